@@ -29,6 +29,8 @@ Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
 """Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+SHARED_MAX = 1_000
+DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
 """How many partitions or replicas one step goes through."""
 
@@ -82,20 +84,30 @@ class ControllerContext:
         self.deletions: set[str] = set()
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
-        self.deleted_ids: set[UUID] = set()
+        self.deleted_ids: dict[UUID, None] = {}
+        """The topics that were deleted last: what was read of them before is out of date."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
         """How many partitions got a leader that may miss records."""
         self.effects: list[Effect] = []
+        self._shared: dict[object, object] = {}
+        """Assignments and states: those of very many partitions are the same."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
             state = elected.states.get(partition)
             if state is not None:
-                self.states[partition] = state
+                self.states[partition] = self.shared(state)
             if self.assignment(partition).being_reassigned:
                 self.reassigning.add(partition)
+
+    def shared(self, value: T) -> T:
+        """The object that stands for all values that are the same as this one."""
+        if len(self._shared) >= SHARED_MAX:
+            self._shared.clear()
+        found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
+        return found
 
     def pause(self) -> Procedure[None]:
         """Between two looks at all partitions: a `PAUSE` where they are very many."""
@@ -134,10 +146,12 @@ class ControllerContext:
         known = self.assignments.setdefault(topic.name, {})
         added = []
         for index in sorted(topic.replicas.keys() - known.keys()):
-            known[index] = Assignment(
-                topic.replicas[index],
-                topic.adding_replicas.get(index, ()),
-                topic.removing_replicas.get(index, ()),
+            known[index] = self.shared(
+                Assignment(
+                    topic.replicas[index],
+                    topic.adding_replicas.get(index, ()),
+                    topic.removing_replicas.get(index, ()),
+                )
             )
             added.append(TopicPartition(topic.name, index))
         return added
@@ -156,6 +170,12 @@ class ControllerContext:
             self.topic_names.pop(topic_id, None)
         for names in (self.deletions, self.deletions_begun, self.deletions_ineligible):
             names.discard(topic)
+
+    def note_deleted(self, topic_id: UUID) -> None:
+        """Nothing is left of the topic with that id."""
+        self.deleted_ids[topic_id] = None
+        if len(self.deleted_ids) > DELETED_IDS_MAX:
+            del self.deleted_ids[next(iter(self.deleted_ids))]
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions, in order."""
@@ -237,7 +257,7 @@ def write_states(
     for write in writes:
         partition = write.partition
         if partition in answer.written:
-            state = replace(write.state, partition_epoch=answer.written[partition])
+            state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
             written[partition] = context.states[partition] = state
             continue
         conflicts.append(partition)

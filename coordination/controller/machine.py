@@ -268,7 +268,7 @@ class _Term:
         self._deletions.load(elected.deletions)
         send_metadata(context, context.brokers, [])
         yield from context.pause()
-        yield from self._take_up(context.partitions())
+        yield from self._load_replicas(context.partitions())
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning)
         if elected.reassignments:
@@ -316,11 +316,11 @@ class _Term:
             return
         context.states.update(found)
         context.reassigning.update(key for key in found if context.assignment(key).being_reassigned)
-        yield from self._take_up(found)
+        yield from self._load_replicas(found)
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning & found.keys())
 
-    def _take_up(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
+    def _load_replicas(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
         context = self.context
         self._replicas.load(partitions)
         yield from context.pause()

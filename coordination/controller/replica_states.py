@@ -108,8 +108,8 @@ class Replicas:
     def _to_online(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
         for partition in partitions:
             state = self._context.states.get(partition)
-            told = self._context.replica_phases[(partition, broker)] is ReplicaPhase.NEW
-            if state is not None and not told:
+            is_informed = self._context.replica_phases[(partition, broker)] is ReplicaPhase.NEW
+            if state is not None and not is_informed:
                 batch.leader_and_isr([broker], partition, state, is_new=False)
 
     def _to_offline(

@@ -124,7 +124,7 @@ class Deletions:
         yield from self._replicas.move(replicas, ReplicaPhase.NON_EXISTENT)
         topic_id = context.topic_ids[topic]
         if topic_id is not None:
-            context.deleted_ids.add(topic_id)
+            context.note_deleted(topic_id)
         context.remove_topic(topic)
         context.effects.append(DeleteTopicNodes(topic, context.epoch_znode_version))
 

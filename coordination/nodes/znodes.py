@@ -24,6 +24,7 @@ CONTROLLER_EPOCH = "/controller_epoch"
 CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = "/config/changes/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
+UNFINISHED_FORKS = "/kafka_compat/unfinished_forks"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGES = "/isr_change_notification"
@@ -121,6 +122,11 @@ def config_path(entity_type: str, entity: str) -> str:
 def delete_topic_path(topic: str) -> str:
     """/admin/delete_topics/T"""
     return f"{DELETE_TOPICS}/{topic}"
+
+
+def unfinished_fork_path(topic: str) -> str:
+    """The node of a topic that is being forked from another one: it is deleted after a crash."""
+    return f"{UNFINISHED_FORKS}/{topic}"
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:

@@ -53,10 +53,11 @@ class Calls:
         """`is_watched`: somebody may ask what they come to, and how long they take."""
         self._services = services
         self._is_watched = is_watched
-        self._apis: dict[int, Api] = {}
+        self.apis: dict[int, Api] = {}
+        """Those that were used, by their keys; `api` looks here, too."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
-        self.counts = RequestCounts(self._apis)
+        self.counts = RequestCounts(self.apis)
         """What the requests come to."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
@@ -64,13 +65,13 @@ class Calls:
 
     def api(self, key: int) -> Api | None:
         """None for one that is not served."""
-        api = self._apis.get(key)
+        api = self.apis.get(key)
         if api is None:
             versions = self._services.served.get(key)  # type: ignore[call-overload]
             if versions is None:
                 return None
             low, high = versions
-            api = self._apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
+            api = self.apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
         return api
 
     # --- stages
@@ -107,14 +108,15 @@ class Calls:
         is_kept: bool = True,
     ) -> Any:
         """Serve a request: returns its response, None where it wants none, or a Deferred. Raises HungUp where
-        the caller is to be left without a response, and KafkaError for an API that is not served.
+        the caller is to be left without a response, and KafkaError for an API that is not served. The
+        version is one that is served.
 
         Whoever gets a Deferred calls its `sent`, if it has one. The rest is of a request that came in a
         frame: its size, without the four bytes before it, when that had come and when it began to be served
         (see StagedContext), and whether its bytes stay as long as the request does.
         """
-        api = self._apis.get(key) or self.api(key)
-        if api is None or not api.min_version <= version <= api.max_version:
+        api = self.apis.get(key) or self.api(key)
+        if api is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         requests = api.requests[version]
         requests.count += 1
@@ -139,6 +141,9 @@ class Calls:
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
         """The same, and wait for the response. Who stops waiting cancels it."""
+        api = self.api(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
         # A quota asks how large it would be in a frame.
         is_measured = stages is not None and stages.quota is not None
@@ -159,7 +164,7 @@ class Calls:
             if result.sent is not None:
                 result.sent(0)
         if self._is_watched and response is not None:
-            self._apis[key].codes.count(response)
+            api.codes.count(response)
         return response
 
     def _staged(self, ctx: StagedContext[Any], request: Any) -> Deferred:

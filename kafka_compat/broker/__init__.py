@@ -3,7 +3,7 @@
 Several may live in one process: nothing is shared but what is passed in.
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     print(broker.addresses["PLAINTEXT"])
     await broker.stop()
@@ -20,27 +20,29 @@ from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.own_store import NewTree
     from kafka_compat.cluster.session import ConnectStore
-    from kafka_compat.membership.lone import LoneMembership, NewTree
 
-__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "lone_broker"]
+__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalone_broker"]
 
 
-def lone_broker(
+def standalone_broker(
     config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
-) -> Broker[LoneMembership]:
-    """Create a standalone broker; `new_tree` opens the tree of its metadata."""
-    from kafka_compat.membership.lone import LoneMembership
+) -> Broker[Membership]:
+    """Create a standalone broker, a cluster of one; `new_tree` opens the tree of its metadata."""
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.own_store import OwnStore
 
-    membership = LoneMembership() if new_tree is None else LoneMembership(new_tree)
+    membership = Membership(OwnStore() if new_tree is None else OwnStore(new_tree))
     return Broker(config, membership, SERVED, hooks)
 
 
 def cluster_broker(
     config: BrokerConfig, connect_store: ConnectStore, hooks: BrokerHooks | None = None
-) -> Broker[ClusterMembership]:
+) -> Broker[Membership]:
     """Create a broker of the cluster whose metadata store `connect_store` opens sessions with."""
-    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.shared_store import SharedStore
 
-    return Broker(config, ClusterMembership(connect_store), CLUSTER_SERVED, hooks)
+    return Broker(config, Membership(SharedStore(connect_store)), CLUSTER_SERVED, hooks)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.membership.foundation import Foundation
+from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.membership.membership import Membership
+    from kafka_compat.cluster.membership import Membership
 
 
-async def read_acls(services: BrokerServices[Membership], foundation: Foundation, tasks: Tasks) -> None:
+async def read_acls(services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks) -> None:
     """Have an authorizer decide who may do what."""
-    authorizer = foundation.config.authorizer
+    authorizer = context.config.authorizer
     if authorizer is None:
         return
     from kafka_compat.security.acls.authorizer import AclAuthorizer
@@ -25,16 +25,16 @@ async def read_acls(services: BrokerServices[Membership], foundation: Foundation
 
     super_users = [Principal(kind, name) for kind, name in authorizer.super_users]
     rules = Rules(super_users, allow_if_no_acl=authorizer.allow_if_no_acl)
-    services.acls = Keeper(foundation.store, rules, tasks, foundation.clock.now_ms)
+    services.acls = Keeper(context.store, rules, tasks, context.clock.now_ms)
     await services.acls.start()
     services.authorizer = AclAuthorizer(rules)
 
 
 async def read_delegation_tokens(
-    services: BrokerServices[Membership], foundation: Foundation, tasks: Tasks
+    services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks
 ) -> None:
     """Know the tokens by which clients may log in."""
-    config = foundation.config
+    config = context.config
     key = config.delegation_token_key
     if key is None:
         return
@@ -44,21 +44,21 @@ async def read_delegation_tokens(
     terms = Terms(
         config.int("delegation.token.max.lifetime.ms"), config.int("delegation.token.expiry.time.ms")
     )
-    services.delegation_tokens = Keeper(foundation.store, key, terms, tasks, foundation.clock.now_ms)
+    services.delegation_tokens = Keeper(context.store, key, terms, tasks, context.clock.now_ms)
     await services.delegation_tokens.start()
 
 
 def keep_removing_delegation_tokens(
-    services: BrokerServices[Membership], foundation: Foundation, tasks: Tasks
+    services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks
 ) -> None:
     """Remove those that have expired, while this broker is the controller."""
-    tokens, metadata = services.delegation_tokens, foundation.metadata
+    tokens, metadata = services.delegation_tokens, context.metadata
     if tokens is None:
         return
 
     def is_controller() -> bool:
         return metadata.controller_id == metadata.local_id
 
-    interval_s = foundation.config.int("delegation.token.expiry.check.interval.ms") / 1000
+    interval_s = context.config.int("delegation.token.expiry.check.interval.ms") / 1000
     work = partial(tokens.keep_removing, is_controller, interval_s)
     tasks.spawn("removing delegation tokens that have expired", work, OnFailure.RESTART)

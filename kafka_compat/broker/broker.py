@@ -11,8 +11,9 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
@@ -24,14 +25,14 @@ from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices, M_co
 from kafka_compat.broker.stop_log import StopLog
 from kafka_compat.clock import Clock, SystemClock
+from kafka_compat.cluster.broker_context import BrokerContext
+from kafka_compat.cluster.entity_changes import EntityChanges
 from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import TELEMETRY_SERVED
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
-from kafka_compat.membership.entity_changes import EntityChanges
-from kafka_compat.membership.foundation import Foundation, Made, Opened
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.feed import MetadataDelta
@@ -46,7 +47,7 @@ from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
@@ -54,9 +55,12 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
+
+    Sockets: TypeAlias = list[tuple[Listener, socket.socket]]
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +138,7 @@ class Broker(Generic[M_co]):
             await self._abandon()
             raise
 
-    async def _start(self, sockets: list[tuple[Listener, socket.socket]] | None) -> _Running:
+    async def _start(self, sockets: Sockets | None) -> _Running:
         """`sockets`: to listen with, of an earlier start."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(limits.connection_rates, config))
@@ -154,13 +158,12 @@ class Broker(Generic[M_co]):
         log_dirs.identify(config.broker_id, opened.cluster_id)
 
         await self._take_over_first_users(opened)
-        foundation = self._lay_foundation(opened, log_dirs, overrides, entrances)
-        made = membership.make(foundation)
-        coordinators = HostedCoordinators(foundation, made.replicas, membership, self._hooks.scheduler)
+        context = self._new_context(opened, log_dirs, overrides, entrances)
+        membership.create(context)
+        coordinators = HostedCoordinators(context, membership.replicas, membership, self._hooks.scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
-            foundation,
-            made,
+            context,
             membership,
             coordinators,
             addresses,
@@ -175,7 +178,7 @@ class Broker(Generic[M_co]):
             is_watched=_is_watched(config),
         )
         dispatcher = Dispatcher(calls)
-        quotas = QuotasInForce(foundation, services, calls, rates)
+        quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
@@ -183,16 +186,17 @@ class Broker(Generic[M_co]):
         gc.collect()
         gc.disable()
         try:
-            await membership.note_changes()
-            await self._read_settings(foundation, made)
-            await access.read_delegation_tokens(services, foundation, self._tasks)
+            await membership.follow_settings()
+            await context.configs.load()
+            await membership.topic_settings.read_all()
+            await access.read_delegation_tokens(services, context, self._tasks)
             if entrances is not None:
                 entrances.delegation_tokens = services.delegation_tokens
-                await entrances.open(foundation, self._tasks)
-            await access.read_acls(services, foundation, self._tasks)
+                await entrances.open(context, self._tasks)
+            await access.read_acls(services, context, self._tasks)
             await quotas.load()
             report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
-            await membership.take_up(report)
+            await membership.recover(report, may_lack_topics=opened.may_lack_topics)
         finally:
             gc.enable()
         gc.freeze()
@@ -206,24 +210,24 @@ class Broker(Generic[M_co]):
                 slow_requests.obey()
                 limits.limit_connections(config, server, rates)
 
-        foundation.metadata.feed.subscribe(settings_changed)
-        await membership.settle()
-        access.keep_removing_delegation_tokens(services, foundation, self._tasks)
+        context.metadata.feed.subscribe(settings_changed)
+        await membership.join()
+        access.keep_removing_delegation_tokens(services, context, self._tasks)
 
         maintenance = Maintenance(
             config,
             self._clock,
-            made.replicas,
+            membership.replicas,
             log_dirs,
-            foundation.flusher,
-            foundation.metadata.feed,
-            foundation.long_work,
-            foundation.topic_overrides,
+            context.flusher,
+            context.metadata.feed,
+            context.long_work,
+            context.topic_overrides,
         )
         maintenance.start(self._tasks)
         if log_dirs.futures:
             services.log_mover.resume()
-        return _Running(server, dispatcher, foundation, maintenance)
+        return _Running(server, dispatcher, context, maintenance)
 
     def _bind(self, server: Server) -> None:
         for listener in self.config.listeners:
@@ -248,7 +252,7 @@ class Broker(Generic[M_co]):
         except ConfigError as error:
             raise StartupError(error.in_full) from error
 
-    async def _take_over_first_users(self, opened: Opened) -> None:
+    async def _take_over_first_users(self, opened: OpenedStore) -> None:
         path = self.config.str("kafka.compat.scram.credentials.file")
         if path:
             from kafka_compat.security import first_users
@@ -275,15 +279,15 @@ class Broker(Generic[M_co]):
         data_folders.finish_return(log_dirs)
         return log_dirs
 
-    def _lay_foundation(
-        self, opened: Opened, log_dirs: LogDirs, overrides: TopicOverrides, entrances: Entrances | None
-    ) -> Foundation:
+    def _new_context(
+        self, opened: OpenedStore, log_dirs: LogDirs, overrides: TopicOverrides, entrances: Entrances | None
+    ) -> BrokerContext:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
         counts = Counts()
         for subscriber in (*self._subscribers, counts.on_metadata):
             metadata.feed.subscribe(subscriber)
-        return Foundation(
+        return BrokerContext(
             config=self.config,
             clock=self._clock,
             store=opened.store,
@@ -300,10 +304,6 @@ class Broker(Generic[M_co]):
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
             counts=counts,
         )
-
-    async def _read_settings(self, foundation: Foundation, made: Made) -> None:
-        await foundation.configs.load()
-        await made.topic_settings.read_all()
 
     def _registration(self, addresses: Addresses) -> BrokerInfo:
         protocols = {listener.name: listener.security_protocol for listener in self.config.listeners}
@@ -357,66 +357,72 @@ class Broker(Generic[M_co]):
             for topic, partition in lost:
                 self._leaderships.stopping(topic, partition)
             services.replicas.take_offline(lost)
-        if lost and not self._tasks.closed:
-            # Let clients and the store know that nobody leads these partitions.
-            self._tasks.spawn(
-                "telling of a failed disk",
-                partial(self.services.topics.note_offline, lost),
-                OnFailure.RESTART,
-            )
+            self.membership.report_offline(lost)
         if self._running is not None and len(self._log_dirs.offline) == len(self._log_dirs.directories):
             log.critical("every log directory is offline: the broker stops")
             self.on_fatal()
 
     # --- stop
 
-    async def hand_over(self) -> None:
-        """Have others lead what this broker leads, before `stop`: a broker that is alone has nobody."""
-        await self.membership.hand_over()
+    async def shut_down_controlled(self) -> None:
+        """Have other brokers lead what this broker leads, as far as there are any; before `stop`."""
+        await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
         """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker.
 
-        `controlled`: only after `hand_over`.
+        `controlled`: only after `shut_down_controlled`.
         """
         running, self._running = self._running, None
         if running is None:
             return
         stop_log = StopLog(self.broker_id, self._clock.monotonic_ms)
         if controlled:
-            await self.membership.hand_over()
+            await self.membership.shut_down_controlled()
         await self.membership.leave()
         running.server.stop_accepting()
         stop_log.done("it accepts no more connections")
         connections = len(running.server.connections)
         await self._stop_serving(running)
         stop_log.done(f"upkeep has ended, connections closed: {connections}")
-        log_dirs = running.foundation.log_dirs
+        log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
         log_dirs.close(self.services.replicas.high_watermarks())
         stop_log.done(f"logs on disk: {count}")
         stop_log.over()
 
-    async def start_anew(self, change: Callable[[], None]) -> None:
-        """Forget all that this broker holds as a kill does, `change` its data folders, and start on what is
-        there then. Clients are disconnected, and those that come meanwhile wait. Raises StartupError, upon
-        which the broker cannot go on.
+    async def suspend(self) -> Sockets:
+        """Forget all that this broker holds, as a kill does, but for its listening sockets, which `resume`
+        wants: clients are disconnected, and those that connect meanwhile wait. Raises StartupError where the
+        broker does not serve.
         """
         running, self._running = self._running, None
         if running is None:
             raise StartupError("the broker does not serve")
-        sockets = running.server.hand_over()
+        sockets = running.server.give_up_sockets()
         await self.membership.leave()
         await self._stop_serving(running)
-        running.foundation.log_dirs.abandon()
+        running.context.log_dirs.abandon()
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._started_anew += 1
         if self._started_anew % _STARTS_PER_COLLECTION == 0:
-            # What a broker was made of is in cycles, and was frozen: this start collects it.
+            # The parts of a broker are in cycles, and were frozen: the next start collects them.
             gc.unfreeze()
+        return sockets
+
+    def drop_waiting(self, sockets: Sockets) -> None:
+        """Disconnect the clients that have connected since `suspend`."""
+        for _, listening in sockets:
+            with suppress(BlockingIOError):
+                while True:
+                    listening.accept()[0].close()
+
+    async def resume(self, sockets: Sockets) -> None:
+        """Start on what the log directories hold now. Raises StartupError, upon which the broker cannot go
+        on.
+        """
         try:
-            change()
             self._running = await self._start(sockets)
         except BaseException:
             await self._abandon()
@@ -434,7 +440,7 @@ class Broker(Generic[M_co]):
         services.long_work.close()
         running.server.stop()
         await asyncio.sleep(0)
-        running.foundation.flusher.close()
+        running.context.flusher.close()
         await self.membership.close()
 
     async def _abandon(self) -> None:
@@ -453,7 +459,7 @@ class _Running(NamedTuple):
 
     server: Server
     dispatcher: Dispatcher
-    foundation: Foundation
+    context: BrokerContext
     maintenance: Maintenance
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.broker.listener_tls import LOOK_S, ListenerTls
 from kafka_compat.clock import Clock
+from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.errors import StartupError
-from kafka_compat.membership.foundation import Foundation
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.network.entrance import ListenerEntrance, SaslTerms, TlsTerms
 from kafka_compat.network.server import Server
@@ -66,7 +66,7 @@ class Entrances:
             if tls is not None or sasl is not None:
                 server.entrances[listener.name] = ListenerEntrance(server, tls, sasl)
 
-    async def open(self, foundation: Foundation, tasks: Tasks) -> None:
+    async def open(self, context: BrokerContext, tasks: Tasks) -> None:
         """Read who the users are, fetch issuers' keys and this broker's token, before the first client comes,
         and hear of changes from now on. Raises StartupError when keys or the token cannot be had.
         """
@@ -77,12 +77,12 @@ class Entrances:
             await self._open_tokens(tokens)
             tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, OnFailure.RESTART)
         tasks.spawn("looking for new certificates", self._keep_certificates, OnFailure.RESTART)
-        users = self._users = Users(foundation.store)
+        users = self._users = Users(context.store)
         await users.load()
-        foundation.entity_changes.listeners.append(users.changed)
-        foundation.configs.broker_config_checks += [tls.check for tls in self.tls.values()]
-        foundation.configs.broker_file_checks += [tls.check_files for tls in self.tls.values()]
-        foundation.metadata.feed.subscribe(self._on_metadata)
+        context.entity_changes.listeners.append(users.changed)
+        context.configs.broker_config_checks += [tls.check for tls in self.tls.values()]
+        context.configs.broker_file_checks += [tls.check_files for tls in self.tls.values()]
+        context.metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
         if any(change.is_of_broker for change in delta.config_changes):

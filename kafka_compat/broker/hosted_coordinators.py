@@ -16,10 +16,10 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.groups.coordinator import GroupCoordinator
-    from kafka_compat.membership.foundation import Foundation
-    from kafka_compat.membership.membership import Membership
     from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
@@ -31,14 +31,14 @@ class HostedCoordinators:
 
     def __init__(
         self,
-        foundation: Foundation,
+        context: BrokerContext,
         replicas: ReplicaManager,
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
         """`scheduler` is that of their timers, if it is not to be real time on this loop."""
         self._given_scheduler = scheduler
-        self._foundation = foundation
+        self._context = context
         self._replicas = replicas
         self._membership = membership
         self._loop = asyncio.get_running_loop()
@@ -52,10 +52,10 @@ class HostedCoordinators:
         """Ends transactions in the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
         """Asks coordinators about transactions that come to a partition here."""
-        leaderships = foundation.leaderships
+        leaderships = context.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)
-        foundation.metadata.feed.subscribe(self._on_metadata)
+        context.metadata.feed.subscribe(self._on_metadata)
 
     def close(self) -> None:
         """Stop all timers."""
@@ -92,7 +92,7 @@ class HostedCoordinators:
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
 
-        config, clock, metadata = self._foundation.config, self._foundation.clock, self._foundation.metadata
+        config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
         codec = CompressionType(config.int("offsets.topic.compression.codec"))
         groups = GroupCoordinator(
             coordinator_log=PartitionCoordinatorLog(self._replicas, metadata, clock, codec),
@@ -109,7 +109,7 @@ class HostedCoordinators:
         from kafka_compat.transactions.coordinator import TransactionCoordinator
         from kafka_compat.transactions.settings import transaction_settings
 
-        config, clock, metadata = self._foundation.config, self._foundation.clock, self._foundation.metadata
+        config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
         transactions = TransactionCoordinator(
             coordinator_log=PartitionCoordinatorLog(
                 self._replicas, metadata, clock, CompressionType.NONE, TRANSACTIONS_TOPIC
@@ -127,8 +127,8 @@ class HostedCoordinators:
 
         return LocalMarkerWriter(
             self._replicas,
-            self._foundation.metadata,
-            self._foundation.clock,
+            self._context.metadata,
+            self._context.clock,
             self.groups.get,
             lambda partition, identity: self.verifications.get().ended(partition, identity),
         )

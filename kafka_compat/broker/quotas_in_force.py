@@ -20,8 +20,8 @@ from kafka_compat.tasks import asked_for_all
 if TYPE_CHECKING:
     from kafka_compat.api.calls import Calls
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.membership.foundation import Foundation
-    from kafka_compat.membership.membership import Membership
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.quotas.enforcement import Enforcement
 
@@ -35,19 +35,19 @@ class QuotasInForce:
 
     def __init__(
         self,
-        foundation: Foundation,
+        context: BrokerContext,
         services: BrokerServices[Membership],
         calls: Calls,
         rates: Lazy[ConnectionRates],
     ) -> None:
-        self._store = foundation.store
-        self._config = foundation.config
-        self._clock = foundation.clock
+        self._store = context.store
+        self._config = context.config
+        self._clock = context.clock
         self._services = services
         self._calls = calls
         self._rates = rates
         self._enforcement: Lazy[Enforcement] = Lazy(self._make_enforcement)
-        foundation.entity_changes.listeners.append(self.reread)
+        context.entity_changes.listeners.append(self.reread)
 
     async def load(self) -> None:
         """Obey what is stored."""

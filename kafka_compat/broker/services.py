@@ -13,11 +13,11 @@ from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
-    from kafka_compat.membership.foundation import Foundation, Made
-    from kafka_compat.membership.lone_controller import Controller
-    from kafka_compat.membership.membership import Membership
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.log_mover import LogMover
@@ -44,8 +44,7 @@ class BrokerServices(Generic[M_co]):
 
     def __init__(
         self,
-        foundation: Foundation,
-        made: Made,
+        context: BrokerContext,
         membership: M_co,
         coordinators: HostedCoordinators,
         addresses: Addresses,
@@ -53,19 +52,19 @@ class BrokerServices(Generic[M_co]):
         served: Mapping[ApiKey, tuple[int, int]],
         pushed: PushedMetrics | None = None,
     ) -> None:
-        config = foundation.config
+        config = context.config
         self.config = config
-        self.broker_id = foundation.metadata.local_id
-        self.clock = foundation.clock
-        self.store = foundation.store
-        self.metadata = foundation.metadata
-        self.log_dirs = foundation.log_dirs
-        self.flusher = foundation.flusher
-        self.configs = foundation.configs
-        self.long_work = foundation.long_work
-        self.replicas = made.replicas
-        self.topics = made.topics
-        self.producer_ids = made.producer_ids
+        self.broker_id = context.metadata.local_id
+        self.clock = context.clock
+        self.store = context.store
+        self.metadata = context.metadata
+        self.log_dirs = context.log_dirs
+        self.flusher = context.flusher
+        self.configs = context.configs
+        self.long_work = context.long_work
+        self.replicas = membership.replicas
+        self.topics = membership.topics
+        self.producer_ids = membership.producer_ids
         self.membership = membership
         self.await_metadata = membership.await_metadata
         self.address_for = addresses.address_for
@@ -80,7 +79,7 @@ class BrokerServices(Generic[M_co]):
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
-        self.counts = foundation.counts
+        self.counts = context.counts
         """What partitions and fetches count."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
@@ -88,7 +87,6 @@ class BrokerServices(Generic[M_co]):
         self._log_mover: Lazy[LogMover] = Lazy(self._make_log_mover)
         self._tasks = tasks
         self._zookeeper_offsets: Lazy[ZooKeeperOffsets] = Lazy(self._make_zookeeper_offsets)
-        self._controller: Lazy[Controller] = Lazy(membership.controller)
         self._client_quotas: Lazy[ClientQuotas] = Lazy(self._make_client_quotas)
         self._scram_credentials: Lazy[ScramCredentials] = Lazy(self._make_scram_credentials)
         self._pushed = pushed
@@ -118,9 +116,9 @@ class BrokerServices(Generic[M_co]):
         return self.coordinators.verifications.get()
 
     @property
-    def controller(self) -> Controller:
+    def controller(self) -> ControllerService:
         """The cluster's controller, as far as this broker is it."""
-        return self._controller.get()
+        return self.membership.service
 
     @property
     def log_mover(self) -> LogMover:

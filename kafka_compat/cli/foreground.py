@@ -19,7 +19,7 @@ from kafka_compat.config import BrokerConfig
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.cli.http_services import HttpServices
-    from kafka_compat.membership.membership import Membership
+    from kafka_compat.cluster.membership import Membership
 
 AnyBroker: TypeAlias = "Broker[Membership]"
 
@@ -75,7 +75,7 @@ async def serve(
         keeping.cancel()
     log.info("Broker %d is to stop", broker.broker_id)
     if hands_over and not failed:
-        await _hand_over(broker, stop)
+        await _shut_down_controlled(broker, stop)
     try:
         await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
@@ -93,9 +93,9 @@ async def _start(broker: AnyBroker) -> None:
         await broker.create_wanted_topics(broker.config.create_topics)
 
 
-async def _hand_over(broker: AnyBroker, stop: Stop) -> None:
+async def _shut_down_controlled(broker: AnyBroker, stop: Stop) -> None:
     """Find successors, unless nobody wants to wait for them."""
-    handing_over = asyncio.ensure_future(broker.hand_over())
+    handing_over = asyncio.ensure_future(broker.shut_down_controlled())
     impatient = asyncio.ensure_future(stop.told_again.wait())
     await asyncio.wait([handing_over, impatient], return_when=asyncio.FIRST_COMPLETED)
     impatient.cancel()
@@ -122,9 +122,9 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> AnyBro
     """A broker that is alone, or with zookeeper.connect one of a cluster."""
     hooks = hooks_of(http)
     if not config.str("zookeeper.connect"):
-        from kafka_compat.broker import lone_broker
+        from kafka_compat.broker import standalone_broker
 
-        return lone_broker(config, hooks)
+        return standalone_broker(config, hooks)
     from kafka_compat.broker import cluster_broker
     from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
 

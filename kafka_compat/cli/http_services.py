@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker, BrokerHooks
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.control.hooks import ControlHooks
+    from kafka_compat.control.snapshots import SharedTree
     from kafka_compat.coordination.store.embedded import EmbeddedSession
     from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
@@ -137,13 +138,15 @@ class HttpServices:
         """The way of a broker to the store that it shares with others of this process."""
         return connect if self._served is None else self._served.store(config, connect)
 
-    def serve(self, brokers: Sequence[Broker[Any]]) -> None:
-        """Answer, as soon as what answers is imported, and push. Brokers that have started."""
+    def serve(self, brokers: Sequence[Broker[Any]], tree: SharedTree | None = None) -> None:
+        """Answer, as soon as what answers is imported, and push. Brokers that have started; `tree`: the
+        metadata that they alone share.
+        """
         from kafka_compat.metrics.scraper import Scraper
 
         self._scraper = Scraper(brokers, self._pushed)
         if self._served is not None:
-            self._served.serve(brokers, self._scraper)
+            self._served.serve(brokers, self._scraper, tree)
         if self._exporter is not None:
             self._exporter.start(self._scraper)
 
@@ -191,7 +194,7 @@ class Served:
             return connect
         return self.control.faults.links.through(config, connect, self.control.travel.scheduler)
 
-    def serve(self, brokers: Sequence[Broker[Any]], scraper: Scraper) -> None:
+    def serve(self, brokers: Sequence[Broker[Any]], scraper: Scraper, tree: SharedTree | None) -> None:
         """Answer, as soon as what answers is imported."""
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import metrics_routes
@@ -200,7 +203,7 @@ class Served:
         if self.control is not None:
             from kafka_compat.control.api import ControlApi
 
-            routes += ControlApi(brokers, self.control).routes()
+            routes += ControlApi(brokers, self.control, tree).routes()
         if self._principal is not None:
             from kafka_compat.page.site import Site
 

@@ -15,6 +15,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
+from kafka_compat.storage.directories.folder_names import RETURNING
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 
@@ -116,24 +117,48 @@ def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[
 
 
 class Tree:
-    """The store that brokers without a ZooKeeper share, in a folder that is locked meanwhile."""
+    """The store that brokers without a ZooKeeper share, in a directory that is locked meanwhile."""
 
-    def __init__(self, config: BrokerConfig) -> None:
-        """Raises StartupError."""
-        folder = config.log_dirs[0]
-        self._claim = DirectoryClaim(folder, RealFilesystem())
+    def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
+        """`brokers`: the log directories of those of this process, which return to a snapshot where a kill
+        interrupted that. Raises StartupError.
+        """
+        self._directory = config.log_dirs[0]
+        self._brokers = brokers
+        self._claim = DirectoryClaim(self._directory, RealFilesystem())
         try:
             self._claim.lock()
         except (StorageError, OSError) as error:
             raise StartupError(str(error)) from error
-        path = os.path.join(folder, JOURNAL_NAME)
         try:
-            self.store = EmbeddedMetadataStore(path)
+            if os.path.exists(os.path.join(self._directory, RETURNING)):
+                from kafka_compat.storage.directories import saved_states
+
+                saved_states.finish_returning_together(self._directory, JOURNAL_NAME, brokers)
+            self.store = self._open()
         except (OSError, CorruptJournal) as error:
             self._claim.unlock()
+            path = os.path.join(self._directory, JOURNAL_NAME)
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
 
+    def _open(self) -> EmbeddedMetadataStore:
+        return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
+
+    def snapshot(self) -> dict[str, bytes]:
+        """The files that hold the metadata, as they are now."""
+        return {JOURNAL_NAME: self.store.snapshot()}
+
+    async def return_to(self, name: str) -> None:
+        """Have the log directories and the metadata hold what the snapshot of that name holds. Brokers must
+        be suspended. Raises OSError and CorruptJournal.
+        """
+        from kafka_compat.storage.directories import saved_states
+
+        await self.store.close()
+        saved_states.return_together(self._directory, JOURNAL_NAME, self._brokers, name)
+        self.store = self._open()
+
     async def close(self) -> None:
-        """End every session, and give the folder back."""
+        """End every session, and give the directory back."""
         await self.store.close()
         self._claim.unlock()

@@ -15,6 +15,7 @@ from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.embedded import EmbeddedSession
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ class LocalCluster:
         """Raises StartupError."""
         hooks = hooks_of(http)
         configs = broker_configs(config, count)
-        self._tree = Tree(config)
+        self.tree = Tree(config, [each.log_dirs for each in configs])
         self.brokers = [
             cluster_broker(each, self._connect if http is None else http.store(each, self._connect), hooks)
             for each in configs
@@ -35,10 +36,16 @@ class LocalCluster:
         self._wanted_topics = config.create_topics
 
     async def _connect(self) -> EmbeddedSession:
-        return self._tree.store.connect()
+        return self.tree.store.connect()
 
     async def start(self) -> None:
         """Start all brokers. Raises StartupError, with none left running, when one cannot start."""
+        session = await self._connect()
+        if await session.exists(znodes.UNFINISHED_FORKS) is not None:
+            from kafka_compat.control.topic_fork import delete_unfinished_forks
+
+            await delete_unfinished_forks(session)
+        await session.close()
         outcomes = await asyncio.gather(*(broker.start() for broker in self.brokers), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
@@ -59,7 +66,7 @@ class LocalCluster:
     async def stop(self) -> None:
         """Stop all brokers. Nobody is left to take over what one of them leads, so none asks for it."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
-        await self._tree.close()
+        await self.tree.close()
 
 
 async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool = False) -> int:
@@ -95,7 +102,7 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
         return refuse(str(error), config)
     tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
     if http is not None:
-        http.serve(cluster.brokers)
+        http.serve(cluster.brokers, cluster.tree)
     keeping = asyncio.ensure_future(kept_modules.keep())
     await stop.wait()
     keeping.cancel()

@@ -18,20 +18,17 @@ class BrokerAddresses:
         self._metadata = metadata
         self._store = store
         self._listener = listener
-        self._leaders: dict[int, Address] = {}
+        self.leaders: dict[int, Address] = {}
+        """Addresses of leaders that a LeaderAndIsr named, perhaps before the metadata did."""
 
     def known(self, broker_id: int) -> Address | None:
         """The address of a broker that the metadata has."""
         broker = self._metadata.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
-    def told(self, broker_id: int, address: Address) -> None:
-        """A LeaderAndIsr named the address of a leader, perhaps before the metadata did."""
-        self._leaders[broker_id] = address
-
     def of_leader(self, broker_id: int) -> Address | None:
         """Where to fetch from."""
-        return self.known(broker_id) or self._leaders.get(broker_id)
+        return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
         """Where the controller is; before the first metadata its registration says it."""

@@ -1,4 +1,5 @@
-"""The controller's requests to brokers: one queue for each, sent one by one and in order.
+"""The controller's requests to brokers: one queue for each, sent one by one and in order. Those to the
+controller's own broker stay in the process.
 
 A request that gets no answer is sent again, until the broker's registration is gone or the controller
 resigns: the fences of the receiver (controller epoch, leader epochs) make a second copy harmless.
@@ -9,27 +10,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.long_work import LongWork
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.security.broker_security import NONE, BrokerSecurity
 from kafka_compat.tasks import OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_client import BrokerClient
+    from kafka_compat.security.broker_security import BrokerSecurity
 
 log = logging.getLogger(__name__)
 
 
 class ControllerRequest(NamedTuple):
-    """A request and what is to be done with its answer. `make` makes it when its turn has come: one of all
-    partitions takes its time."""
+    """A request, and what is to be done with its response.
 
-    api_key: ApiKey
-    version: int
-    make: Callable[[], Any]
+    `send` sends it over the connection to its broker, which is None for the controller's own, and returns the
+    response; on ConnectionError it is called again. It is called when the turn of the request has come: to
+    make one of all partitions takes its time.
+    """
+
+    name: str
+    send: Callable[[BrokerClient | None], Awaitable[Any]]
     answered: Callable[[Any], None] | None = None
 
 
@@ -42,10 +47,14 @@ class BrokerChannels:
         listener: str,
         request_timeout_ms: int,
         long_work: LongWork,
-        security: BrokerSecurity = NONE,
+        local_id: int,
+        security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`answered` hears of each answer: of which broker, and how long it took."""
+        """`local_id` is the broker of this process. `answered` is called with each response: of which broker,
+        and how long it took.
+        """
+        self._local_id = local_id
         self._answered = answered
         self._client_id = client_id
         self._listener = listener
@@ -70,17 +79,22 @@ class BrokerChannels:
                 self._endings.spawn(f"closing the channel to broker {broker_id}", channel.close)
         for broker_id, broker in alive.items():
             endpoint = broker.endpoint(self._listener)
-            if broker_id not in self._channels and endpoint is not None:
-                client = BrokerClient(
-                    endpoint.host,
-                    endpoint.port,
-                    self._client_id,
-                    request_timeout_ms=self._request_timeout_ms,
-                    security=self._security,
-                )
+            if broker_id not in self._channels and (endpoint is not None or broker_id == self._local_id):
+                client = None if endpoint is None or broker_id == self._local_id else self._client(endpoint)
                 self._channels[broker_id] = _Channel(
                     broker, client, self._tasks, self._long_work, self._answered
                 )
+
+    def _client(self, endpoint: Endpoint) -> BrokerClient:
+        from kafka_compat.cluster.broker_client import BrokerClient
+
+        return BrokerClient(
+            endpoint.host,
+            endpoint.port,
+            self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            security=self._security(),
+        )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
         """Queue a request; dropped when the broker of that epoch is no more."""
@@ -111,7 +125,7 @@ class _Channel:
     def __init__(
         self,
         broker: BrokerInfo,
-        client: BrokerClient,
+        client: BrokerClient | None,
         tasks: Tasks,
         long_work: LongWork,
         answered: Callable[[int, float], None],
@@ -139,22 +153,22 @@ class _Channel:
                 item.answered(response)
         except Exception:
             # The requests behind it are about something else.
-            log.exception("%s to broker %d failed", item.api_key.name, self.broker.broker_id)
+            log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
         await self._long_work.begin()
-        request = item.make()
         while True:
             try:
-                return await self._client.send(item.api_key, item.version, request)
+                return await item.send(self._client)
             except ConnectionError as error:
-                log.info("%s to broker %d: %s", item.api_key.name, self.broker.broker_id, error)
+                log.info("%s to broker %d: %s", item.name, self.broker.broker_id, error)
             except MalformedRequest as error:
-                log.error("%s to broker %d: its answer: %s", item.api_key.name, self.broker.broker_id, error)
+                log.error("%s to broker %d: its response: %s", item.name, self.broker.broker_id, error)
                 return None
 
     async def close(self) -> None:
         await self._sending.stop()
-        await self._client.close()
+        if self._client is not None:
+            await self._client.close()

@@ -23,7 +23,7 @@ TELL_S = 2.0
 """How long a controller that stops waits for brokers to hear who leads now. One of them may be away."""
 
 
-async def hand_over(
+async def shut_down_controlled(
     config: BrokerConfig, link: ControllerLink, service: ControllerService, broker_epoch: int
 ) -> None:
     """Ask until nothing is led here that another broker could lead, or the tries are used up."""
@@ -41,7 +41,7 @@ async def hand_over(
             log.warning("controlled shutdown: %s", known_code(response.error_code).name)
         elif not response.remaining_partitions:
             # Else the new leaders would hear of it from the next controller.
-            await service.told(TELL_S)
+            await service.drain(TELL_S)
             took_ms = int((loop.time() - began_s) * 1000)
             log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)
             return

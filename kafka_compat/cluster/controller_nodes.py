@@ -10,7 +10,7 @@ for: whoever reads several nodes gets the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -44,6 +44,7 @@ from kafka_compat.coordination.store.metadata_store import (
     Watch,
 )
 from kafka_compat.errors import KafkaError
+from kafka_compat.long_work import batched
 from kafka_compat.metadata.topic_names import check_topic_name
 from kafka_compat.tasks import asked_for_all
 
@@ -51,6 +52,8 @@ T = TypeVar("T")
 
 RETRY_S = 0.1
 """Before something is asked again whose answer was lost."""
+TOGETHER_MOST = 128
+"""How many states are written in one transaction: a ZooKeeper takes no more than 1 MB at once."""
 UNDER_WAY_MOST = 100
 """How many questions to the store are under way at a time. Each answer is little work, but those that come
 together are worked off together, before the event loop looks at any connection again."""
@@ -148,16 +151,19 @@ class ControllerNodes:
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
         """The states of those partitions that have one; a malformed one is watched."""
-        found = await asked_for_all(partitions, self._state, UNDER_WAY_MOST)
         states = {}
-        for partition, state in zip(partitions, found, strict=True):
-            if isinstance(state, MalformedNode):
-                # Read once more with the watch: it may be mended between the two.
-                again = await self._state(partition, watch_malformed(partition))
-                if isinstance(again, PartitionState):
-                    states[partition] = again
-            elif state is not None:
-                states[partition] = state
+        for some in batched(partitions):
+            found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
+            for partition, state in zip(some, found, strict=True):
+                if isinstance(state, MalformedNode):
+                    # Read once more with the watch: it may be mended between the two.
+                    again = await self._state(partition, watch_malformed(partition))
+                    if isinstance(again, PartitionState):
+                        states[partition] = again
+                elif state is not None:
+                    states[partition] = state
+            # A store in this process responds without a pass of the event loop.
+            await asyncio.sleep(0)
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
@@ -285,25 +291,60 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write each state by itself, many at the same time. Raises Deposed."""
+        """Write the states, those of a topic together where nothing is in the way. Raises Deposed."""
         outcomes = await asked_for_all(
-            effect.writes,
-            lambda write: self._write_state(write, effect.epoch_znode_version),
+            _by_topic(effect.writes),
+            lambda writes: self._write_together(writes, effect.epoch_znode_version),
             UNDER_WAY_MOST,
         )
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}
-        for write, (done, found) in zip(effect.writes, outcomes, strict=True):
-            if done and found is not None:
-                written[write.partition] = found.partition_epoch
-            else:
-                conflicts[write.partition] = found
+        for some in outcomes:
+            for partition, (done, found) in some.items():
+                if done and found is not None:
+                    written[partition] = found.partition_epoch
+                else:
+                    conflicts[partition] = found
         return StatesWritten(effect.write_id, written, conflicts)
 
+    async def _write_together(
+        self, writes: Sequence[StateWrite], epoch_znode_version: int
+    ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
+        """Write states of one topic in one transaction; each by itself where that is refused, or its outcome
+        unknown.
+        """
+        operations: list[Operation] = []
+        if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
+            operations.append(Create(znodes.partitions_path(writes[0].partition.topic)))
+        for write in writes:
+            data = znodes.encode_partition_state(write.state)
+            path = znodes.partition_state_path(*write.partition)
+            if write.expected_partition_epoch == CREATE:
+                operations += [Create(znodes.partition_path(*write.partition)), Create(path, data)]
+            else:
+                operations.append(SetData(path, data, write.expected_partition_epoch))
+        try:
+            results = await self._guarded(epoch_znode_version, operations)
+        except (ConnectionLost, NodeExists, NoNode, BadVersion) as error:
+            # One whose answer was lost may have written all of them.
+            lost = isinstance(error, ConnectionLost)
+            if lost:
+                await asyncio.sleep(RETRY_S)
+            return {
+                write.partition: await self._write_state(write, epoch_znode_version, lost=lost)
+                for write in writes
+            }
+        epochs = iter([result.version for result in results if isinstance(result, Stat)])
+        found: dict[TopicPartition, tuple[bool, PartitionState | None]] = {}
+        for write in writes:
+            epoch = 0 if write.expected_partition_epoch == CREATE else next(epochs)
+            found[write.partition] = True, _with_epoch(write.state, epoch)
+        return found
+
     async def _write_state(
-        self, write: StateWrite, epoch_znode_version: int
+        self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Whether the state was written, and what is there now.
+        """Whether the state was written, and what is there now. `lost`: an earlier try was not answered.
 
         What somebody broke is written over: only the controller writes states, and it knows what was there.
         """
@@ -311,7 +352,6 @@ class ControllerNodes:
         path = znodes.partition_state_path(*write.partition)
         expected = write.expected_partition_epoch
         operation: Operation = Create(path, data) if expected == CREATE else SetData(path, data, expected)
-        lost = False
         while True:
             try:
                 results = await self._guarded(epoch_znode_version, [operation])
@@ -439,6 +479,14 @@ class ControllerNodes:
             if failed.index == 0:
                 raise Deposed from failed
             raise failed.take_cause() from None
+
+
+def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
+    """At most TOGETHER_MOST at a time."""
+    topics: dict[str, list[StateWrite]] = {}
+    for write in writes:
+        topics.setdefault(write.partition.topic, []).append(write)
+    return [some for each in topics.values() for some in batched(each, TOGETHER_MOST)]
 
 
 def _same(found: PartitionState | None, wanted: PartitionState) -> bool:

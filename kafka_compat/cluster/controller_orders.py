@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kafka_compat.cluster.broker_addresses import BrokerAddresses
-from kafka_compat.cluster.metadata_updates import apply_update
-from kafka_compat.cluster.replica_states import Key, ReplicaStates, states_of
-from kafka_compat.cluster.topic_settings import ClusterTopicSettings
+from kafka_compat.cluster.first_metadata import FirstMetadata
+from kafka_compat.cluster.metadata_updates import MetadataUpdate, apply_update
+from kafka_compat.cluster.replica_states import Key, LeaderState, ReplicaStates, StopState
+from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
-from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
-from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
-from kafka_compat.replication.replica_manager import ReplicaManager
+
+Address = tuple[str, int]
 
 UNKNOWN_EPOCH = -1
-FIRST_TOPICS_S = 2.0
-"""How long a broker that starts waits to be told of topics after it was told of brokers."""
 
 
 class Fence:
@@ -49,53 +44,51 @@ class ControllerOrders:
         self,
         fence: Fence,
         metadata: MetadataCache,
-        replicas: ReplicaManager,
         states: ReplicaStates,
-        settings: ClusterTopicSettings,
-        addresses: BrokerAddresses,
+        settings: TopicSettings,
+        leader_addresses: dict[int, Address],
         long_work: LongWork,
+        first_metadata: FirstMetadata,
     ) -> None:
+        """`leader_addresses` get the addresses of leaders, which may come before the metadata."""
         self._fence = fence
         self._metadata = metadata
-        self._replicas = replicas
         self._states = states
         self._settings = settings
-        self._addresses = addresses
+        self._leader_addresses = leader_addresses
         self._long_work = long_work
-        self.has_metadata = asyncio.Event()
-        """Set once a controller has sent metadata."""
-        self.expects_topics = False
-        """Whether there are topics. A controller begins by telling who lives, and of topics thereafter; who
-        asks in between would hear that there are none."""
+        self._first_metadata = first_metadata
 
-    async def lead_and_follow(self, request: LeaderAndIsrRequest) -> ErrorCode | dict[Key, ErrorCode]:
+    async def lead_and_follow(
+        self,
+        controller_epoch: int,
+        broker_epoch: int,
+        states: Sequence[LeaderState],
+        leader_addresses: Mapping[int, Address],
+    ) -> ErrorCode | dict[Key, ErrorCode]:
         """LeaderAndIsr: the outcome of each partition, or why the request is refused."""
-        await self._settings.learn(dict.fromkeys(topic for topic, _, _ in states_of(request)))
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
+        await self._settings.learn(dict.fromkeys(state.topic for state in states))
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
-            await self._states.prepare(request)
+            await self._states.prepare(states)
             # Another controller may have spoken meanwhile.
-            refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
+            refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
             return refused
-        for leader in request.live_leaders:
-            self._addresses.told(leader.broker_id, (leader.host_name, leader.port))
-        return await self._long_work.finish(self._states.apply(request))
+        self._leader_addresses.update(leader_addresses)
+        return await self._long_work.finish(self._states.apply(states))
 
-    async def stop(self, request: StopReplicaRequest) -> ErrorCode | dict[Key, ErrorCode]:
+    async def stop(
+        self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
+    ) -> ErrorCode | dict[Key, ErrorCode]:
         """StopReplica: the outcome of each partition, or why the request is refused."""
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
-        return refused or await self._states.stop(request, await self._long_work.begin())
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
+        return refused or await self._states.stop(stops, await self._long_work.begin())
 
-    def update_metadata(self, request: UpdateMetadataRequest) -> ErrorCode:
+    def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
         """UpdateMetadata: NONE, or why the request is refused."""
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
-        if refused:
-            return refused
-        apply_update(self._metadata, request)
-        if self._metadata.topics or not self.expects_topics:
-            self.has_metadata.set()
-        else:
-            # Those that there are may all be about to be deleted, or their nodes broken.
-            asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.has_metadata.set)
-        return ErrorCode.NONE
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
+        if not refused:
+            apply_update(self._metadata, update)
+            self._first_metadata.update(bool(self._metadata.topics))
+        return refused

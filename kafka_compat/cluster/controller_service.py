@@ -6,6 +6,9 @@ Rules
 3. A controller whose node is removed by hand resigns and runs again, as Kafka's does.
 4. What only a controller needs is imported in a thread: by who is elected, or, behind the start, by who may
    be. It is a fifth of what a broker of a cluster imports.
+5. The broker of a store that no other broker uses holds the controllership as long as it runs, without an
+   election. Its term begins with the first request: a controller without other brokers has nothing to do
+   before, and a broker whose topics stay as they are needs none.
 """
 
 from __future__ import annotations
@@ -23,8 +26,6 @@ from kafka_compat.cluster.controller_election import (
     read_controller_epoch,
     run_for_controller,
 )
-from kafka_compat.cluster.controller_settings import ControllerTermSettings
-from kafka_compat.cluster.controller_times import ControllerTimes
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import (
@@ -34,11 +35,14 @@ from kafka_compat.coordination.store.metadata_store import (
     NoNode,
     SessionExpired,
 )
+from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
+    from kafka_compat.cluster.controller_times import ControllerTimes
     from kafka_compat.coordination.controller import events, replies
 
 log = logging.getLogger(__name__)
@@ -54,12 +58,13 @@ class ControllerService:
     def __init__(
         self,
         broker_id: int,
-        settings: ControllerTermSettings,
+        settings: Callable[[], ControllerTermSettings],
         now_ms: Callable[[], int],
         tasks: Tasks,
         long_work: LongWork,
         malformed: MalformedNodes | None = None,
     ) -> None:
+        """`settings` are asked for when a term begins."""
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
@@ -69,8 +74,10 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self._term: ControllerTerm | None = None
-        self.times = ControllerTimes()
-        """What it was at in all its terms, and how long it took."""
+        self._held: tuple[MetadataStore, ControllerEpoch] | None = None
+        """See rule 5."""
+        self._beginning = asyncio.Lock()
+        self._times: Lazy[ControllerTimes] = Lazy(_new_times)
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
@@ -78,20 +85,32 @@ class ControllerService:
         self.on_controller_changed: list[Callable[[], None]] = []
 
     @property
+    def times(self) -> ControllerTimes:
+        """What it was at in all its terms, and how long it took."""
+        return self._times.get()
+
+    @property
     def is_active(self) -> bool:
         """Whether this broker is the controller, as far as it knows."""
-        return self._term is not None
+        return self._term is not None or self._held is not None
 
     @property
     def epoch(self) -> ControllerEpoch | None:
         """The epoch of this broker as controller; None while it is not."""
-        return self._term.epoch if self._term is not None else None
+        if self._term is not None:
+            return self._term.epoch
+        return self._held[1] if self._held is not None else None
 
     def start(self, store: MetadataStore) -> None:
         """Follow /controller, and run for it, in this session."""
         self._following = self._tasks.spawn(
             "following the controller", partial(self._follow, store), OnFailure.RESTART
         )
+
+    def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
+        """Be the controller of a store that no other broker uses: see rule 5."""
+        self._held = store, epoch
+        self._name(self._broker_id)
 
     async def get_ready(self) -> None:
         """Be able to serve as controller without delay: see rule 4."""
@@ -102,18 +121,40 @@ class ControllerService:
         if self._following is not None:
             await self._following.stop()
             self._following = None
+        self._held = None
         self._name(NOBODY)
+
+    async def begin(self) -> bool:
+        """Whether this broker is the controller; its term has begun then."""
+        return await self._begun() is not None
+
+    async def _begun(self) -> ControllerTerm | None:
+        if self._term is not None or self._held is None:
+            return self._term
+        async with self._beginning:
+            if self._term is None and self._held is not None:
+                term = self._new_term(*self._held, await asyncio.to_thread(_term_class))
+                self._following = self._tasks.spawn("being the controller", partial(self._serve_held, term))
+        return self._term
+
+    async def _serve_held(self, term: ControllerTerm) -> None:
+        try:
+            await term.run()
+        finally:
+            # The next request begins another term.
+            self._term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
         """The controller's reply to a request; None when this broker is not the controller."""
-        return await self._term.ask(make) if self._term is not None else None
+        term = await self._begun()
+        return await term.ask(make) if term is not None else None
 
-    async def told(self, patience_s: float) -> None:
+    async def drain(self, patience_s: float) -> None:
         """Wait until all brokers know what this broker decided as controller; not for longer than that."""
         if self._term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await self._term.told()
+                    await self._term.drain()
 
     @property
     def unclean_elections(self) -> int:
@@ -185,11 +226,7 @@ class ControllerService:
 
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
         """Be the controller until the node is gone, or another's."""
-        log.info("broker %d is the controller, epoch %d", self._broker_id, epoch.controller_epoch)
-        term_class = await asyncio.to_thread(_term_class)
-        term = self._term = term_class(
-            self._broker_id, epoch, store, self._settings, self._malformed, self._long_work, self.times
-        )
+        term = self._new_term(store, epoch, await asyncio.to_thread(_term_class))
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)
         watching = asyncio.get_running_loop().create_task(self._until_removed(store))
@@ -200,7 +237,7 @@ class ControllerService:
             running.cancel()
             watching.cancel()
             outcomes = await asyncio.gather(running, watching, return_exceptions=True)
-        log.info("broker %d is the controller no more", self._broker_id)
+        log.info("Broker %d is no longer the controller", self._broker_id)
         from kafka_compat.cluster.controller_nodes import Deposed
 
         failure = outcomes[0]
@@ -212,6 +249,15 @@ class ControllerService:
                 await store.delete(znodes.CONTROLLER)
             # Another broker gets the chance: what failed here may fail here again.
             await asyncio.sleep(FAILURE_PAUSE_S)
+
+    def _new_term(
+        self, store: MetadataStore, epoch: ControllerEpoch, term_class: type[ControllerTerm]
+    ) -> ControllerTerm:
+        log.info("Broker %d is the controller (epoch %d)", self._broker_id, epoch.controller_epoch)
+        term = self._term = term_class(
+            self._broker_id, epoch, store, self._settings(), self._malformed, self._long_work, self.times
+        )
+        return term
 
     async def _until_removed(self, store: MetadataStore) -> None:
         while True:
@@ -234,6 +280,12 @@ class ControllerService:
             self.controller_changed.set()
             for listener in self.on_controller_changed:
                 listener()
+
+
+def _new_times() -> ControllerTimes:
+    from kafka_compat.cluster.controller_times import ControllerTimes
+
+    return ControllerTimes()
 
 
 def _term_class() -> type[ControllerTerm]:

@@ -20,11 +20,11 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
+from types import ModuleType
 from typing import TypeVar
 from uuid import UUID
 
-from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
 from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
@@ -41,8 +41,6 @@ from kafka_compat.coordination.store.metadata_store import Event as StoreEvent
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata import topic_log
 from kafka_compat.metadata.topic_nodes import new_topic_id
-from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +76,7 @@ class ControllerTerm:
             settings.listener,
             settings.request_timeout_ms,
             long_work,
+            broker_id,
             settings.security,
             times.answered,
         )
@@ -143,8 +142,8 @@ class ControllerTerm:
         finally:
             self._waiting.pop(request_id, None)
 
-    async def told(self) -> None:
-        """Wait until all brokers have answered what was sent to them so far."""
+    async def drain(self) -> None:
+        """Wait until all brokers have responded to what was sent to them so far."""
         await self._channels.drained()
 
     @property
@@ -401,44 +400,44 @@ class ControllerTerm:
             waiting.set_result(reply.value)
 
     def _send_leader_and_isr(self, effect: effects.SendLeaderAndIsr) -> None:
-        self._channels.send(
-            *effect.broker,
-            ControllerRequest(
-                ApiKey.LEADER_AND_ISR,
-                wire.LEADER_AND_ISR_VERSION,
-                partial(wire.leader_and_isr, self._broker_id, effect, self._settings.listener),
-                lambda response: self._post(wire.leader_and_isr_answered(effect, response)),
-            ),
-        )
+        if effect.broker.broker_id == self._broker_id:
+            local = self._settings.local
+            request = ControllerRequest("LeaderAndIsr", lambda _: local().lead_and_follow(effect), self._post)
+        else:
+            request = remote_requests().leader_and_isr(
+                self._broker_id, effect, self._settings.listener, self._post
+            )
+        self._channels.send(*effect.broker, request)
 
     def _send_update_metadata(self, effect: effects.SendUpdateMetadata) -> None:
-        topics = cache(partial(wire.metadata_topics, effect))
-
-        def request(broker_epoch: int) -> UpdateMetadataRequest:
-            return wire.update_metadata(self._broker_id, effect, broker_epoch, topics())
-
+        remote = None
         for broker_id, epoch in effect.brokers:
-            self._channels.send(
-                broker_id,
-                epoch,
-                ControllerRequest(
-                    ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, partial(request, epoch)
-                ),
-            )
+            if broker_id == self._broker_id:
+                request = ControllerRequest("UpdateMetadata", partial(self._update_local, effect, epoch))
+            else:
+                remote = remote or remote_requests().UpdateMetadata(self._broker_id, effect)
+                request = remote.request(epoch)
+            self._channels.send(broker_id, epoch, request)
+
+    async def _update_local(self, effect: effects.SendUpdateMetadata, epoch: int, _: object) -> None:
+        self._settings.local().update_metadata(effect, epoch)
 
     def _send_stop_replica(self, effect: effects.SendStopReplica) -> None:
         deletes = any(item.delete for item in effect.partitions)
-        self._channels.send(
-            *effect.broker,
-            ControllerRequest(
-                ApiKey.STOP_REPLICA,
-                wire.STOP_REPLICA_VERSION,
-                partial(wire.stop_replica, self._broker_id, effect),
-                (lambda response: self._post(wire.stop_replica_answered(effect, response)))
-                if deletes
-                else None,
-            ),
-        )
+        answered = self._post if deletes else None
+        if effect.broker.broker_id == self._broker_id:
+            local = self._settings.local
+            request = ControllerRequest("StopReplica", lambda _: local().stop(effect), answered)
+        else:
+            request = remote_requests().stop_replica(self._broker_id, effect, answered)
+        self._channels.send(*effect.broker, request)
+
+
+def remote_requests() -> ModuleType:
+    """A standalone broker does not load the messages between brokers."""
+    from kafka_compat.cluster import remote_requests
+
+    return remote_requests
 
 
 def _partitions(topics: Iterable[TopicState]) -> list[model.TopicPartition]:

@@ -1,9 +1,13 @@
-"""A broker of a cluster: one that registers, runs for controller, and leads and follows what the controller
-says.
+"""One broker's part in its cluster, which may be a cluster of one: it registers, follows or is the
+controller, and leads and follows partitions as the controller says.
 
-What a broker asks of it is `membership.Membership`; here stands which parts answer, and in which order they
-begin and end. Leaving, it first has its leaderships moved, then ends what lives in its session, then the
-session, and last, when no client is served any more, its connections to other brokers.
+The calls come in this order: `open_store`, `create`, `follow_settings`, `recover`, `register`, then the
+broker serves, `join`; and back: `shut_down_controlled`, `leave`, `close`. A start that fails goes straight to
+`leave` and `close`, from wherever it is. After `close` all of it may begin again.
+
+Whether a broker is standalone is said by its store alone. What only a broker with others needs is
+in `peering`, which a standalone broker does not load; the controller's part is loaded with the first request
+for it.
 """
 
 from __future__ import annotations
@@ -11,56 +15,39 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.clock import Clock
-from kafka_compat.cluster.broker_addresses import BrokerAddresses
-from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.cluster.config_changes import ConfigChanges, announce
-from kafka_compat.cluster.controlled_shutdown import hand_over
-from kafka_compat.cluster.controller_link import ControllerLink
-from kafka_compat.cluster.controller_orders import ControllerOrders, Fence
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.cluster.controller_settings import ControllerTermSettings
-from kafka_compat.cluster.enrolment import Enrolment
-from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
-from kafka_compat.cluster.isr_proposals import IsrProposals
-from kafka_compat.cluster.peers import Peers
-from kafka_compat.cluster.producer_id_blocks import ProducerIdBlocks
-from kafka_compat.cluster.replica_states import ReplicaStates
-from kafka_compat.cluster.session import ConnectStore, CurrentSession
-from kafka_compat.cluster.topic_settings import ClusterTopicSettings
-from kafka_compat.cluster.topics import ClusterTopics
-from kafka_compat.config import BrokerConfig, ConfigError, TopicToCreate
-from kafka_compat.coordination.controller.outcomes import ControllerSettings
+from kafka_compat.cluster.first_metadata import FirstMetadata
+from kafka_compat.cluster.topic_settings import TopicSettings
+from kafka_compat.cluster.topics import Topics
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
-from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.store.metadata_store import (
-    LoginFailed,
-    MetadataStore,
-    MetadataStoreError,
-    NodeExists,
-    NoNode,
-    NotAllowed,
-)
-from kafka_compat.errors import StartupError
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
+from kafka_compat.errors import KafkaError
 from kafka_compat.lazy import Lazy
-from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
-from kafka_compat.metadata.feed import MetadataDelta
-from kafka_compat.metadata.topic_nodes import new_topic_id
-from kafka_compat.replication.follower import FollowerSettings
-from kafka_compat.replication.replica_fetcher import ReplicaFetchers
+from kafka_compat.metadata.producer_ids import ProducerIds, claim_block
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
-from kafka_compat.storage.directories.log_dirs import LoadReport
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.clock import Clock
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.controller_orders import ControllerOrders
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
+    from kafka_compat.cluster.local_orders import LocalOrders
+    from kafka_compat.cluster.opened_store import OpenedStore
+    from kafka_compat.cluster.own_store import OwnStore
+    from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.security.broker_security import BrokerSecurity
+    from kafka_compat.cluster.shared_store import SharedStore
+    from kafka_compat.config import BrokerConfig, TopicToCreate
+    from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
+    from kafka_compat.metadata.feed import MetadataDelta
+    from kafka_compat.storage.directories.log_dirs import LoadReport
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
 
@@ -69,357 +56,314 @@ log = logging.getLogger(__name__)
 FIRST_METADATA_S = 10.0
 
 
-class ClusterMembership:
-    """See above; `membership.Membership` says what each call is for."""
+class Membership:
+    """See above."""
 
     service: ControllerService
-    """Who the controller is, and this broker as it."""
-    orders: ControllerOrders
-    """What handlers of the controller's requests call."""
-    topic_settings: ClusterTopicSettings
-    store: CurrentSession
+    """Who the controller is, and this broker as the controller."""
+    replicas: ReplicaManager
+    topics: Topics
+    topic_settings: TopicSettings
+    producer_ids: ProducerIds
 
-    def __init__(self, connect_store: ConnectStore) -> None:
-        """`connect_store` is called for the first session, and for a new one after each expiry."""
-        self._connect_store = connect_store
-        self._store: CurrentSession | None = None
-        self._is_made = False
-        self._handed_over = False
-        self._left = False
+    def __init__(self, source: OwnStore | SharedStore) -> None:
+        self._source = source
+        self._context: BrokerContext
+        self._tasks: Tasks | None = None
+        """None before `create` and after `leave`."""
+        self._peering: Peering | None = None
+        self._epoch = -1
+        """Of the registration in a store of its own."""
+
+    @property
+    def is_standalone(self) -> bool:
+        """Whether no other broker can ever join."""
+        return not self._source.is_shared
+
+    @property
+    def store(self) -> MetadataStore:
+        return self._context.store
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of the registration of now."""
-        return self._enrolment.broker_epoch
+        """The epoch of the current registration."""
+        return self._epoch if self._peering is None else self._peering.broker_epoch
 
-    # --- the store
-
-    async def open_store(
-        self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
-    ) -> Opened:
-        try:
-            session = await self._connect_store()
-            store = self.store = self._store = CurrentSession(session)
-            await store.ensure_all(znodes.PERSISTENT_PATHS)
-            if not config.has_broker_id:
-                await _generate_broker_id(store, config)
-            cluster_id = await _cluster_id(store, stored_cluster_id)
-        except (LoginFailed, NotAllowed) as error:
-            raise StartupError(str(error)) from error
-        except ConfigError as error:
-            raise StartupError(error.in_full) from error
-        except (MetadataStoreError, ValueError) as error:
-            problem = f"{error} Without zookeeper.connect the broker runs alone and needs no ZooKeeper."
-            raise StartupError(problem) from error
-        return Opened(store, cluster_id, may_lack_topics=False)
+    @property
+    def orders(self) -> ControllerOrders:
+        """What obeys the controller's requests."""
+        return self._orders.get()
 
     # --- composition
 
-    def make(self, foundation: Foundation) -> Made:
-        self._foundation = foundation
-        config, clock, metadata = foundation.config, foundation.clock, foundation.metadata
-        broker_id = metadata.local_id
-        self._tasks = Tasks(foundation.end_broker)
-        self._addresses = BrokerAddresses(metadata, self.store, config.inter_broker_listener)
-        self._client_id = f"broker-{broker_id}"
+    async def open_store(
+        self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
+    ) -> OpenedStore:
+        """Open the metadata store; `config` has the broker's id afterwards. Raises StartupError.
 
-        self._security = foundation.broker_security()
-        request_timeout_ms = config.int("controller.socket.timeout.ms")
-        malformed = MalformedNodes()
+        `directory` is the first log directory; `stored_cluster_id` is that of meta.properties.
+        """
+        return await self._source.open(config, clock, directory, stored_cluster_id)
+
+    def create(self, context: BrokerContext) -> None:
+        """Create the parts of this start. Raises StartupError."""
+        self._context = context
+        tasks = self._tasks = Tasks(context.end_broker)
+        malformed = self._malformed = MalformedNodes()
+        config, metadata = context.config, context.metadata
         self.service = ControllerService(
-            broker_id,
-            _term_settings(config, self._security),
-            clock.now_ms,
-            self._tasks,
-            foundation.long_work,
+            metadata.local_id,
+            self._term_settings,
+            context.clock.now_ms,
+            tasks,
+            context.long_work,
             malformed,
         )
-        self._link = ControllerLink(
-            self._client_id,
-            self.service,
-            self._addresses.of_controller,
-            request_timeout_ms,
-            self._security,
-        )
-        self._features = FinalizedFeatures(self._tasks, metadata, malformed)
-        self._config_changes = ConfigChanges(self._tasks, self._settings_changed, clock.now_ms, malformed)
-        self._enrolment = Enrolment(
-            self.store,
-            self._connect_store,
-            self._tasks,
-            features=self._features,
-            service=self.service,
-            config_changes=self._config_changes,
-            now_ms=clock.now_ms,
-            wait_s=2 * config.int("zookeeper.session.timeout.ms") / 1000,
-        )
+        peering = self._peering = None
+        if self._source.is_shared:
+            from kafka_compat.cluster.peering import Peering
 
-        self._proposals = IsrProposals(
-            broker_id,
-            self._link,
-            broker_epoch=lambda: self._enrolment.broker_epoch,
-            is_alive=lambda other: other in metadata.brokers,
-        )
-        self._replicas = self._make_replicas()
-        self.topic_settings = ClusterTopicSettings(
-            self.store, foundation.topic_overrides, metadata, self._replicas, malformed
-        )
-        self._topics = ClusterTopics(foundation, self.service)
-        states = ReplicaStates(
-            broker_id,
-            self._replicas,
-            foundation.leaderships,
-            foundation.topic_overrides.min_insync_replicas,
-        )
-        self.orders = ControllerOrders(
-            Fence(lambda: self._enrolment.broker_epoch),
+            peering = self._peering = Peering(
+                context, self._source.connect, self.service, tasks, malformed, self._settings_changed
+            )
+        self.replicas = ReplicaManager(
+            metadata.local_id,
+            context.log_dirs,
             metadata,
-            self._replicas,
+            context.flusher,
+            context.call_soon,
+            monotonic_ms=context.clock.monotonic_ms,
+            proposer=None if peering is None else peering.proposals,
+            lag_time_max_ms=config.int("replica.lag.time.max.ms"),
+            quotas=None if peering is None else peering.quotas,
+            counts=context.counts,
+        )
+        self.topic_settings = TopicSettings(
+            context.store, context.topic_overrides, metadata, self.replicas, malformed
+        )
+        self.topics = Topics(context, self.service, self.replicas, may_have_peers=peering is not None)
+        if peering is None:
+            self.producer_ids = ProducerIds(partial(claim_block, context.store, metadata.local_id))
+        else:
+            peering.fetch_for(self.replicas)
+            self.producer_ids = ProducerIds(peering.allocate_producer_ids)
+        self._first_metadata = FirstMetadata()
+        self._orders = Lazy(self._make_orders)
+        self._local_orders = Lazy(self._make_local_orders)
+        metadata.feed.subscribe(self._on_metadata)
+
+    def _term_settings(self) -> ControllerTermSettings:
+        from kafka_compat.cluster.controller_settings import term_settings
+
+        return term_settings(self._context.config, self._local_orders.get, self._context.broker_security)
+
+    def _make_orders(self) -> ControllerOrders:
+        from kafka_compat.cluster.controller_orders import ControllerOrders, Fence
+        from kafka_compat.cluster.replica_states import ReplicaStates
+
+        context = self._context
+        states = ReplicaStates(
+            context.metadata.local_id,
+            self.replicas,
+            context.leaderships,
+            context.topic_overrides.min_insync_replicas,
+        )
+        return ControllerOrders(
+            Fence(lambda: self.broker_epoch),
+            context.metadata,
             states,
             self.topic_settings,
-            self._addresses,
-            foundation.long_work,
-        )
-        metadata.feed.subscribe(self._on_metadata)
-        self._peers = Peers(
-            self._addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
-        )
-        self._remote_partitions = Lazy(self._make_remote_partitions)
-        producer_ids = ProducerIdBlocks(
-            self.store, broker_id, self._link, lambda: self._enrolment.broker_epoch
+            {} if self._peering is None else self._peering.addresses.leaders,
+            context.long_work,
+            self._first_metadata,
         )
 
-        self._is_made = True
-        return Made(self._replicas, self._topics, self.topic_settings, producer_ids)
+    def _make_local_orders(self) -> LocalOrders:
+        from kafka_compat.cluster.local_orders import LocalOrders
 
-    def _make_replicas(self) -> ReplicaManager:
-        foundation = self._foundation
-        config, broker_id = foundation.config, foundation.metadata.local_id
-        replicas = ReplicaManager(
-            broker_id,
-            foundation.log_dirs,
-            foundation.metadata,
-            foundation.flusher,
-            foundation.call_soon,
-            monotonic_ms=foundation.clock.monotonic_ms,
-            proposer=self._proposals,
-            lag_time_max_ms=config.int("replica.lag.time.max.ms"),
-            quotas=ReplicationQuotas(
-                broker_id,
-                config.int("replication.quota.window.num"),
-                1000 * config.int("replication.quota.window.size.seconds"),
-            ),
-            counts=foundation.counts,
-        )
-        self._fetchers = ReplicaFetchers(
-            broker_id,
-            FollowerSettings(
-                fetch_max_bytes=config.int("replica.fetch.max.bytes"),
-                response_max_bytes=config.int("replica.fetch.response.max.bytes"),
-                min_bytes=config.int("replica.fetch.min.bytes"),
-                wait_max_ms=config.int("replica.fetch.wait.max.ms"),
-                backoff_ms=config.int("replica.fetch.backoff.ms"),
-            ),
-            self._client_to,
-            foundation.clock,
-            fetchers_per_leader=config.int("num.replica.fetchers"),
-            quota=replicas.quotas.follower,
-        )
-        replicas.fetching = self._fetchers
-        return replicas
-
-    def _client_to(self, leader_id: int) -> BrokerClient | None:
-        address = self._addresses.of_leader(leader_id)
-        if address is None:
-            return None
-        timeout_ms = self._foundation.config.int("replica.socket.timeout.ms")
-        return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
-
-    @property
-    def unclean_elections(self) -> int:
-        return self.service.unclean_elections
-
-    def controller(self) -> ControllerService:
-        return self.service
+        context = self._context
+        return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        from kafka_compat.cluster.remote_markers import ClusterMarkerWriter
-
-        return ClusterMarkerWriter(local, self._foundation.metadata, self._peers, self._topic_exists)
+        """What ends transactions in all partitions; `local` does in those that this broker leads."""
+        return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
+        """The coordinators of all transactional ids; `local` are those on this broker."""
+        return local if self._peering is None else self._peering.coordinators(local)
 
-        return ClusterCoordinators(local, self._foundation.metadata, self._peers)
-
-    def remote_partitions(self) -> RemotePartitions:
-        """What other brokers tell of partitions that they lead."""
-        return self._remote_partitions.get()
-
-    def _make_remote_partitions(self) -> RemotePartitions:
-        from kafka_compat.cluster.remote_partitions import RemotePartitions
-
-        timeout_ms = self._foundation.config.int("request.timeout.ms")
-        return RemotePartitions(Peers(self._addresses.known, self._client_id, timeout_ms, self._security))
-
-    async def _topic_exists(self, topic: str) -> bool:
-        """Whether the metadata store has it; as long as nobody can tell, it may."""
-        try:
-            return await self.store.exists(znodes.topic_path(topic)) is not None
-        except MetadataStoreError:
-            return True
+    def remote_partitions(self) -> RemotePartitions | None:
+        """What other brokers report of partitions that they lead; None for a standalone broker."""
+        return None if self._peering is None else self._peering.remote_partitions()
 
     # --- start
 
-    async def note_changes(self) -> None:
-        await self._config_changes.begin(self.store)
+    async def follow_settings(self) -> None:
+        """Settings are about to be read: changes from now on are received later."""
+        if self._peering is not None:
+            await self._peering.follow_settings()
 
-    async def take_up(self, report: LoadReport) -> None:
-        """Nothing is led before the controller says so."""
-        self._replicas.restore_high_watermarks(report.high_watermarks)
-        self._apply_replication_settings()
+    async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
+        """The logs are loaded: lead what can be led without the controller, which is everything in a store of
+        its own, and nothing in a shared one.
+        """
+        if self._peering is not None:
+            self.replicas.restore_high_watermarks(report.high_watermarks)
+            self._peering.apply_settings()
+            return
+        from kafka_compat.cluster.recovery import Recovery
+
+        assert not self._source.is_shared
+        await Recovery(self._context, self.replicas, self._malformed).run(adopts=may_lack_topics)
+        await self._source.finish_recovery(self._context.metadata.cluster_id)
 
     async def register(self, broker: BrokerInfo) -> None:
-        self.orders.expects_topics = bool(await self.store.children(znodes.TOPICS))
-        try:
-            await self._enrolment.enter(broker)
-        except NodeExists as error:
-            raise StartupError(f"another broker with broker.id={broker.broker_id} is registered") from error
-        except UnsupportedFeatures as error:
-            raise StartupError(str(error)) from error
+        """Let every broker know that this one is there. Raises StartupError, as when its id is taken."""
+        if self._peering is not None:
+            self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
+            await self._peering.register(broker)
+            return
+        from kafka_compat.cluster.registration import register_alone
+        from kafka_compat.metadata.cache import BrokerMetadata
 
-    async def settle(self) -> None:
-        self._tasks.spawn("looking for followers that lag", self._shrink_isrs, OnFailure.RESTART)
+        context = self._context
+        self._epoch, controller_epoch = await register_alone(
+            context.store, broker, context.clock.now_ms(), self._malformed
+        )
+        endpoints = {end.listener: (end.host, end.port) for end in broker.endpoints}
+        change = context.metadata.change()
+        change.set_brokers({broker.broker_id: BrokerMetadata(broker.broker_id, endpoints, broker.rack)})
+        change.set_controller(broker.broker_id)
+        change.set_finalized_features_epoch(0)
+        change.publish()
+        self._first_metadata.received.set()
+        self.service.hold(context.store, controller_epoch)
+
+    async def join(self) -> None:
+        """The broker responds to requests from now on: return when clients find what they look for."""
+        if self._peering is None:
+            return
         await self.await_metadata()
+        assert self._tasks is not None
         self._tasks.spawn("getting ready to be the controller", self.service.get_ready)
-        if not self.orders.has_metadata.is_set():
-            log.warning("no controller has sent metadata yet: clients are told of nothing until then")
+        if not self._first_metadata.received.is_set():
+            log.warning("No controller has sent metadata yet: clients learn of no topics until then")
 
     async def await_metadata(self) -> None:
+        """Wait for a while until this broker knows its cluster."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_METADATA_S):
-                await self.orders.has_metadata.wait()
-
-    async def _shrink_isrs(self) -> None:
-        interval_s = self._foundation.config.int("replica.lag.time.max.ms") / 2000
-        while True:
-            await asyncio.sleep(interval_s)
-            self._replicas.shrink_isrs(self._foundation.clock.monotonic_ms())
+                await self._first_metadata.received.wait()
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Behind the broker's back: the replicas' brokers may yet have to come."""
+        """Create the topics of KAFKA_CREATE_TOPICS that do not exist; a failure is logged. In the background
+        where the brokers of the replicas may have yet to come.
+        """
         for topic in wanted:
-            self._tasks.spawn(f"making topic {topic.name}", partial(self._create_wanted, topic))
+            if self._peering is None:
+                await self._create_wanted(topic)
+            elif self._tasks is not None:
+                self._tasks.spawn(f"creating topic {topic.name}", partial(self._create_wanted, topic))
 
     async def _create_wanted(self, wanted: TopicToCreate) -> None:
-        await self._topics.until_brokers(wanted.replication_factor)
-        await create_wanted(self._topics, wanted)
+        configs = {"cleanup.policy": wanted.cleanup_policy} if wanted.cleanup_policy else {}
+        if self._peering is not None:
+            await self.topics.until_brokers(wanted.replication_factor)
+        try:
+            await self.topics.ensure(wanted.name, wanted.partitions, wanted.replication_factor, configs)
+        except KafkaError as error:
+            log.warning("Cannot create topic %s: %s", wanted.name, error.message or error.code.name)
 
-    # --- settings
+    # --- changes
 
     def announce(self, entity_path: str) -> None:
-        self._tasks.spawn(
-            f"telling of new settings of {entity_path}",
-            partial(announce, self.store, entity_path),
-            OnFailure.RESTART,
-        )
+        """The settings of an entity of the store changed: notify those who obey them."""
+        if self._peering is not None:
+            self._peering.announce(entity_path)
+        else:
+            self._context.entity_changes.tell_soon(entity_path)
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
         if delta.removed_broker_ids:
-            self._replicas.peers_changed()
+            self.replicas.peers_changed()
         for change in delta.config_changes:
-            if change.is_local:
-                self.announce(change.entity)
-            if change.is_of_broker:
-                self._apply_replication_settings()
-
-    def _apply_replication_settings(self) -> None:
-        config = self._foundation.config
-        self._fetchers.resize(config.int("num.replica.fetchers"))
-        self._replicas.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
+            if self._peering is not None:
+                if change.is_local:
+                    self._peering.announce(change.entity)
+                if change.is_of_broker:
+                    self._peering.apply_settings()
+            elif change.topic is not None:
+                self.service.topic_settings_changed(change.topic)
+            else:
+                self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
-        """Some broker says so."""
-        config = self._foundation.config
+        """A broker of the cluster has stored new settings."""
+        config = self._context.config
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
             await self.topic_settings.reread(name)
             self.service.topic_settings_changed(name)
         elif kind == "brokers" and name in (str(config.broker_id), znodes.DEFAULT_ENTITY):
-            await self._foundation.configs.reload()
-            self.service.unclean_default_changed(config.bool("unclean.leader.election.enable"))
+            await self._context.configs.reload()
+            self._unclean_default_changed()
         elif kind in ("users", "clients", "ips"):
-            await self._foundation.entity_changes.tell(entity_path)
+            await self._context.entity_changes.tell(entity_path)
+
+    def _unclean_default_changed(self) -> None:
+        self.service.unclean_default_changed(self._context.config.bool("unclean.leader.election.enable"))
+
+    def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
+        """A disk failed: let clients and the controller know that this broker no longer leads these
+        partitions.
+        """
+        if self._tasks is None:
+            return
+        if self._peering is None:
+            # The controller will say the same: nobody else can lead.
+            self.topics.forget_leaders(lost)
+        self._tasks.spawn("reporting a failed disk", self._report_offline, OnFailure.RESTART)
+
+    async def _report_offline(self) -> None:
+        try:
+            await self.topics.report_offline()
+        except MetadataStoreError as error:
+            if self._peering is not None:
+                raise
+            # The journal may lie on the disk that failed. The next start finds out by itself.
+            log.error("Cannot store which partitions are offline: %s", error)
+
+    # --- snapshots
+
+    def snapshot(self) -> Mapping[str, bytes]:
+        """The files of the first log directory that hold the metadata of a standalone broker, as they are
+        now.
+        """
+        assert not self._source.is_shared
+        return self._source.snapshot()
 
     # --- stop
 
-    async def hand_over(self) -> None:
-        config = self._foundation.config
-        if self._handed_over or not config.bool("controlled.shutdown.enable"):
-            return
-        self._handed_over = True
-        await hand_over(config, self._link, self.service, self._enrolment.broker_epoch)
+    async def shut_down_controlled(self) -> None:
+        """Have other brokers lead what this broker leads, as far as there are any."""
+        if self._peering is not None:
+            await self._peering.shut_down_controlled()
 
     async def leave(self) -> None:
-        if self._left:
-            return
-        self._left = True
-        if self._is_made:
-            self._enrolment.is_leaving = True
-            await self._tasks.close()
-            await self._proposals.close()
-            await self._enrolment.leave()
-            await self._link.close()
-        if self._store is not None:
-            # Before the rest of the stop: a replica that was caught up a moment ago is waited for by the new
-            # leaders for as long as it is registered.
-            await self._store.close()
+        """Take part no longer. May be called again."""
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            if self._peering is not None:
+                self._peering.begin_leaving()
+            await tasks.close()
+            if self._peering is not None:
+                await self._peering.leave()
+            await self.service.stop()
+        await self._source.leave()
 
     async def close(self) -> None:
-        if self._is_made:
-            await self._peers.close()
-            if self._remote_partitions.made is not None:
-                await self._remote_partitions.made.close()
-            await self._fetchers.close()
-
-
-def _term_settings(config: BrokerConfig, security: BrokerSecurity) -> ControllerTermSettings:
-    rebalance_s = config.int("leader.imbalance.check.interval.seconds")
-    return ControllerTermSettings(
-        machine=ControllerSettings(
-            delete_topic_enable=config.bool("delete.topic.enable"),
-            leader_imbalance_per_broker_percentage=config.int("leader.imbalance.per.broker.percentage"),
-        ),
-        listener=config.inter_broker_listener,
-        unclean_default=config.bool("unclean.leader.election.enable"),
-        request_timeout_ms=config.int("controller.socket.timeout.ms"),
-        rebalance_interval_s=rebalance_s if config.bool("auto.leader.rebalance.enable") else None,
-        security=security,
-    )
-
-
-async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
-    """Take an id that nobody else has: each write of /brokers/seqid has a version of its own. It is kept in
-    meta.properties from then on."""
-    if not config.bool("broker.id.generation.enable"):
-        raise StartupError("broker.id is missing, and broker.id.generation.enable=false")
-    stat = await store.set(znodes.BROKER_SEQUENCE, b"")
-    config.adopt_broker_id(config.int("reserved.broker.max.id") + stat.version)
-
-
-async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
-    """The cluster's id; the first broker gives it."""
-    try:
-        data, _ = await store.get(znodes.CLUSTER_ID)
-    except NoNode:
-        new_id = stored_id or znodes.encode_topic_id(new_topic_id())
-        await store.ensure(znodes.CLUSTER_ID.rpartition("/")[0])
-        try:
-            await store.create(znodes.CLUSTER_ID, znodes.encode_cluster_id(new_id))
-        except NodeExists:
-            return await _cluster_id(store, stored_id)
-        return new_id
-    try:
-        return znodes.decode_cluster_id(data)
-    except MalformedNode as error:
-        raise StartupError(str(error)) from error
+        """Give back the store, and whatever else is open. Nothing is requested afterwards."""
+        peering, self._peering = self._peering, None
+        if peering is not None:
+            await peering.close()
+        await self._source.close()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
+from kafka_compat.cluster.controller_election import (
+    FIRST_CONTROLLER_EPOCH,
+    ControllerEpoch,
+    read_controller_epoch,
+)
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Create,
     Event,
     MetadataStore,
     NodeExists,
+    NoNode,
+    Operation,
     SetData,
     Stat,
     TransactionFailed,
@@ -50,6 +58,37 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
                 held = False
     except TimeoutError:
         raise (NodeExists(path) if held else ConnectionLost(path)) from None
+
+
+async def register_alone(
+    store: MetadataStore, broker: BrokerInfo, now_ms: int, malformed: MalformedNodes
+) -> tuple[int, ControllerEpoch]:
+    """Register in a store that no other broker uses, and become its controller, in one transaction; the
+    broker's epoch and the controller's.
+    """
+    operations: list[Operation] = []
+    try:
+        before = await read_controller_epoch(store, malformed)
+    except NoNode:
+        before = ControllerEpoch(FIRST_CONTROLLER_EPOCH, 0)
+        operations.append(
+            Create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(FIRST_CONTROLLER_EPOCH))
+        )
+    path, epoch = znodes.broker_path(broker.broker_id), before.controller_epoch + 1
+    operations += [
+        Create(path, None, ephemeral=True),
+        Create(
+            znodes.CONTROLLER,
+            znodes.encode_controller(znodes.ControllerInfo(broker.broker_id, now_ms)),
+            ephemeral=True,
+        ),
+        SetData(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), before.epoch_znode_version),
+        SetData(path, znodes.encode_broker(broker, now_ms)),
+    ]
+    *_, controller, registration = await store.multi(operations)
+    assert isinstance(controller, Stat)
+    assert isinstance(registration, Stat)
+    return registration.czxid, ControllerEpoch(epoch, controller.version)
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:

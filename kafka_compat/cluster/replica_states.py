@@ -1,4 +1,5 @@
-"""LeaderAndIsr and StopReplica: the controller's word on the partitions that this broker holds.
+"""LeaderAndIsr and StopReplica: the controller's word on the partitions that this broker holds, from a
+request or from the controller of this process.
 
 Rules (Kafka 3.9 with ZooKeeper)
 1. A request of a controller that another has followed is refused: STALE_CONTROLLER_EPOCH.
@@ -11,17 +12,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from kafka_compat.coordination.controller.outcomes import EPOCH_DURING_DELETE, NO_EPOCH
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, Turn
 from kafka_compat.metadata import topic_log
-from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
-from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.errors import OutOfResources
+
+if TYPE_CHECKING:
+    from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+    from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +40,23 @@ class Leaderships(Protocol):
 
     def stopping(self, topic: str, partition: int) -> None:
         """It leads a partition no more, or holds it no more."""
+
+
+class LeaderState(NamedTuple):
+    """One partition of a LeaderAndIsr."""
+
+    topic: str
+    topic_id: UUID
+    """0 where it is not known."""
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    partition_epoch: int
+    is_new: bool
+    is_reassigned: bool
+    """Whether replicas are being added or removed."""
 
 
 class StopState(NamedTuple):
@@ -62,32 +83,25 @@ class ReplicaStates:
         self._leaderships = leaderships
         self._min_insync_replicas = min_insync_replicas
 
-    def apply(self, request: LeaderAndIsrRequest) -> Steps[dict[Key, ErrorCode]]:
-        """Lead and follow what the request says; the outcome of each partition."""
+    def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
+        """Lead and follow; the outcome of each partition."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
-        for topic, topic_id, state in states_of(request):
-            key = (topic, state.partition_index)
+        for state in states:
+            key = (state.topic, state.partition)
             try:
-                outcomes[key] = self._apply(topic, topic_id, state, begun, ended)
+                outcomes[key] = self._apply(state, begun, ended)
             except Exception:
                 log.exception("LeaderAndIsr of %s-%d failed", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
             yield None
-        topic_log.leads_from_now_on(self._local_id, begun)
-        topic_log.leads_no_more(self._local_id, ended)
+        topic_log.became_leader(self._local_id, begun)
+        topic_log.lost_leadership(self._local_id, ended)
         return outcomes
 
-    def _apply(
-        self,
-        topic: str,
-        topic_id: UUID,
-        state: LeaderAndIsrPartitionState,
-        begun: list[Key],
-        ended: list[Key],
-    ) -> ErrorCode:
-        index = state.partition_index
+    def _apply(self, state: LeaderState, begun: list[Key], ended: list[Key]) -> ErrorCode:
+        topic, topic_id, index = state.topic, state.topic_id, state.partition
         held = self._replicas.get(topic, index)
         if held is not None:
             if topic_id.int and held.log.topic_id not in (None, topic_id):
@@ -97,14 +111,14 @@ class ReplicaStates:
         if self._local_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         was_leader = held is not None and held.is_leader
-        held = (
-            self._lead(topic, topic_id, state)
-            if state.leader == self._local_id
-            else self._follow(topic, topic_id, state)
-        )
+        held = self._lead(state) if state.leader == self._local_id else self._follow(state)
         if held is None:
+            refusal = self._replicas.refusal(topic, index)
+            if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
+                # For now: the log directory is not offline, and the topic may be deleted meanwhile.
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if state.adding_replicas or state.removing_replicas:
+        if state.is_reassigned:
             self._replicas.reassigning.add((topic, index))
         else:
             self._replicas.reassigning.discard((topic, index))
@@ -116,40 +130,41 @@ class ReplicaStates:
             ended.append((topic, index))
         return ErrorCode.NONE
 
-    def _lead(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> Partition | None:
+    def _lead(self, state: LeaderState) -> Partition | None:
         return self._replicas.lead(
-            topic,
-            state.partition_index,
-            topic_id,
+            state.topic,
+            state.partition,
+            state.topic_id,
             state.leader_epoch,
-            tuple(state.isr),
+            state.isr,
             is_new=state.is_new,
-            replicas=tuple(state.replicas),
+            replicas=state.replicas,
             partition_epoch=state.partition_epoch,
-            min_insync_replicas=self._min_insync_replicas(topic),
+            # As in Kafka, no more than the partition has.
+            min_insync_replicas=min(self._min_insync_replicas(state.topic), len(state.replicas)),
         )
 
-    def _follow(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> Partition | None:
+    def _follow(self, state: LeaderState) -> Partition | None:
         return self._replicas.follow(
-            topic,
-            state.partition_index,
-            topic_id,
+            state.topic,
+            state.partition,
+            state.topic_id,
             state.leader,
             state.leader_epoch,
             is_new=state.is_new,
-            replicas=tuple(state.replicas),
+            replicas=state.replicas,
             partition_epoch=state.partition_epoch,
         )
 
-    async def prepare(self, request: LeaderAndIsrRequest) -> None:
+    async def prepare(self, states: Iterable[LeaderState]) -> None:
         """Wait until the disk has done what was decided before about these partitions; then `apply`."""
         await self._replicas.prepare(
-            (topic, state.partition_index, topic_id)
-            for topic, topic_id, state in states_of(request)
+            (state.topic, state.partition, state.topic_id)
+            for state in states
             if self._local_id in state.replicas
         )
 
-    async def stop(self, request: StopReplicaRequest, turn: Turn | None = None) -> dict[Key, ErrorCode]:
+    async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
         """Hold these partitions no more; the outcome of each, once those that are deleted cannot come back.
 
         `turn` is the caller's on the event loop; None for one that may take all the time it needs.
@@ -157,7 +172,7 @@ class ReplicaStates:
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
         ended: list[Key] = []
-        for topic, index, leader_epoch, delete in stops_of(request):
+        for topic, index, leader_epoch, delete in stops:
             if turn is not None:
                 await turn.pause_if_due()
             key = (topic, index)
@@ -178,20 +193,36 @@ class ReplicaStates:
             except Exception:
                 log.exception("StopReplica of %s-%d failed", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
-        topic_log.leads_no_more(self._local_id, ended)
+        topic_log.lost_leadership(self._local_id, ended)
         for key, error in (await self._replicas.delete_all(deleted, turn)).items():
             log.error("StopReplica of %s-%d: %s", *key, error)
             outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         return outcomes
 
 
-def states_of(request: LeaderAndIsrRequest) -> Iterable[tuple[str, UUID, LeaderAndIsrPartitionState]]:
-    """The partitions of a LeaderAndIsr with their topics, also of the versions before 2."""
-    for state in request.ungrouped_partition_states:
-        yield state.topic_name, UUID(int=0), state
-    for topic in request.topic_states:
-        for state in topic.partition_states:
-            yield topic.topic_name, topic.topic_id, state
+def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
+    """The partitions of a LeaderAndIsr, whatever its version."""
+    found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
+    found += [
+        (topic.topic_name, topic.topic_id, state)
+        for topic in request.topic_states
+        for state in topic.partition_states
+    ]
+    return [
+        LeaderState(
+            topic,
+            topic_id,
+            state.partition_index,
+            state.leader,
+            state.leader_epoch,
+            tuple(state.isr),
+            tuple(state.replicas),
+            state.partition_epoch,
+            state.is_new,
+            bool(state.adding_replicas or state.removing_replicas),
+        )
+        for topic, topic_id, state in found
+    ]
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:

@@ -1,24 +1,103 @@
-"""The topics' own settings, as a broker of a cluster comes to know them: topic by topic, as it is told to
-hold their partitions, and again when somebody changed them.
+"""The topics' own settings, from the store into effect on the logs: all of them at startup, and those of one
+topic when this broker begins to hold its partitions, or when they changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.membership.topic_settings import TopicSettings
-from kafka_compat.metadata.feed import ConfigChange
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.feed import ConfigChange, MetadataDelta
+from kafka_compat.metadata.topic_overrides import TopicOverrides
+from kafka_compat.replication.replica_manager import ReplicaManager
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""For a topic whose settings nobody can read: by the broker's defaults a compacted one would lose records."""
 
 
-class ClusterTopicSettings(TopicSettings):
-    """See above."""
+class TopicSettings:
+    """Reads the settings of topics and applies them to the topics' logs, as the feed reports them, too."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        overrides: TopicOverrides,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        malformed: MalformedNodes,
+    ) -> None:
+        self.overrides = overrides
+        self._store = store
+        self._metadata = metadata
+        self._replicas = replicas
+        self._malformed = malformed
+        metadata.feed.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        created = {topic.name for topic in delta.created}
+        for topic in delta.deleted:
+            if topic.name not in created:
+                self._forget(topic.name)
+        for change in delta.config_changes:
+            if change.topic is not None and change.settings is not None:
+                self._know(change.topic, change.settings)
+                self._configure(change.topic)
+            elif change.is_of_broker:
+                # Every log whose topic has no value of its own.
+                for name in list(self._metadata.topics):
+                    self._configure(name)
+
+    async def read_all(self) -> None:
+        """Learn the topics' own settings, before any log is opened."""
+        try:
+            topics = await self._store.children(znodes.TOPICS)
+        except NoNode:
+            return
+        for topic in topics:
+            stored = await self._stored(topic)
+            if stored is not None:
+                self._know(topic, stored)
+
+    def _forget(self, topic: str) -> None:
+        self.overrides.forget(topic)
+        self._replicas.quotas.configure_topic(topic, {})
+
+    async def _stored(self, topic: str) -> dict[str, str] | None:
+        """What the store has; None where it has nothing of the topic. Of a malformed node, what it said
+        before, or else settings with which nothing is deleted."""
+        path = znodes.config_path("topics", topic)
+        try:
+            data, stat = await self._store.get(path)
+        except NoNode:
+            return None
+        try:
+            return znodes.decode_config(path, data)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, MALFORMED_SETTINGS)
+            known = topic in self.overrides
+            return dict(self.overrides.of(topic) if known else DELETES_NOTHING)
+
+    def _know(self, topic: str, overrides: Mapping[str, str]) -> None:
+        self.overrides.put(topic, overrides)
+        self._replicas.quotas.configure_topic(topic, overrides)
+
+    def _configure(self, topic: str) -> None:
+        known = self._metadata.topics.get(topic)
+        if known is None:
+            return
+        config = self.overrides.log_config(topic)
+        for partition in known.partitions:
+            held = self._replicas.get(topic, partition.partition)
+            if held is not None:
+                held.configure(config, self.overrides.min_isr(topic, partition))
 
     async def learn(self, topics: Iterable[str]) -> None:
         """Read the settings of topics that this broker begins to hold, before their logs are made.

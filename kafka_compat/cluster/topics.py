@@ -1,8 +1,9 @@
-"""Topics of a cluster: this broker writes what is wanted into the store, the controller does it, and everyone
-learns of it by UpdateMetadata.
+"""The topics of the cluster: this broker writes to the store what is wanted, the controller carries it out,
+and every broker learns of it by UpdateMetadata.
 
-Requests by clients are the controller's, as in Kafka with ZooKeeper: another broker answers NOT_CONTROLLER.
-Topics that come into being by their first use are written by the broker that is asked.
+Requests of clients are the controller's, as in Kafka with ZooKeeper: another broker responds NOT_CONTROLLER.
+Topics that are created by their first use are written by the broker that receives the request. All methods
+raise KafkaError with the error of the client's response. `charge` is called after all checks.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
+from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.node_json import INT32_MAX
 from kafka_compat.coordination.store.metadata_store import (
     BadVersion,
     ConnectionLost,
@@ -30,13 +34,14 @@ from kafka_compat.coordination.store.metadata_store import (
 )
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
-from kafka_compat.membership.foundation import Foundation
 from kafka_compat.metadata import topic_log, topic_rules
-from kafka_compat.metadata.cache import TopicMetadata
+from kafka_compat.metadata.cache import NO_LEADER, TopicMetadata
 from kafka_compat.metadata.feed import MetadataDelta
-from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, may_collide
+from kafka_compat.metadata.topic_names import may_collide
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.errors import OutOfResources
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +50,26 @@ _REMOVED_WITHIN_S = 1.0
 """Where all brokers are there that have to remove something. One may just have died."""
 
 
-class ClusterTopics:
+class Topics:
     """See above."""
 
-    def __init__(self, foundation: Foundation, service: ControllerService) -> None:
-        self._config = foundation.config
-        self._store = foundation.store
-        self._metadata = foundation.metadata
+    def __init__(
+        self,
+        context: BrokerContext,
+        service: ControllerService,
+        replicas: ReplicaManager,
+        *,
+        may_have_peers: bool,
+    ) -> None:
+        """`may_have_peers`: other brokers may come, and internal topics wait for them."""
+        self._config = context.config
+        self._store = context.store
+        self._metadata = context.metadata
         self._service = service
-        self._lock = asyncio.Lock()
+        self._replicas = replicas
+        self._may_have_peers = may_have_peers
+        self.lock = asyncio.Lock()
+        """Held while this broker writes topics to the store."""
         self._metadata_changed = asyncio.Event()
         self._metadata.feed.subscribe(self._on_metadata)
 
@@ -63,16 +79,31 @@ class ClusterTopics:
         self._metadata_changed = asyncio.Event()
 
     async def until_brokers(self, count: int) -> None:
-        """Wait until so many brokers are there, however long they take to come."""
+        """Wait until so many brokers are registered, however long that takes."""
         while len(self._metadata.brokers) < count:
             await self._metadata_changed.wait()
 
-    async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Have the controller ask this broker what it still has (KIP-112). Raises MetadataStoreError."""
+    async def report_offline(self) -> None:
+        """Have the controller ask this broker which replicas it still has (KIP-112). Raises
+        MetadataStoreError.
+        """
+        await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
 
-    # --- topics that come into being by their first use
+    def forget_leaders(self, lost: Iterable[tuple[str, int]]) -> None:
+        """Tell clients that this broker does not lead these partitions: nobody else can."""
+        local, change = self._metadata.local_id, self._metadata.change()
+        for name, index in lost:
+            topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
+            if topic is None or old is None or old.leader != local:
+                continue
+            lost_one = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            partitions = (*topic.partitions[:index], lost_one, *topic.partitions[index + 1 :])
+            change.put_topic(replace(topic, partitions=partitions))
+        change.publish()
+
+    # --- topics that are created by their first use
 
     async def ensure(
         self,
@@ -87,6 +118,7 @@ class ClusterTopics:
         known = self._metadata.topics.get(name)
         if known is not None:
             return known
+        await self._service.begin()
         try:
             return await self._make(name, partitions, replication_factor, None, configs or {}, charge=charge)
         except KafkaError as error:
@@ -105,16 +137,13 @@ class ClusterTopics:
         return await self.ensure(name, charge=charge)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
-        """As Kafka, with as many replicas as its setting says, or not at all: a first broker that serves
-        groups before the others came would hold their offsets alone.
+        """One of Kafka's own topics, created when it does not exist: as in Kafka with as many replicas as its
+        setting says, or not at all. A first broker that serves groups before the others came would hold their
+        offsets alone. A standalone broker waits for no others.
         """
-        prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
-        return await self.ensure(
-            name,
-            self._config.int(f"{prefix}.num.partitions"),
-            self._config.int(f"{prefix}.replication.factor"),
-            topic_rules.internal_configs(self._config, name),
-        )
+        brokers_max = INT32_MAX if self._may_have_peers else 1
+        internal = topic_rules.internal_topic(self._config, name, brokers_max)
+        return await self.ensure(name, internal.partitions, internal.replication_factor, internal.configs)
 
     # --- requests of clients
 
@@ -131,7 +160,7 @@ class ClusterTopics:
         charge: Charge | None = None,
     ) -> TopicMetadata:
         """Write a topic, and return when it is led. Raises KafkaError with what the client gets."""
-        self._check_controller()
+        await self._check_controller()
         return await self._make(
             name,
             partitions,
@@ -154,7 +183,7 @@ class ClusterTopics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        async with self._lock:
+        async with self.lock:
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 # Two names that collide may come in one request, before anyone is told of either.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
@@ -165,7 +194,7 @@ class ClusterTopics:
                 partitions,
                 replication_factor,
                 assignments,
-                may_be_away=True,
+                may_be_away=self._may_have_peers,
             )
             topic_rules.check_configs(self._config, configs)
             if validate_only:
@@ -174,9 +203,21 @@ class ClusterTopics:
                 charge(len(replicas))
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
-            topic_log.made(name, replicas)
+            topic_log.created(name, replicas)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
-        return self._metadata.topics[name]
+        created = self._metadata.topics[name]
+        await self._check_resources(created)
+        return created
+
+    async def _check_resources(self, topic: TopicMetadata) -> None:
+        """Delete a new topic for whose logs this process has no descriptors left."""
+        for partition in topic.partitions:
+            refusal = self._replicas.refusal(topic.name, partition.partition)
+            if isinstance(refusal, OutOfResources):
+                await self._store.put(znodes.delete_topic_path(topic.name), None)
+                await self._until(lambda: self._metadata.topic_name(topic.topic_id) is None)
+                await self._removed(topic.name)
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
 
     async def _malformed_node(self, name: str) -> MalformedNode | None:
         """The first malformed node of a topic; None where one is missing, as of a topic that is new."""
@@ -247,9 +288,9 @@ class ClusterTopics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> None:
-        """Give a topic `count` partitions in all, and return when they are led. Raises KafkaError."""
-        self._check_controller()
-        async with self._lock:
+        """Give a topic `count` partitions in all, and return when they are led."""
+        await self._check_controller()
+        async with self.lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
@@ -273,12 +314,12 @@ class ClusterTopics:
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
-            topic_log.extended(name, len(present), added)
+            topic_log.grown(name, len(present), added)
         await self._until(lambda: self._all_led(name, count), timeout_ms)
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
-        """Ask for a topic's deletion, and return when it is gone. Raises KafkaError."""
-        self._check_controller()
+        """Request a topic's deletion, and return when it is deleted."""
+        await self._check_controller()
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         known = self._metadata.topics[name]
@@ -302,9 +343,14 @@ class ClusterTopics:
                     await seen.wait()
                     seen.clear()
 
-    def _check_controller(self) -> None:
-        if not self._service.is_active:
+    async def _check_controller(self) -> None:
+        if not await self._service.begin():
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
+
+    async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
+        """The topic, once the controller has found leaders for that many partitions."""
+        await self._until(lambda: self._all_led(name, partition_count))
+        return self._metadata.topics[name]
 
     def _all_led(self, name: str, partition_count: int) -> bool:
         known = self._metadata.topics.get(name)

@@ -15,7 +15,7 @@ from kafka_compat.control.faults import FaultRoutes
 from kafka_compat.control.forks import Forks
 from kafka_compat.control.partition_commands import PartitionCommands
 from kafka_compat.control.reset import Reset
-from kafka_compat.control.snapshots import Snapshots
+from kafka_compat.control.snapshots import SharedTree, Snapshots
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
 
 if TYPE_CHECKING:
@@ -28,14 +28,17 @@ _PREFIX = "/control/v1"
 class ControlApi:
     """All of it."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks) -> None:
+    def __init__(
+        self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, tree: SharedTree | None = None
+    ) -> None:
+        """`tree`: the metadata that these brokers alone share."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)
         self._disks = DiskFaults(brokers, hooks.faults.disks)
         self._links = BrokerFaults(brokers, hooks.faults.links)
         self._events = EventLog(brokers)
         self._recording = hooks.recording
         self._reset = Reset(brokers, hooks, self._events)
-        self._snapshots = Snapshots(brokers, hooks)
+        self._snapshots = Snapshots(brokers, hooks, tree)
         self._awaiting = Awaiting(brokers, hooks.pulse)
         for broker in brokers:
             broker.subscribe(hooks.pulse.beat)

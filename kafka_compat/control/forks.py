@@ -7,13 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.control.alone import the_lone
+from kafka_compat.control.topic_fork import fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.groups.coordinator import GroupCoordinator
 
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -52,21 +53,21 @@ class Forks:
         if not isinstance(name, str):
             raise BadCall(f"name={name!r}: expected the name of a topic")
         wanted = _groups(call)
-        broker, membership = the_lone(self._brokers, "forks")
+        services = [each.services for each in self._brokers]
         groups: list[str] = []
 
         async def then() -> None:
             if wanted != []:
-                groups.extend(await copy_positions(broker.services, source, name, wanted))
+                groups.extend(await copy_positions(services, source, name, wanted))
 
         try:
-            made = await membership.forks().fork(source, name, then)
+            created = await fork_topic(services, source, name, then)
         except KafkaError as error:
             status = _STATUS.get(error.code, 400)
             raise BadCall(f"{error.code.name} {error.message or ''}".strip(), status) from None
         return {
             "name": name,
-            "partitions": len(made.partitions),
+            "partitions": len(created.partitions),
             "groups": sorted(groups),
             "took_ms": round((time.perf_counter() - began_s) * 1000, 3),
         }
@@ -83,14 +84,22 @@ def _groups(call: Call) -> list[str] | None:
 
 
 async def copy_positions(
-    services: BrokerServices[Any], source: str, name: str, wanted: list[str] | None
+    brokers: Sequence[BrokerServices[Any]], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups that
-    have any. KafkaError.
+    """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups of
+    these brokers that have any. KafkaError.
     """
-    groups = services.coordinators.groups.made
-    if groups is None:
-        return []
+    copied: list[str] = []
+    for broker in brokers:
+        groups = broker.coordinators.groups.made
+        if groups is not None:
+            copied += await _copy_positions(groups, source, name, wanted)
+    return copied
+
+
+async def _copy_positions(
+    groups: GroupCoordinator, source: str, name: str, wanted: list[str] | None
+) -> list[str]:
     if groups.is_loading:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The groups are not known yet.")
     stored: dict[str, asyncio.Future[ErrorCode]] = {}

@@ -67,13 +67,25 @@ class Reset:
         return {"topics": topics}
 
     async def _delete(self, name: str) -> None:
-        metadata = self._brokers[0].services.metadata
-        controller = next(
-            (broker for broker in self._brokers if broker.broker_id == metadata.controller_id),
-            self._brokers[0],
-        )
-        try:
-            await controller.services.topics.delete(name, _TIMEOUT_MS)
-        except KafkaError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise BadCall(f"{name} cannot be deleted: {error.code.name} {error}", _UNAVAILABLE) from None
+        while True:
+            controller = await self._controller()
+            try:
+                await controller.services.topics.delete(name, _TIMEOUT_MS)
+            except KafkaError as error:
+                if error.code == ErrorCode.NOT_CONTROLLER:
+                    # Its session has just ended.
+                    continue
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    problem = f"{name} cannot be deleted: {error.code.name} {error}"
+                    raise BadCall(problem, _UNAVAILABLE) from None
+            return
+
+    async def _controller(self) -> Broker[Any]:
+        def active() -> Broker[Any] | None:
+            return next((each for each in self._brokers if each.services.controller.is_active), None)
+
+        await self._side.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
+        found = active()
+        if found is None:
+            raise BadCall("the controller is not a broker of this process", _UNAVAILABLE)
+        return found

@@ -8,9 +8,8 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka_compat.control.alone import the_lone
 from kafka_compat.errors import StartupError
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
 from kafka_compat.storage.directories import saved_states
@@ -21,17 +20,32 @@ if TYPE_CHECKING:
     from kafka_compat.control.hooks import ControlHooks
 
 _NOT_FOUND = 404
+_NOT_IMPLEMENTED = 501
 _UNAVAILABLE = 503
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")
 _TIME = "kafka-compat-time"
 """The file that says how far the time was put forward."""
 
 
+class SharedTree(Protocol):
+    """The metadata that the brokers of this process share, and no other broker."""
+
+    def snapshot(self) -> Mapping[str, bytes]:
+        """The files that hold them, as they are now."""
+
+    async def return_to(self, name: str) -> None:
+        """Have them, and the log directories of the brokers, hold what a snapshot holds."""
+
+
 class Snapshots:
     """The routes. One at a time; they answer when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks) -> None:
+    def __init__(
+        self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, tree: SharedTree | None = None
+    ) -> None:
+        """`tree` is that of several brokers; a standalone one has its own."""
         self._brokers = brokers
+        self._tree = tree
         self._side = hooks
         self._lock = asyncio.Lock()
 
@@ -56,62 +70,101 @@ class Snapshots:
         name = call.body.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadCall(f"name={name!r}: expected up to 100 letters, digits, '.', '_' and '-'")
-        broker, membership = the_lone(self._brokers, "snapshots")
-        services = broker.services
-
-        def save(files: Mapping[str, bytes]) -> None:
-            of_time = json.dumps({"ahead_ms": self._side.travel.clock.ahead_ms}).encode()
-            high_watermarks = services.replicas.high_watermarks()
-            saved_states.save(services.log_dirs, name, high_watermarks, {**files, _TIME: of_time})
-
+        self._check()
         async with self._lock:
             try:
-                await membership.saved(save)
+                await self._save_all(name)
             except (OSError, StorageError) as error:
                 raise BadCall(f"the snapshot cannot be kept: {error}", _UNAVAILABLE) from None
-            topics = len(services.metadata.topics)
-            self._tidy_up_later(services.log_dirs.directories)
+            topics = len(self._brokers[0].services.metadata.topics)
+            self._tidy_up_later()
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
 
+    async def _save_all(self, name: str) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for broker in self._brokers:
+                # Topics are neither created nor deleted meanwhile.
+                await stack.enter_async_context(broker.services.topics.lock)
+            # All of it at one moment.
+            of_time = json.dumps({"ahead_ms": self._side.travel.clock.ahead_ms}).encode()
+            for broker in self._brokers:
+                services, files = broker.services, {}
+                if broker is self._brokers[0]:
+                    metadata = self._tree or broker.membership
+                    files = {**metadata.snapshot(), _TIME: of_time}
+                saved_states.save(services.log_dirs, name, services.replicas.high_watermarks(), files)
+
     async def _all(self, call: Call) -> Answer:
-        broker, _ = the_lone(self._brokers, "snapshots")
-        return saved_states.names(broker.services.log_dirs.directories)
+        self._check()
+        return saved_states.names(self._directories[0])
 
     async def _restore(self, call: Call) -> Answer:
         began_s = time.perf_counter()
-        broker, directories, name = self._find(call)
+        name = self._find(call)
         async with self._lock:
             try:
-                ahead_ms = json.loads(saved_states.read_file(directories, name, _TIME))["ahead_ms"]
+                ahead_ms = json.loads(saved_states.read_file(self._directories[0], name, _TIME))["ahead_ms"]
                 self._side.travel.clock.ahead_ms = ahead_ms
-                await broker.start_anew(lambda: saved_states.return_to(directories, name))
+                await self._return_to(name)
             except (OSError, StartupError, StorageError) as error:
                 raise BadCall(f"the snapshot cannot be restored: {error}", _UNAVAILABLE) from None
         self._side.pulse.beat()
-        return {"name": name, "topics": len(broker.services.metadata.topics), "took_ms": _since(began_s)}
+        topics = len(self._brokers[0].services.metadata.topics)
+        return {"name": name, "topics": topics, "took_ms": _since(began_s)}
+
+    async def _return_to(self, name: str) -> None:
+        directories = self._directories
+        suspended = [(broker, await broker.suspend()) for broker in self._brokers]
+        for broker, sockets in suspended:
+            # A broker that was the controller for a moment, when the one before it was suspended, may have
+            # sent requests there: with the epoch of a term that the snapshot knows nothing of.
+            broker.drop_waiting(sockets)
+        try:
+            if self._tree is not None:
+                await self._tree.return_to(name)
+            else:
+                saved_states.return_to(directories[0], name)
+        except BaseException:
+            for broker in self._brokers:
+                broker.on_fatal()
+            raise
+        await asyncio.gather(*(broker.resume(sockets) for broker, sockets in suspended))
 
     async def _delete(self, call: Call) -> Answer:
-        _, directories, name = self._find(call)
+        name = self._find(call)
         async with self._lock:
-            with contextlib.suppress(FileNotFoundError):
-                saved_states.remove(directories, name)
-            await asyncio.to_thread(saved_states.remove_leftovers, directories)
+            for directories in self._directories:
+                with contextlib.suppress(FileNotFoundError):
+                    saved_states.remove(directories, name)
+            await asyncio.to_thread(self._remove_leftovers)
         return None
 
-    def _find(self, call: Call) -> tuple[Broker[Any], list[str], str]:
-        broker, _ = the_lone(self._brokers, "snapshots")
-        directories, name = broker.services.log_dirs.directories, call.path["name"]
-        there = saved_states.names(directories)
+    @property
+    def _directories(self) -> list[Sequence[str]]:
+        return [broker.services.log_dirs.directories for broker in self._brokers]
+
+    def _check(self) -> None:
+        if self._tree is None and not self._brokers[0].membership.is_standalone:
+            problem = "snapshots need all brokers of the cluster in one process: start it with --brokers"
+            raise BadCall(problem, _NOT_IMPLEMENTED)
+
+    def _find(self, call: Call) -> str:
+        self._check()
+        name, there = call.path["name"], saved_states.names(self._directories[0])
         if name not in there:
             raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", _NOT_FOUND)
-        return broker, directories, name
+        return name
 
-    def _tidy_up_later(self, directories: Sequence[str]) -> None:
-        """Remove the files of those that were replaced."""
+    def _remove_leftovers(self) -> None:
+        for directories in self._directories:
+            saved_states.remove_leftovers(directories)
+
+    def _tidy_up_later(self) -> None:
+        """Remove the files of snapshots that were replaced."""
 
         async def tidy_up() -> None:
             async with self._lock:
-                await asyncio.to_thread(saved_states.remove_leftovers, directories)
+                await asyncio.to_thread(self._remove_leftovers)
 
         self._tidying = asyncio.ensure_future(tidy_up())
 

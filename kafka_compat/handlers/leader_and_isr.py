@@ -29,11 +29,15 @@ async def leader_and_isr(
     ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    outcomes = await ctx.services.membership.orders.lead_and_follow(request)
+    states = states_of(request)
+    addresses = {leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders}
+    outcomes = await ctx.services.membership.orders.lead_and_follow(
+        request.controller_epoch, request.broker_epoch, states, addresses
+    )
     error = ErrorCode.NONE
     if isinstance(outcomes, ErrorCode):
         error = outcomes
-        outcomes = {(topic, state.partition_index): error for topic, _, state in states_of(request)}
+        outcomes = {(state.topic, state.partition): error for state in states}
     if ctx.api_version < 5:
         errors = [
             LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)

@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.cluster.topics import Topics
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
-    from kafka_compat.membership.lone_controller import Controller
-    from kafka_compat.membership.topics import Topics
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
@@ -87,7 +86,7 @@ class Services(Protocol):
         """What clients may use; None while nobody has a quota."""
 
     @property
-    def controller(self) -> Controller: ...
+    def controller(self) -> ControllerService: ...
 
     # --- logs
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
+from kafka_compat.cluster.replica_states import stops_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey
@@ -27,7 +28,9 @@ async def stop_replica(
     ctx: RequestContext[ClusterServices], request: StopReplicaRequest
 ) -> StopReplicaResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    outcomes = await ctx.services.membership.orders.stop(request)
+    outcomes = await ctx.services.membership.orders.stop(
+        request.controller_epoch, request.broker_epoch, stops_of(request)
+    )
     if isinstance(outcomes, ErrorCode):
         return StopReplicaResponse(error_code=outcomes)
     return StopReplicaResponse(

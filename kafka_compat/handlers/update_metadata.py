@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
+from kafka_compat.cluster.metadata_updates import update_of
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -22,4 +23,7 @@ def update_metadata(
     ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    return UpdateMetadataResponse(error_code=ctx.services.membership.orders.update_metadata(request))
+    error = ctx.services.membership.orders.update_metadata(
+        request.controller_epoch, request.broker_epoch, update_of(request)
+    )
+    return UpdateMetadataResponse(error_code=error)

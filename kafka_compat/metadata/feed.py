@@ -133,7 +133,7 @@ class MetadataFeed:
                     subscriber(published)
                 except Exception:
                     # The others have to learn of it all the same.
-                    log.exception("a subscriber to the metadata failed at version %d", published.version)
+                    log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 
     def publish_config(self, change: ConfigChange) -> None:

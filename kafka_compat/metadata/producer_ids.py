@@ -5,6 +5,7 @@ one, give the same id (KIP-730).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.metadata_store import BadVersion, MetadataStore
@@ -15,9 +16,9 @@ BLOCK_SIZE = 1000
 class ProducerIds:
     """Hands out the ids of this broker's block and claims the next one when it is used up."""
 
-    def __init__(self, store: MetadataStore, broker_id: int) -> None:
-        self._store = store
-        self._broker_id = broker_id
+    def __init__(self, claim: Callable[[], Awaitable[znodes.ProducerIdBlock]]) -> None:
+        """`claim` brings the next block."""
+        self._claim = claim
         self._next = 0
         self._end = 0
         self._lock = asyncio.Lock()
@@ -26,27 +27,10 @@ class ProducerIds:
         """An id that nobody else has or will get."""
         async with self._lock:
             if self._next >= self._end:
-                self._next, self._end = await self._claim()
+                block = await self._claim()
+                self._next, self._end = block.first, block.last + 1
             self._next += 1
             return self._next - 1
-
-    async def skip(self, highest_used: int) -> None:
-        """Give no id of a block up to that of `highest_used`, which a log knows. A folder that another broker
-        wrote has producers of its own, and their ids given again would make new records look like retries.
-        """
-        path = znodes.PRODUCER_ID_BLOCK
-        await self._store.ensure(path)
-        data, stat = await self._store.get(path)
-        last = znodes.decode_producer_id_block(data)
-        if highest_used > (last.last if last is not None else -1):
-            first = highest_used - highest_used % BLOCK_SIZE
-            block = znodes.ProducerIdBlock(self._broker_id, first, first + BLOCK_SIZE - 1)
-            await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
-
-    async def _claim(self) -> tuple[int, int]:
-        """The next block: its first id and the one after its last."""
-        block = await claim_block(self._store, self._broker_id)
-        return block.first, block.last + 1
 
 
 async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerIdBlock:
@@ -63,3 +47,17 @@ async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerId
         except BadVersion:
             continue
         return block
+
+
+async def skip_used_ids(store: MetadataStore, broker_id: int, highest_used: int) -> None:
+    """Give no id of a block up to that of `highest_used`, which a log knows. A log directory that another
+    broker wrote has producers of its own, and their ids given again would make new records look like retries.
+    """
+    path = znodes.PRODUCER_ID_BLOCK
+    await store.ensure(path)
+    data, stat = await store.get(path)
+    last = znodes.decode_producer_id_block(data)
+    if highest_used > (last.last if last is not None else -1):
+        first = highest_used - highest_used % BLOCK_SIZE
+        block = znodes.ProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
+        await store.set(path, znodes.encode_producer_id_block(block), stat.version)

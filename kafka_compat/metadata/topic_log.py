@@ -1,5 +1,5 @@
-"""What the log tells of topics that come, grow and go, once for each, by the broker that did it; and of the
-partitions that a broker leads, in one line for many.
+"""Log lines about topics that are created, grow and are deleted, once for each, by the broker that did it;
+and about the partitions that a broker leads, in one line for many.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ log = logging.getLogger(__name__)
 _NAMED_MAX = 10
 
 
-def made(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-    """A topic was made, with these partitions."""
-    log.info("Topic %s is made: %s", topic, _partitions(replicas))
+def created(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+    """A topic was created, with these partitions."""
+    log.info("Created topic %s (%s)", topic, _partitions(replicas))
 
 
-def extended(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
+def grown(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
     """A topic that had `before` partitions has got these."""
-    log.info("Topic %s has %d partitions now, %d more", topic, before + len(added), len(added))
+    log.info("Added %s to topic %s (%d now)", _counted(len(added), "partition"), topic, before + len(added))
 
 
 def deleted(topic: str) -> None:
     """Nothing is left of a topic."""
-    log.info("Topic %s is deleted", topic)
+    log.info("Deleted topic %s", topic)
 
 
-def leads_from_now_on(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
+def became_leader(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
     """A broker has begun to lead these partitions."""
     if partitions:
-        log.info("Broker %d leads from now on %s", broker_id, _named(partitions))
+        log.info("Broker %d became leader of %s", broker_id, _named(partitions))
 
 
-def leads_no_more(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """It leads these no more: others do, or nobody."""
+def lost_leadership(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
+    """Other brokers lead these partitions, or none does."""
     if partitions:
-        log.info("Broker %d leads no more %s", broker_id, _named(partitions))
+        log.info("Broker %d is no longer leader of %s", broker_id, _named(partitions))
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:

@@ -50,12 +50,12 @@ class Beans:
         samples = self._samples(self.dialect.quantiles(bean), bean.help)
         named = {self.dialect.label(tag): value for tag, value in tags.items()}
         for quantile in QUANTILES:
-            labels = Labels({**named, "quantile": quantile})
+            labels = Labels.of({**named, "quantile": quantile})
             samples.append((labels, quantile_of(ordered, float(quantile))))
 
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
         """Of the connections of a listener."""
-        labels = Labels({self.dialect.socket_label(tag): value for tag, value in tags.items()})
+        labels = Labels.of({self.dialect.socket_label(tag): value for tag, value in tags.items()})
         known_as = attribute.removesuffix("_software").replace("_", "-")
         help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
@@ -70,7 +70,7 @@ class Beans:
         """Of what a client, or those who share a quota, use of `resource`: Produce, Fetch, Request."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
-        self._add(series, help_text, Labels(labels), value)
+        self._add(series, help_text, Labels.of(labels), value)
 
     def idle(self, share: float) -> None:
         """How idle a broker is, from 0 to 1."""
@@ -79,7 +79,7 @@ class Beans:
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
         """What no MBean tells."""
-        self._add(Series(name, kind), help_text, Labels(labels), value)
+        self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
         """All of them."""
@@ -96,7 +96,9 @@ class Beans:
         self._sums[key] = self._sums.get(key, 0) + value
 
     def _labels(self, tags: Mapping[str, str]) -> Labels:
-        return Labels({self.dialect.label(tag): value for tag, value in tags.items()}) if tags else NO_LABELS
+        return (
+            Labels.of({self.dialect.label(tag): value for tag, value in tags.items()}) if tags else NO_LABELS
+        )
 
 
 def quantile_of(ordered: Sequence[float], quantile: float) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_compat.membership.lone import LoneMembership
-
 if TYPE_CHECKING:
     from kafka_compat.api.request_counts import RequestCounts
     from kafka_compat.broker import Broker
@@ -47,7 +45,7 @@ def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
-        if each.is_running and each.services.counts is not None
+        if each.is_running
     ]
 
 
@@ -87,8 +85,8 @@ class ClusterView:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """To ask leaders in other processes; None for a standalone broker."""
-        membership = self.services[0].membership
-        return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
+        found: RemotePartitions | None = self.services[0].membership.remote_partitions()
+        return found
 
     def disks(self) -> Iterator[Disk]:
         """The disks with log directories of this process."""

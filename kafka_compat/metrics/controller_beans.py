@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
 
@@ -32,7 +31,7 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
     beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), view.metadata.controller_id)
     if any(each.config.str("zookeeper.connect") for each in view.services):
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
-    candidates = [each for each in view.services if not isinstance(each.membership, LoneMembership)]
+    candidates = [each for each in view.services if not each.membership.is_standalone]
     if candidates:
         # One that is alone has nothing to control.
         _terms(candidates, beans)
@@ -62,15 +61,14 @@ def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
     ):
         beans.gauge(Bean("controller", "KafkaController", name), value)
     unclean = Bean("controller", "ControllerStats", "UncleanLeaderElectionsPerSec")
-    beans.counter(unclean, services.membership.unclean_elections)
+    beans.counter(unclean, services.controller.unclean_elections)
 
 
 def _terms(candidates: Sequence[BrokerServices[Any]], beans: Beans) -> None:
-    from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.controller_times import STATES, Backlog
     from kafka_compat.coordination.controller.machine import DeletionCounts
 
-    may_be = [each.controller for each in candidates if isinstance(each.controller, ControllerService)]
+    may_be = [each.controller for each in candidates]
     backlogs = [each.term.backlog for each in may_be if each.term is not None]
     backlog = backlogs[0] if backlogs else Backlog(0, {}, DeletionCounts())
     deletions = backlog.deletions

@@ -20,31 +20,38 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Labels:
-    """The labels of samples, in the order of their names."""
+    """The labels of samples."""
 
-    __slots__ = ("_text", "pairs")
+    __slots__ = ("pairs", "text")
 
-    def __init__(self, labels: Mapping[str, str] | Pairs = ()) -> None:
-        given = labels if isinstance(labels, tuple) else labels.items()
-        self.pairs: Pairs = tuple(sorted(given))
-        self._text: str | None = None
-
-    @property
-    def text(self) -> str:
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        written = [
+            f'{name}="{value if value.isalnum() else value.translate(_ESCAPES)}"' for name, value in pairs
+        ]
+        self.text = f"{{{','.join(written)}}}" if written else ""
         """The labels as Prometheus's text has them: empty, or as `{topic="t"}`."""
-        if self._text is None:
-            written = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in self.pairs)
-            self._text = f"{{{written}}}" if written else ""
-        return self._text
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> Labels:
+        """In the order of their names."""
+        return cls(tuple(sorted(labels.items())))
+
+    def with_number(self, name: str, number: int) -> Labels:
+        """These labels, of which there are some, and one more: cheap, as each partition needs it."""
+        found, value = Labels.__new__(Labels), str(number)
+        found.pairs = ((name, value), *self.pairs)
+        found.text = f'{{{name}="{value}",{self.text[1:]}'
+        return found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Labels) and self.pairs == other.pairs
 
     def __hash__(self) -> int:
-        return hash(self.pairs)
+        return hash(self.text)
 
 
-NO_LABELS: Final = Labels()
+NO_LABELS: Final = Labels(())
 
 Sample = tuple[Labels, float]
 

@@ -108,7 +108,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
         for some in batched(one.fetcher.follower, 100):
             for held in some:
                 tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
-                labels = Labels(tags)
+                labels = Labels.of(tags)
                 found[labels] = max(held.lag, found.get(labels, 0))
             yield None
     return [Family(*series, bean.help, found.items())] if found else []

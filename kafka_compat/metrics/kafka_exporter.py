@@ -128,7 +128,7 @@ class KafkaExporter:
 
     def _add_topic(self, topic: TopicMetadata) -> Steps[None]:
         name, metadata = topic.name, self._view.metadata
-        of_topic = ("topic", name)
+        of_topic = Labels((("topic", name),))
         current_sum: int | None = 0
         oldest_sum: int | None = 0
         leaderless = under_replicated = 0
@@ -144,12 +144,12 @@ class KafkaExporter:
             replicas, in_sync = len(known.replicas), len(known.isr)
             under_replicated += in_sync < replicas
             if self._by_partition:
-                labels = Labels((("partition", str(known.partition)), of_topic))
+                labels = of_topic.with_number("partition", known.partition)
                 is_preferred = int(leader is not None and leader == known.replicas[0])
                 lacks = int(in_sync < replicas)
                 self._partitions.add(labels, current, oldest, in_sync, leader, is_preferred, replicas, lacks)
         sums = current_sum, oldest_sum
-        self._topics.add(Labels((of_topic,)), len(topic.partitions), *sums, under_replicated, leaderless)
+        self._topics.add(of_topic, len(topic.partitions), *sums, under_replicated, leaderless)
 
     def _add_group(self, group_id: str, progress: GroupProgress) -> Steps[None]:
         found_ms: list[int | None] = []
@@ -166,7 +166,7 @@ class KafkaExporter:
     ) -> Steps[int | None]:
         """A group at a topic in which it has committed; its lag in time."""
         name = topic.name
-        group, of_topic = ("consumergroup", group_id), ("topic", name)
+        of_both = Labels((("consumergroup", group_id), ("topic", name)))
         committed_sum = 0
         lags: list[int | None] = []
         lags_ms: list[int | None] = []
@@ -185,9 +185,9 @@ class KafkaExporter:
                 lags_ms.append(lag_ms)
             committed_sum += committed
             if self._by_partition:
-                labels = Labels((group, ("partition", str(known.partition)), of_topic))
+                labels = of_both.with_number("partition", known.partition)
                 self._group_partitions.add(labels, committed, lag, _seconds(lag_ms))
-        self._group_topics.add(Labels((group, of_topic)), committed_sum, total_records(lags))
+        self._group_topics.add(of_both, committed_sum, total_records(lags))
         return longest(lags_ms)
 
 

@@ -34,12 +34,12 @@ def held_partitions(view: ClusterView) -> Steps[list[Held]]:
     """All of them, with their labels."""
     found: list[Held] = []
     for topic in list(view.metadata.topics.values()):
-        of_topic = ("topic", topic.name)
+        of_topic = Labels((("topic", topic.name),))
         for some in batched(topic.partitions, _AT_ONCE):
             for known in some:
                 held = view.held(topic.name, known)
                 if held is not None:
-                    labels = Labels((("partition", str(known.partition)), of_topic))
+                    labels = of_topic.with_number("partition", known.partition)
                     found.append(Held(labels, held, len(known.replicas) if held.is_leader else 0))
             yield None
     return found

@@ -7,7 +7,6 @@ the figures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Final
 
 from kafka_compat.long_work import Steps, batched
@@ -15,22 +14,26 @@ from kafka_compat.metrics.family import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _AT_ONCE: Final = 100
-"""Lines of a step: some 100 µs."""
-_LINES_OF_A_PIECE: Final = 1000
+"""Samples of a step: some 100 µs."""
+_PIECE_CHARACTERS: Final = 1 << 16
 
 
-def lines(families: Iterable[Family]) -> Iterator[str]:
-    """The text, line by line."""
+def text_of(families: Iterable[Family]) -> Iterator[str]:
+    """The text, some lines at a time."""
     for name, kind, about, samples in families:
         yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
-        for labels, value in samples:
-            yield f"{name}{labels.text} {value}\n"
+        for some in batched(samples, _AT_ONCE):
+            yield "".join([f"{name}{labels.text} {value}\n" for labels, value in some])
 
 
 def next_piece(text: Iterator[str]) -> Steps[bytes]:
     """The next lines as bytes; empty after the last one."""
     found: list[str] = []
-    for some in batched(islice(text, _LINES_OF_A_PIECE), _AT_ONCE):
-        found += some
+    size = 0
+    for some in text:
+        found.append(some)
+        size += len(some)
+        if size >= _PIECE_CHARACTERS:
+            break
         yield None
     return "".join(found).encode()

@@ -28,7 +28,7 @@ from kafka_compat.metrics.group_lag import GroupLags
 from kafka_compat.metrics.kafka_exporter import KafkaExporter
 from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.metrics.partition_beans import held_partitions, partition_families
-from kafka_compat.metrics.prometheus_text import lines, next_piece
+from kafka_compat.metrics.prometheus_text import next_piece, text_of
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.remote_lag import remote_lags
 from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
@@ -146,7 +146,7 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     async with contextlib.aclosing(families):
         async for some in families:
-            text = lines(some)
+            text = text_of(some)
             while piece := await view.long_work.finish(next_piece(text)):
                 yield piece
 

@@ -85,7 +85,7 @@ class Dispatcher:
             raise MalformedRequest(f"a header of {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
         calls = self._calls
-        api = calls.api(key)
+        api = calls.apis.get(key) or calls.api(key)
         if api is None:
             raise MalformedRequest(f"API key {key} is not served")
         if not api.min_version <= version <= api.max_version:

@@ -128,12 +128,12 @@ class Server:
         self.bound[listener.name] = (host, port)
 
     def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
-        """Listen with what `hand_over` of another server gave, instead of `bind`."""
+        """Listen with what `give_up_sockets` of another server returned, instead of `bind`."""
         for listener, listening in sockets:
             self._sockets.append((listener, listening))
             self._note_bound(listener, listening)
 
-    def hand_over(self) -> list[tuple[Listener, socket.socket]]:
+    def give_up_sockets(self) -> list[tuple[Listener, socket.socket]]:
         """Accept no more, and give the listening sockets away: clients that come wait there."""
         for acceptor in self._acceptors:
             acceptor.let_go()

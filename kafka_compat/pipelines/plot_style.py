@@ -1,5 +1,7 @@
-"""How pictures look: for light and for dark screens, in colours that the colour-blind tell apart, and never
-by colour alone, since some print in black and white: each thing has a hatch, a shape or a dash of its own.
+"""The style of pictures, for light and dark screens.
+
+Colours can be told apart by the colour-blind. Each series also has a hatch, a marker or a dash of its own,
+since some readers print in black and white.
 """
 
 from collections.abc import Iterator, Sequence

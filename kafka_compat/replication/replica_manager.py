@@ -94,6 +94,11 @@ class ReplicaManager:
         return len(self._partitions)
 
     @property
+    def may_have_followers(self) -> bool:
+        """Whether partitions may have replicas on other brokers."""
+        return self._proposer is not None
+
+    @property
     def offline_count(self) -> int:
         """How many partitions are not held here because of their disks."""
         return len(self._offline)
@@ -209,13 +214,6 @@ class ReplicaManager:
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def shrink_isrs(self, now_ms: int) -> None:
-        """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms. `now_ms` is
-        of the clock that never jumps, here and wherever a partition asks for the time.
-        """
-        for held in self:
-            held.maybe_shrink_isr(now_ms)
 
     def peers_changed(self) -> None:
         """Brokers came or went: see Partition.peers_changed."""

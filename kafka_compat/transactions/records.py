@@ -1,6 +1,7 @@
-"""The status of transactional ids as the bytes of `__transaction_state`: TransactionLogKey v0, and
-TransactionLogValue v0 as Kafka 3.9 writes it, or v1 from transaction.version 1 on and wherever there is
-something to say that v0 has no field for (KIP-890). Kafka 3.9 reads both.
+"""The status of transactional ids as records of `__transaction_state`.
+
+Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 from
+transaction.version 1 on and wherever v0 has no field for what is stored (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations

@@ -100,10 +100,14 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self._cleaner: LogCleaner | None = None
+        if replicas.may_have_followers:
+            interval_ms = config.int("replica.lag.time.max.ms") // 2
+            self._jobs.append(_Job(self._shrink_isrs, interval_ms))
+            self._tick_s = max(min(TICK_S, interval_ms / 1000), TICK_S_MIN)
         if config.bool("log.cleaner.enable"):
             backoff_ms = config.int("log.cleaner.backoff.ms")
             self._jobs.append(_Job(self._clean, backoff_ms))
-            self._tick_s = max(min(TICK_S, backoff_ms / 1000), TICK_S_MIN)
+            self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
         self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
         # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
@@ -163,6 +167,15 @@ class Maintenance:
                     name = f"{partition.topic}-{partition.partition}"
                     log.error("%s %s failed: %s (%s)", what, name, error, code_of(error).name)
             yield None
+
+    def _shrink_isrs(self, _: int) -> Steps[None]:
+        """Have leaders propose that followers that lag leave their ISRs."""
+        now_ms = self._clock.monotonic_ms()
+
+        def look(partition: Partition) -> None:
+            partition.maybe_shrink_isr(now_ms)
+
+        return self._each("looking for followers that lag", look, self._replicas)
 
     def _flush_due(self, now_ms: int) -> Steps[None]:
         def look(partition: Partition) -> None:

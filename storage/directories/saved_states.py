@@ -152,6 +152,25 @@ def finish_return(directories: Sequence[str]) -> None:
     return_to(directories, name)
 
 
+def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
+    """Have the directories of several brokers, which no process has open, hold what they held, and the
+    directory that they share the `file` that the first of them kept. Raises OSError.
+    """
+    filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
+    filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
+    os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)
+    for directories in brokers:
+        return_to(directories, name)
+    filesystem.write_file(f"{shared}/{file}{TEMPORARY_SUFFIX}", read_file(brokers[0], name, file))
+    os.rename(f"{shared}/{file}{TEMPORARY_SUFFIX}", f"{shared}/{file}")
+    os.unlink(marker)
+
+
+def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence[str]]) -> None:
+    """Do it again where a kill came in between. Raises OSError."""
+    return_together(shared, file, brokers, RealFilesystem().read_file(f"{shared}/{RETURNING}").decode())
+
+
 class Pack(RealFilesystem):
     """Where `write_fork` writes the logs of one directory to: folders have the names of those of the logs."""
 

@@ -12,9 +12,9 @@ import pytest
 
 from kafka_compat.api.caller import Caller
 from kafka_compat.api.stages import Served
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, standalone_broker
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.page.asking import CLIENT_ID as PAGE
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
@@ -99,14 +99,14 @@ Ask = Callable[[ApiKey, int, Plain], Awaitable[Plain]]
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker[LoneMembership]]:
+async def broker(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(tmp_path),
         "kafka.compat.http.listener": "http://127.0.0.1:0",
         "offsets.topic.num.partitions": "1",
     }
-    running = lone_broker(BrokerConfig.from_properties(settings))
+    running = standalone_broker(BrokerConfig.from_properties(settings))
     await running.start()
     await running.services.topics.ensure("t", 1, 1, {})
     await running.services.topics.ensure_internal("__consumer_offsets")
@@ -115,7 +115,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker[LoneMembership]]:
     await running.stop()
 
 
-def by_call(broker: Broker[LoneMembership], caller: Caller) -> Ask:
+def by_call(broker: Broker[Membership], caller: Caller) -> Ask:
     async def ask(key: ApiKey, version: int, request: Plain) -> Plain:
         message = build(request_class(key), request)
         if key is ApiKey.PRODUCE:
@@ -134,7 +134,7 @@ def by_socket(connection: Connection) -> Ask:
     return ask
 
 
-def socket_of(broker: Broker[LoneMembership], host: str, client_id: str = CLIENT_ID) -> Connection:
+def socket_of(broker: Broker[Membership], host: str, client_id: str = CLIENT_ID) -> Connection:
     return Connection("{}:{}".format(*broker.addresses["PLAINTEXT"]), client_id=client_id, source=host)
 
 
@@ -150,7 +150,7 @@ async def codes(ask: Ask) -> dict[ApiKey, set[int]]:
     }
 
 
-async def test_all_callers_get_the_same_answers(broker: Broker[LoneMembership]) -> None:
+async def test_all_callers_get_the_same_answers(broker: Broker[Membership]) -> None:
     assert len(REQUESTS) >= 20
     with socket_of(broker, ADMIN_HOST) as connection:
         by_client = await codes(by_socket(connection))
@@ -163,7 +163,7 @@ async def test_all_callers_get_the_same_answers(broker: Broker[LoneMembership]) 
     assert list(errors.values()) == [3], "whoever asks, its errors are counted"
 
 
-async def test_the_authorizer_decides_about_all_callers(broker: Broker[LoneMembership]) -> None:
+async def test_the_authorizer_decides_about_all_callers(broker: Broker[Membership]) -> None:
     with socket_of(broker, GUEST_HOST) as connection:
         by_client = await codes(by_socket(connection))
     by_page = await codes(by_call(broker, inside(GUEST_HOST)))
@@ -172,7 +172,7 @@ async def test_the_authorizer_decides_about_all_callers(broker: Broker[LoneMembe
         assert by_page[key] & AUTHORIZATION_FAILED, key.name
 
 
-async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker[LoneMembership]) -> None:
+async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker[Membership]) -> None:
     entity = [{"entity_type": "client-id", "entity_name": None}]
     quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1.0}]}
     await by_call(broker, inside(ADMIN_HOST, is_trusted=True))(
@@ -191,7 +191,7 @@ async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker[LoneMembershi
     assert all(throttle_time_ms > 0 for throttle_time_ms in throttled), throttled
 
 
-async def test_what_anybody_asked_is_accounted(broker: Broker[LoneMembership]) -> None:
+async def test_what_anybody_asked_is_accounted(broker: Broker[Membership]) -> None:
     seen: list[Served] = []
     broker.calls.add_account(seen.append)
     version, request = REQUESTS[ApiKey.FETCH]
@@ -205,7 +205,7 @@ async def test_what_anybody_asked_is_accounted(broker: Broker[LoneMembership]) -
     assert seen[0].request_bytes > 0 and seen[1].request_bytes == 0
 
 
-async def test_who_stops_waiting_ends_its_fetch(broker: Broker[LoneMembership]) -> None:
+async def test_who_stops_waiting_ends_its_fetch(broker: Broker[Membership]) -> None:
     version, request = REQUESTS[ApiKey.FETCH]
     waiting = {**request, "max_wait_ms": 60_000, "min_bytes": 1 << 20}
     ask = by_call(broker, inside(ADMIN_HOST))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.broker.services import BrokerServices
-from kafka_compat.cluster.membership import ClusterMembership
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.membership import Membership
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def brokers_offer_everything(
-    broker: BrokerServices[Membership], member: BrokerServices[ClusterMembership]
+    broker: BrokerServices[Membership], member: BrokerServices[Membership]
 ) -> tuple[Services, ClusterServices]:
     """Never called: the type checker says whether a broker has what handlers ask for."""
     return broker, member

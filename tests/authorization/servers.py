@@ -13,7 +13,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from kafka_compat.broker import Broker, cluster_broker, lone_broker
+from kafka_compat.broker import Broker, cluster_broker, standalone_broker
 from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
 from kafka_compat.config import BrokerConfig
 from kafka_compat.protocol.api_keys import ApiKey
@@ -86,7 +86,7 @@ class OurBroker:
         broker: Broker[Any] = (
             cluster_broker(config, zookeeper_sessions(config))
             if config.str("zookeeper.connect")
-            else lone_broker(config)
+            else standalone_broker(config)
         )
         await broker.start()
         broker.services.authorizer = self.authorizer

@@ -79,7 +79,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "no truncation by epoch",
-        "kafka_compat/replication/delayed_fetch.py",
+        "kafka_compat/replication/fetch_reader.py",
         "if target.last_fetched_epoch >= 0:",
         "if False:",
         KNOWN_CASES + "test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader",
@@ -187,16 +187,16 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a group's record changes nothing when its generation is over",
         "kafka_compat/groups/group.py",
-        "            self.stored.replay(record.value)\n",
-        "            if record.value is None or record.value.generation_id >= self.generation_id:\n"
-        "                self.stored.replay(record.value)\n",
+        "            self.rebalance.stored.replay(record.value)\n",
+        "            if record.value is None or record.value.generation_id >= self.rebalance.generation_id:\n"
+        "                self.rebalance.stored.replay(record.value)\n",
         GROUPS,
     ),
     BrokenBuild(
         "what was not committed in time never counts",
         "kafka_compat/coordinator_runtime/runtime.py",
-        "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n",
-        "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n"
+        "                self._report(append, ErrorCode.REQUEST_TIMED_OUT)\n",
+        "                self._report(append, ErrorCode.REQUEST_TIMED_OUT)\n"
         "                shard.appends.remove(append)\n",
         GROUPS,
     ),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka_compat.broker import Broker, BrokerHooks, lone_broker
+from kafka_compat.broker import Broker, BrokerHooks, standalone_broker
 from kafka_compat.clock import SystemClock
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.records.records import Record, build_batch
 from tests.cluster.embedded import EmbeddedCluster, until
@@ -40,7 +41,7 @@ def clock() -> JumpingClock:
 
 
 @pytest.fixture
-async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[LoneMembership]]:
+async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Membership]]:
     settings = {
         "log.dirs": str(tmp_path / "logs"),
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -50,13 +51,13 @@ async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Lo
         "log.flush.interval.ms": "100",
         "log.flush.scheduler.interval.ms": "100",
     }
-    broker = lone_broker(BrokerConfig.from_properties(settings), BrokerHooks(clock=clock))
+    broker = standalone_broker(BrokerConfig.from_properties(settings), BrokerHooks(clock=clock))
     await broker.start()
     yield broker
     await broker.stop()
 
 
-async def made(broker: Broker[LoneMembership], configs: dict[str, str]) -> Partition:
+async def made(broker: Broker[Membership], configs: dict[str, str]) -> Partition:
     await broker.services.topics.create("t", configs=configs)
     held = broker.services.replicas.get("t", 0)
     assert held is not None
@@ -71,7 +72,7 @@ def append(held: Partition, count: int, clock: JumpingClock) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_retention_goes_on(broker: Broker[LoneMembership], clock: JumpingClock, jump_ms: int) -> None:
+async def test_retention_goes_on(broker: Broker[Membership], clock: JumpingClock, jump_ms: int) -> None:
     held = await made(broker, {"segment.bytes": "1000", "retention.bytes": "2000"})
     clock.jumped_ms = jump_ms
     for _ in range(2):
@@ -81,9 +82,7 @@ async def test_retention_goes_on(broker: Broker[LoneMembership], clock: JumpingC
         clock.jumped_ms = -jump_ms
 
 
-async def test_compaction_goes_on_after_a_jump_back(
-    broker: Broker[LoneMembership], clock: JumpingClock
-) -> None:
+async def test_compaction_goes_on_after_a_jump_back(broker: Broker[Membership], clock: JumpingClock) -> None:
     held = await made(
         broker, {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
     )
@@ -93,7 +92,7 @@ async def test_compaction_goes_on_after_a_jump_back(
 
 
 async def test_flushes_by_time_go_on_after_a_jump_back(
-    broker: Broker[LoneMembership], clock: JumpingClock
+    broker: Broker[Membership], clock: JumpingClock
 ) -> None:
     held = await made(broker, {"flush.ms": "100"})
     clock.jumped_ms = -HOUR_MS
@@ -122,7 +121,8 @@ async def test_who_is_in_sync_is_not_asked_of_the_time_of_day(
             assert set(held.isr) == {1, 2, 3}
             await asyncio.sleep(0.1)
     # And who does not keep up leaves.
-    await cluster.brokers[behind].membership._fetchers.close()
+    fetching: Any = cluster.brokers[behind].replicas.fetching
+    await fetching.close()
     assert await cluster.produce(leader, "t", b"after", acks=1) == ErrorCode.NONE
     await until(lambda: behind not in cluster.isr("t") and bool(cluster.isr("t")))
     await cluster.stop()

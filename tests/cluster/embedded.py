@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from kafka_compat.broker import Broker, BrokerHooks
 from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.cluster.membership import ClusterMembership
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.cluster.shared_store import SharedStore
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import MetadataStore
@@ -44,11 +46,13 @@ from tests.support.secured import Secured, first_nodes
 SETTLE_S = 15.0
 
 
-class EmbeddedBroker(Broker[ClusterMembership]):
+class EmbeddedBroker(Broker[Membership]):
     """A broker of the cluster, with the parts that tests look at."""
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
-        super().__init__(config, ClusterMembership(connect_store), CLUSTER_SERVED, BrokerHooks(clock=clock))
+        super().__init__(
+            config, Membership(SharedStore(connect_store)), CLUSTER_SERVED, BrokerHooks(clock=clock)
+        )
 
     @property
     def replicas(self) -> ReplicaManager:
@@ -72,7 +76,9 @@ class EmbeddedBroker(Broker[ClusterMembership]):
 
     @property
     def store(self) -> CurrentSession:
-        return self.membership.store
+        store = self.membership.store
+        assert isinstance(store, CurrentSession)
+        return store
 
     @property
     def broker_epoch(self) -> int:
@@ -225,7 +231,8 @@ class EmbeddedCluster:
         configs: Mapping[str, str] | None = None,
         assignment: Sequence[int] = (),
     ) -> ErrorCode:
-        """Make a topic; with `assignment` one of one partition on these brokers."""
+        """Create a topic, with `assignment` one of one partition on these brokers, and wait until the other
+        brokers have learned of it, as the response does not."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -243,7 +250,12 @@ class EmbeddedCluster:
             timeout_ms=10_000,
         )
         response = await self.send(self.controller.broker_id, ApiKey.CREATE_TOPICS, 7, request)
-        return ErrorCode(response.topics[0].error_code)
+        error = ErrorCode(response.topics[0].error_code)
+        if error == ErrorCode.NONE:
+            brokers = list(self.brokers.values())
+            with contextlib.suppress(TimeoutError):  # of a broker that is cut off
+                await until(lambda: all(name in broker.metadata.topics for broker in brokers), 2)
+        return error
 
     async def produce(
         self, broker_id: int, topic: str, value: bytes, acks: int = -1, timeout_ms: int = 5000
@@ -293,8 +305,8 @@ class EmbeddedCluster:
         return found
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds, for at most SETTLE_S."""
-    async with asyncio.timeout(SETTLE_S):
+async def until(condition: Callable[[], bool], timeout_s: float = SETTLE_S) -> None:
+    """Wait until something holds; TimeoutError after that time."""
+    async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 -- many things change, none of them tells
             await asyncio.sleep(0.01)

@@ -26,7 +26,6 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
 from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
-from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
 
@@ -183,14 +182,14 @@ async def test_a_controller_that_stops_has_told_the_new_leaders(
     for broker in others:
         orders = broker.membership.orders
         monkeypatch.setattr(orders, "lead_and_follow", partial(_late, orders.lead_and_follow))
-    await leaving.hand_over()
+    await leaving.shut_down_controlled()
     held = [broker.replicas.get("t", partition) for broker in others for partition in led]
     assert {item.partition for item in held if item is not None and item.is_leader} == set(led)
 
 
-async def _late(call: Callable[[LeaderAndIsrRequest], Awaitable[Any]], request: LeaderAndIsrRequest) -> Any:
+async def _late(call: Callable[..., Awaitable[Any]], *request: object) -> Any:
     await asyncio.sleep(0.2)
-    return await call(request)
+    return await call(*request)
 
 
 async def test_min_insync_replicas(cluster: EmbeddedCluster) -> None:

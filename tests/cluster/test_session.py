@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,7 @@ from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kafka_compat.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest
+from kafka_compat.security.broker_security import NONE
 from kafka_compat.tasks import Tasks
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.cluster.test_broker_client import frame_of, read_request
@@ -214,8 +216,12 @@ async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMeta
     async def address_of(broker_id: int) -> tuple[str, int]:
         return "127.0.0.1", ports[broker_id]
 
-    settings = ControllerTermSettings(ControllerSettings(), "PLAINTEXT", False, 30_000, None)
-    service = ControllerService(3, settings, lambda: 0, Tasks(), LongWork(asyncio.get_running_loop()))
+    nobody: Any = None
+    settings = ControllerTermSettings(
+        ControllerSettings(), "PLAINTEXT", False, 30_000, None, nobody, lambda: NONE
+    )
+    long_work = LongWork(asyncio.get_running_loop())
+    service = ControllerService(3, lambda: settings, lambda: 0, Tasks(), long_work)
     link = ControllerLink("broker-3", service, address_of, 30_000)
     others = tree.connect()
     first, second = (Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2))

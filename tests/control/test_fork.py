@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
 
-from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
+from kafka_compat.testing import ControlFailed, KafkaBroker
 from tests.control.clients import COMPACTED_ON_COMMAND, Serving, produce, producer
 from tests.support.campaign import enabled, rounds
 
@@ -180,13 +180,6 @@ def test_what_cannot_be_is_told(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="groups='g': expected true, or an array"):
         broker.control.ask("POST", "/topics/t/fork", name="u", groups="g")
     assert broker.topics() == ["t"]
-
-
-def test_a_cluster_says_that_it_has_none() -> None:
-    with KafkaCluster(2) as cluster:
-        cluster.create_topic("t")
-        with pytest.raises(ControlFailed, match="for a broker that is alone, not yet for clusters"):
-            cluster.control.fork("t", "u")
 
 
 def is_compacted(now: Held, before: Held) -> bool:

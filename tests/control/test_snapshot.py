@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaConsumer
 
-from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
+from kafka_compat.testing import ControlFailed, KafkaBroker
 from tests.control.clients import COMPACTED_ON_COMMAND, produce, producer
 from tests.control.test_fork import commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
@@ -117,11 +117,6 @@ def test_what_cannot_be_is_told(broker: KafkaBroker) -> None:
         broker.control.delete_snapshot("b")
     with pytest.raises(ControlFailed, match=r"name='\.\./x': expected up to 100 letters"):
         broker.control.snapshot("../x")
-
-
-def test_a_cluster_says_that_it_has_none() -> None:
-    with KafkaCluster(2) as cluster, pytest.raises(ControlFailed, match="not yet for clusters"):
-        cluster.control.snapshot("a")
 
 
 def test_many_topics_groups_and_transactions_are_quick(running: KafkaBroker) -> None:

@@ -7,12 +7,14 @@ to show. A line of commands is what happens in the cluster; below the dashes is 
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from kafka_compat.coordination.controller.context import AT_ONCE
+from kafka_compat.coordination.controller.context import AT_ONCE, DELETED_IDS_MAX, ControllerContext
 from kafka_compat.coordination.controller.events import (
     ControlledShutdownRequested,
+    Elected,
     ElectionRequested,
     IsrChangesFound,
     LeaderAndIsrAnswered,
@@ -190,3 +192,12 @@ def _pair(text: str) -> tuple[str, tuple[int, ...]]:
 def _partition(text: str) -> TopicPartition:
     topic, _, index = text.rpartition("-")
     return TopicPartition(topic, int(index))
+
+
+def test_a_controller_remembers_a_bounded_number_of_deleted_topics() -> None:
+    context = ControllerContext(ControllerSettings(), Elected(1, 1, ()))
+    for number in range(DELETED_IDS_MAX + 5):
+        context.note_deleted(UUID(int=number))
+    assert len(context.deleted_ids) == DELETED_IDS_MAX
+    assert UUID(int=4) not in context.deleted_ids
+    assert UUID(int=DELETED_IDS_MAX + 4) in context.deleted_ids

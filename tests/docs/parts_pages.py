@@ -22,7 +22,6 @@ PACKAGES = {
                 "api",
                 "handlers",
                 "protocol",
-                "membership",
                 "cluster",
                 "metadata",
                 "replication",

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tests.docs import compatibility_page, settings_page
+from tests.docs import compatibility_page, parts_pages, settings_page
 from tests.docs.markdown import wrapped
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {"settings.md": settings_page.page, "compatibility.md": compatibility_page.page}
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": lambda: wrapped(settings_page.page()),
+    "compatibility.md": lambda: wrapped(compatibility_page.page()),
+    **{f"design/parts/{part}.md": partial(parts_pages.page, part) for part in parts_pages.PACKAGES},
+}
 """Name -> what makes it."""
 
 
 def made(name: str) -> str:
     """The page's text."""
-    return wrapped(PAGES[name]())
+    return PAGES[name]()
 
 
 if __name__ == "__main__":

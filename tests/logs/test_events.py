@@ -41,19 +41,22 @@ def test_the_life_of_a_topic(start_broker: StartBroker) -> None:
     broker.restart()
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     admin.delete_topics(["orders"])["orders"].result(20)
-    wait_for(broker, "is deleted")
-    told = [line.split(" INFO ")[1] for line in lines_with(broker, "INFO Topic ")]
-    assert told == [
-        "Topic orders is made: 3 partitions, 1 replica each",
-        "Topic orders has 5 partitions now, 2 more",
-        "Topic of-first-use is made: 1 partition, 1 replica each",
-        "Topic orders is deleted",
+    wait_for(broker, "Deleted topic orders")
+    lines = [line.split(" INFO ")[1] for line in lines_with(broker, "topic ")]
+    assert lines == [
+        "Created topic orders (3 partitions, 1 replica each)",
+        "Added 2 partitions to topic orders (5 now)",
+        "Created topic of-first-use (1 partition, 1 replica each)",
+        "Deleted topic orders",
     ]
-    [leads] = lines_with(broker, "leads from now on")
-    assert leads.endswith(
-        "Broker 1 leads from now on 6 partitions: "
-        "of-first-use-0, orders-0, orders-1, orders-2, orders-3, orders-4"
-    )
+    leads = [line.split(" INFO ")[1] for line in lines_with(broker, "became leader of")]
+    assert leads == [
+        "Broker 1 became leader of 3 partitions: orders-0, orders-1, orders-2",
+        "Broker 1 became leader of 2 partitions: orders-3, orders-4",
+        "Broker 1 became leader of 1 partition: of-first-use-0",
+        "Broker 1 became leader of 6 partitions: "
+        "of-first-use-0, orders-0, orders-1, orders-2, orders-3, orders-4",
+    ]
 
 
 def test_rebalances_say_which_generation_of_how_many_members_and_why(start_broker: StartBroker) -> None:
@@ -110,34 +113,34 @@ def test_leaders_come_and_go_in_one_line_for_many(tmp_path: Path) -> None:
     with Command(tmp_path, 3, arguments=["--verbose"]) as command:
 
         def led(how: str) -> int:
-            found = re.findall(rf"Broker \d leads {how} (\d+) partitions?: orders-", command.said)
+            found = re.findall(rf"Broker \d {how} leader of (\d+) partitions?: orders-", command.said)
             return sum(map(int, found))
 
         def wait_led(how: str, count: int) -> None:
-            wait_until(lambda: led(how) >= count, 30, f"{count} partitions led {how}", 0.05)
+            wait_until(lambda: led(how) >= count, 30, f"{how} leader of {count} partitions", 0.05)
             assert led(how) == count
 
         admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 0})
         admin.create_topics([NewTopic("orders", 60, 3)])["orders"].result(30)
-        wait_led("from now on", 60)
-        assert len(re.findall(r"leads from now on 20 partitions: orders-", command.said)) == 3
+        wait_led("became", 60)
+        assert len(re.findall(r"became leader of 20 partitions: orders-", command.said)) == 3
         assert re.search(
-            r"leads from now on 20 partitions: (orders-\d+, ){9}orders-\d+ and 10 others\n", command.said
+            r"became leader of 20 partitions: (orders-\d+, ){9}orders-\d+ and 10 others\n", command.said
         )
         command.kill(2)
         command.wait_for("Broker 2 ready", 2)
-        wait_led("from now on", 80)
+        wait_led("became", 80)
         wait_until(lambda: all_in_sync(admin), 30, "all replicas in sync", 0.05)
         back = [TopicPartition("orders", index) for index in range(60)]
         admin.elect_leaders(ElectionType.PREFERRED, back).result(30)
-        wait_led("from now on", 100)
-        wait_led("no more", 20)
+        wait_led("became", 100)
+        wait_led("is no longer", 20)
         admin.delete_topics(["orders"])["orders"].result(30)
-        command.wait_for("Topic orders is deleted")
+        command.wait_for("Deleted topic orders")
         command.stop()
-        assert command.said.count("Topic orders is made: 60 partitions, 3 replicas each") == 1
-        assert command.said.count("Topic orders is deleted") == 1
-        assert led("no more") == 20, "a topic that is gone is told of as such"
+        assert command.said.count("Created topic orders (60 partitions, 3 replicas each)") == 1
+        assert command.said.count("Deleted topic orders") == 1
+        assert led("is no longer") == 20, "a topic that is gone is told of as such"
 
 
 def all_in_sync(admin: AdminClient) -> bool:

@@ -52,7 +52,7 @@ def test_json_is_an_object_for_each_line(start_broker: StartBroker) -> None:
     assert messages["Unknown settings are ignored: no.such.setting"]["level"] == "WARN"
     ready = f"Broker 1 ready on PLAINTEXT://{broker.address}, data in {broker.log_dir}"
     assert messages[ready]["level"] == "INFO"
-    made = messages["Topic orders is made: 2 partitions, 1 replica each"]
+    made = messages["Created topic orders (2 partitions, 1 replica each)"]
     assert (made["level"], made["logger"]) == ("INFO", "kafka_compat.metadata.topic_log")
     [http] = [entry for entry in told if "HTTP request" in entry["message"]]
     assert (http["level"], http["logger"]) == ("WARN", "kafka_compat.network.strangers")

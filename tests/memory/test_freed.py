@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import lone_broker
+from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
 from tests.memory.acts import ACTS, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
@@ -56,7 +56,7 @@ def key_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def place(request: pytest.FixtureRequest, tmp_path: Path, key_store: Path) -> AsyncIterator[Place]:
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
     settings = {**SETTINGS, **keys, **request.param, "log.dirs": str(tmp_path)}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
     with without_collector():

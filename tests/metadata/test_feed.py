@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.cluster.metadata_updates import apply_update
+from kafka_compat.cluster.metadata_updates import apply_update, update_of
 from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.feed import ConfigChange, MetadataDelta
 from kafka_compat.protocol.messages.update_metadata import (
@@ -102,20 +102,18 @@ def test_an_update_of_the_controller_is_one_delta(cache: MetadataCache) -> None:
             topic_name=name, topic_id=UUID(int=number), partition_states=[partition]
         )
 
-    apply_update(
-        cache,
-        UpdateMetadataRequest(
-            controller_id=2,
-            topic_states=[state("old", 1, -2), state("t", 1, 2), state("new", 3, 1)],
-            live_brokers=[
-                UpdateMetadataBroker(
-                    id=2,
-                    endpoints=[UpdateMetadataEndpoint(port=1, host="h", listener="L", security_protocol=0)],
-                    rack="a",
-                )
-            ],
-        ),
+    request = UpdateMetadataRequest(
+        controller_id=2,
+        topic_states=[state("old", 1, -2), state("t", 1, 2), state("new", 3, 1)],
+        live_brokers=[
+            UpdateMetadataBroker(
+                id=2,
+                endpoints=[UpdateMetadataEndpoint(port=1, host="h", listener="L", security_protocol=0)],
+                rack="a",
+            )
+        ],
     )
+    apply_update(cache, update_of(request))
     (delta,) = seen.deltas
     assert [each.name for each in delta.created] == ["new"]
     assert [each.name for each in delta.deleted] == ["old"]
@@ -146,7 +144,7 @@ def test_a_subscriber_that_fails_keeps_the_delta_from_nobody(
     with caplog.at_level(logging.ERROR):
         cache.put_topic(topic("t", 1))
     assert len(seen.deltas) == 1
-    assert "a subscriber to the metadata failed at version 1" in caplog.text
+    assert "A subscriber to the metadata feed failed at version 1" in caplog.text
     cache.feed.unsubscribe(fail)
     cache.feed.publish_config(ConfigChange("topics/t", settings={"retention.ms": "1"}))
     assert seen.last.config_changes[0].topic == "t"

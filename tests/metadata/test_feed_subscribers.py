@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, standalone_broker
 from kafka_compat.broker.entrances import Entrances
 from kafka_compat.clock import SystemClock
 from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
@@ -55,7 +55,7 @@ def cache() -> MetadataCache:
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     yield broker
     await broker.stop()
@@ -252,7 +252,7 @@ async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratc
     created: list[str] = []
     broker.subscribe(lambda delta: created.extend(each.name for each in delta.created))
     await broker.services.topics.create("before")
-    await broker.start_anew(lambda: None)
+    await broker.resume(await broker.suspend())
     created.clear()
     await broker.services.topics.create("after")
     assert created == ["after"]

@@ -107,12 +107,12 @@ def compared(first: Told, second: Told, now: Told) -> Iterator[str]:
 
 
 def _depends_on_time(name: str) -> bool:
-    """What may happen to be the same twice: times, rates, the process, what waits at the moment of a look."""
+    """What may be the same twice by chance: times, rates, the process, connections, what waits now."""
     return bool(
         re.search(
             r"^process_|_loop_|timems|time_ms|idle|parked|percent|queuesize|purgatory|delayed|memorypool"
             r"|_rate|lag_seconds|linux_disk|fetchsession|errors|requestspersec|requests_total|requestbytes"
-            r"|fetchrequests|totalfetch|_count_total$",
+            r"|fetchrequests|totalfetch|_count_total$|connection_c",
             name,
         )
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_compat.metrics.family import GAUGE, Family, Labels
-from kafka_compat.metrics.prometheus_text import lines, next_piece
+from kafka_compat.metrics.prometheus_text import next_piece, text_of
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.metrics.groups import commit, produce
 from tests.metrics.scraping import Scrape, get, samples_of
@@ -157,8 +157,8 @@ def test_the_token_is_asked_for(tmp_path: Path) -> None:
     )
 )
 def test_whatever_the_labels_are_they_are_read_back(values: dict[str, float]) -> None:
-    samples = [(Labels({"group": label, "partition": "0"}), value) for label, value in values.items()]
-    text = result_of(next_piece(lines([Family("kafka_x", GAUGE, "Some help", samples)]))).decode()
+    samples = [(Labels.of({"group": label, "partition": "0"}), value) for label, value in values.items()]
+    text = result_of(next_piece(text_of([Family("kafka_x", GAUGE, "Some help", samples)]))).decode()
     expected = {
         ("kafka_x", frozenset([("group", label), ("partition", "0")])): value
         for label, value in values.items()

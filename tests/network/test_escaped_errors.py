@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, standalone_broker
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.wire import Connection, Plain
@@ -39,12 +39,12 @@ WITHOUT_A_STORE: list[tuple[ApiKey, int, Plain, str]] = [
 
 
 @asynccontextmanager
-async def serving(directory: Path) -> AsyncIterator[tuple[Broker[LoneMembership], Connection]]:
+async def serving(directory: Path) -> AsyncIterator[tuple[Broker[Membership], Connection]]:
     """A broker in this process with the topic t, and a connection to it."""
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), "broker.id": "1"}
     )
-    broker = lone_broker(config)
+    broker = standalone_broker(config)
     await broker.start()
     host, port = broker.addresses["PLAINTEXT"]
     try:

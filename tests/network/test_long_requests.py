@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import lone_broker
+from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol import codec, headers
@@ -254,7 +254,7 @@ async def test_a_parked_fetch_ends_with_its_connection(tmp_path: Path) -> None:
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "broker.id": "1"}
     )
-    broker = lone_broker(config)
+    broker = standalone_broker(config)
     await broker.start()
     try:
         await broker.services.topics.create("quiet", partitions=1, replication_factor=1)

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels
-from kafka_compat.metrics.prometheus_text import lines, next_piece
+from kafka_compat.metrics.prometheus_text import next_piece, text_of
 from kafka_compat.otlp.encoding import Request, points_of, refused
 from tests.metrics.scraping import Samples, samples_of
 from tests.otlp.receiver import read
@@ -41,7 +41,7 @@ def test_it_is_what_prometheus_parser_reads(families: list[tuple[str, dict[str, 
             f"kafka_{number}_total",
             kind,
             f"Help of {number}: it's {{this}}",
-            [(Labels({"a": label, "partition": "0"}), value) for label, value in samples.items()],
+            [(Labels.of({"a": label, "partition": "0"}), value) for label, value in samples.items()],
         )
         for number, (kind, samples) in enumerate(families)
     ]
@@ -52,7 +52,7 @@ def test_it_is_what_prometheus_parser_reads(families: list[tuple[str, dict[str, 
         assert push.times_ns <= {9} and push.started_ns <= {5} and push.resource == {"service.name": "x"}
         assert not found.keys() & push.samples.keys() and len(push.samples) <= count
         found |= push.samples
-    assert found == samples_of(result_of(next_piece(lines(values))).decode())
+    assert found == samples_of(result_of(next_piece(text_of(values))).decode())
 
 
 def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:

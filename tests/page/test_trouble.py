@@ -76,9 +76,14 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         Control(url).break_disks(log_dir=folders[1], failed=True)
         create_topic(broker.address, "t", 4)
         wait_until(lambda: site.data("overview")["not_ready"], 30, "trouble")
+
+        def kinds() -> list[str]:
+            return [each["kind"] for each in site.data("overview")["problems"]]
+
+        # Partitions that were to be created there have no leader.
+        wait_until(lambda: kinds() == ["no-leader", "log-dir-failed"], 30, "both problems")
         told = site.data("overview")
         assert told["not_ready"] == ["broker 1: 1 of its 2 log directories have failed"]
-        assert [each["kind"] for each in told["problems"]] == ["log-dir-failed"]
         assert "failed: KAFKA_STORAGE_ERROR" in site.get("disks").shown
     finally:
         broker.stop()

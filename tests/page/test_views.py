@@ -218,7 +218,7 @@ def test_who_was_refused(site: Site, broker: KafkaBroker, sent: bytes, reason: s
 
 def test_the_log(site: Site, broker: KafkaBroker) -> None:
     broker.create_topic("logged")
-    made = "Topic logged is made: 1 partition, 1 replica each"
+    made = "Created topic logged (1 partition, 1 replica each)"
     told = row(site.rows("logs", "lines", q="logged"), text=made)
     assert (told["level"], told["logger"]) == ("INFO", "kafka_compat.metadata.topic_log")
     assert made in site.get("logs", level="INFO").shown

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, standalone_broker
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection
 from tests.conftest import StartBroker
@@ -33,20 +33,20 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
 @pytest.fixture
-async def lone(tmp_path: Path) -> AsyncIterator[Broker[LoneMembership]]:
+async def lone(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     yield broker
     await broker.stop()
 
 
-def address_of(broker: Broker[LoneMembership]) -> str:
+def address_of(broker: Broker[Membership]) -> str:
     host, port = broker.addresses["PLAINTEXT"]
     return f"{host}:{port}"
 
 
-async def test_a_broker_without_quotas_has_no_stages(lone: Broker[LoneMembership]) -> None:
+async def test_a_broker_without_quotas_has_no_stages(lone: Broker[Membership]) -> None:
     """They come with the first quota and go with the last; what is under way ends as it began."""
     address = address_of(lone)
     running = lone._running
@@ -75,7 +75,7 @@ async def test_a_broker_without_quotas_has_no_stages(lone: Broker[LoneMembership
 
 
 async def test_what_cannot_be_read_costs_that_quota(
-    lone: Broker[LoneMembership], caplog: pytest.LogCaptureFixture
+    lone: Broker[Membership], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Genuine tools write the nodes of ZooKeeper themselves, and so may others."""
     store = lone.services.store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,9 +78,10 @@ async def replicated(cluster: EmbeddedCluster, records: int) -> None:
 async def test_the_number_of_fetchers_changes_while_they_run(cluster: EmbeddedCluster) -> None:
     assert await cluster.create_topic("t", partitions=PARTITIONS) == ErrorCode.NONE
     broker = cluster.brokers[next(item for item in cluster.brokers if item != cluster.leader("t"))]
+    fetching: Any = broker.replicas.fetching
     for number, count in enumerate((4, 2, 1)):
         assert await set_fetchers(cluster, broker.broker_id, count) == ErrorCode.NONE
-        await until(lambda: len(broker.membership._fetchers) == len(fetchers(broker)))
+        await until(lambda: len(fetching) == len(fetchers(broker)))
         assert len(fetchers(broker)) == 2 * count
         assert await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
         await replicated(cluster, number + 1)

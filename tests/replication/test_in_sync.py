@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from kafka_compat.cluster.replica_states import ReplicaStates
+from kafka_compat.cluster.replica_states import ReplicaStates, states_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.messages.leader_and_isr import (
@@ -289,7 +289,7 @@ def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Lead
         partition_index=0, leader=1, leader_epoch=2, isr=[1], partition_epoch=3, replicas=[1, 2, 3]
     )
     topic = LeaderAndIsrTopicState(topic_name="u", topic_id=log.topic_id, partition_states=[state])
-    outcomes = result_of(states.apply(LeaderAndIsrRequest(topic_states=[topic])))
+    outcomes = result_of(states.apply(states_of(LeaderAndIsrRequest(topic_states=[topic]))))
     assert outcomes == {("u", 0): ErrorCode.NONE}
     held = replicas.get("u", 0)
     assert held is not None and held.is_leader

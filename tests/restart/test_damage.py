@@ -39,8 +39,8 @@ def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaC
     broker.kill()
     journal = broker.log_dir / JOURNAL
     whole = journal.read_bytes()
-    assert b"lost" in whole[whole[:-10].rfind(b"\n") :]
-    journal.write_bytes(whole[:-10])
+    # In the midst of the change that created the topic.
+    journal.write_bytes(whole[: whole.index(b"\n", whole.index(b"lost")) - 10])
     broker.start()
     asking = Asking(broker)
     assert asking.end_offset("lost") == 10
@@ -49,6 +49,24 @@ def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaC
     assert "are not whole and are cut off" in log
     assert "/brokers/topics/lost" in log
     assert "adopted topic lost with 1 partitions" in log
+
+
+def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker) -> None:
+    asking = Asking(broker)
+    create_topic(asking.connection, "half", 3)
+    assert asking.produce("half") == NONE
+    asking.connection.close()
+    broker.kill()
+    journal = broker.log_dir / JOURNAL
+    whole = journal.read_bytes()
+    last = whole[whole[:-10].rfind(b"\n") :]
+    assert b"half/partitions/2/state" in last and b"topic_id" not in last
+    journal.write_bytes(whole[:-10])
+    broker.start()
+    asking = Asking(broker)
+    assert asking.end_offset("half") == 10
+    assert asking.produce("half") == NONE
+    assert "adopted" not in broker.log.read_text()
 
 
 def test_a_folder_of_no_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, standalone_broker
+from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.storage import filesystem
 from tests.conformance.wire import Connection
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import wait_until
 
-LoneBroker = Broker[LoneMembership]
+LoneBroker = Broker[Membership]
 
 
 class SlowDisk:
@@ -54,7 +54,7 @@ async def broker(disk: SlowDisk, tmp_path: Path) -> AsyncIterator[LoneBroker]:
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.flush.interval.messages": "1",
     }
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     yield broker
     disk.let_through.set()

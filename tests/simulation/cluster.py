@@ -25,8 +25,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.cluster.controller_orders import Fence
-from kafka_compat.cluster.metadata_updates import apply_update
-from kafka_compat.cluster.replica_states import ReplicaStates
+from kafka_compat.cluster.metadata_updates import apply_update, update_of
+from kafka_compat.cluster.replica_states import ReplicaStates, states_of, stops_of
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.fetch import fetch
@@ -131,7 +131,8 @@ class Broker:
             self.disk = SimulatedFilesystem(self.cluster.random, self.disk._root)
 
     def tick(self) -> None:
-        self.replicas.shrink_isrs(self.cluster.now_ms())
+        for held in self.replicas:
+            held.maybe_shrink_isr(self.cluster.now_ms())
         if self.cluster.random.random() < 0.3:
             self.log_dirs.checkpoint_high_watermarks(self.replicas.high_watermarks())
         for held in self.replicas:
@@ -172,17 +173,17 @@ class Broker:
 
     def lead_and_follow(self, request: LeaderAndIsrRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
-            result_of(self.states.apply(request))
+            result_of(self.states.apply(states_of(request)))
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
-            apply_update(self.metadata, request)
+            apply_update(self.metadata, update_of(request))
 
     def stop_replicas(self, request: StopReplicaRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
             # The disk's work is done at once here, so that there is nothing to wait for.
             with contextlib.suppress(StopIteration):
-                self.states.stop(request).send(None)
+                self.states.stop(stops_of(request)).send(None)
                 raise AssertionError("it waits")
 
     def leading(self, topic: str, partition: int) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from kafka_compat.metrics.family import GAUGE, Family, Labels
-from kafka_compat.metrics.prometheus_text import lines
+from kafka_compat.metrics.prometheus_text import text_of
 from kafka_compat.storage.records.compression import compress
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
@@ -139,7 +139,7 @@ def test_whatever_a_client_says_prometheus_can_read_it(
         point.attributes.add(key=key).value.string_value = text
     (sample,) = read_push(told.SerializeToString(), 0, _MIB, 10).samples
     family = Family(sample.name, GAUGE, "", [(Labels(sample.labels), sample.value)])
-    assert list(samples_of("".join(lines([family]))).values()) == [value]
+    assert list(samples_of("".join(text_of([family]))).values()) == [value]
 
 
 def _within(*tags: int, data: bytes) -> bytes:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.control.forks import copy_positions
+from kafka_compat.control.topic_fork import fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import BadCall
-from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.page import fields
 from kafka_compat.page.copying import copy_records
 from kafka_compat.page.view import Done
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BODY: Final = {
     "name": "string: the topic that is copied",
     "target": "string: the name of the copy",
-    "groups": "boolean: groups get the same positions there (on a broker that is alone)",
+    "groups": "boolean: groups get the same positions there (on a standalone broker)",
 }
 _CREATE_VERSION: Final = 7
 _TIMEOUT_MS: Final = 30_000
@@ -39,7 +39,7 @@ async def see(visit: Visit) -> Data:
     return {
         "name": topic.name,
         "is_internal": topic.is_internal,
-        "is_fork": _lone(visit) is not None,
+        "is_fork": _is_standalone(visit),
         "copies": [
             each.as_data()
             for each in visit.observed.copies.all
@@ -60,28 +60,24 @@ async def act(visit: Visit) -> Done:
         visit.rights.require(Operation.CREATE, ResourceType.TOPIC, target)
     if topic.is_internal:
         raise BadCall(f"{topic.name} is the brokers' own: it is not copied")
-    lone = _lone(visit)
-    if lone is not None:
-        groups = await _fork(visit, lone, topic.name, target, with_groups=with_groups)
+    if _is_standalone(visit):
+        groups = await _fork(visit, topic.name, target, with_groups=with_groups)
         return Done(
             {"name": topic.name, "target": target, "state": "done", "groups": groups},
             path_of("/topic", name=target),
         )
     if with_groups:
-        raise BadCall("groups: positions are copied with a topic by a broker that is alone, not in a cluster")
+        raise BadCall("groups: positions are copied with a topic by a standalone broker, not in a cluster")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
     return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
-def _lone(visit: Visit) -> LoneMembership | None:
-    membership = visit.cluster.services[0].membership
-    return membership if isinstance(membership, LoneMembership) else None
+def _is_standalone(visit: Visit) -> bool:
+    return bool(visit.cluster.services[0].membership.is_standalone)
 
 
-async def _fork(
-    visit: Visit, lone: LoneMembership, source: str, target: str, *, with_groups: bool
-) -> list[str]:
+async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
     """The groups that got positions."""
     groups: list[str] = []
 
@@ -92,12 +88,12 @@ async def _fork(
             for group_id in coordinator.group_ids()
             if visit.rights.may(Operation.READ, ResourceType.GROUP, group_id)
         ]
-        groups.extend(await copy_positions(visit.cluster.services[0], source, target, wanted))
+        groups.extend(await copy_positions(visit.cluster.services, source, target, wanted))
 
     async def nothing() -> None: ...
 
     try:
-        await lone.forks().fork(source, target, then if with_groups else nothing)
+        await fork_topic(visit.cluster.services, source, target, then if with_groups else nothing)
     except KafkaError as error:
         raise BadCall(f"{error.code.name} {error.message or ''}".strip(), _CONFLICT) from None
     return sorted(groups)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, lone_broker
+from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from kafka_compat.testing.simulation.nodes import Node
@@ -15,8 +15,7 @@ from kafka_compat.testing.simulation.tree import tree_of
 from kafka_compat.testing.simulation.worker import SimulatedWorker
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import ClusterMembership
-    from kafka_compat.membership.lone import LoneMembership
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.testing.simulation.ensemble import Ensemble
     from kafka_compat.testing.simulation.loop import SimulatedLoop
 
@@ -99,14 +98,14 @@ class SimulatedBroker:
         self._has_served = True
         self.ready.set()
 
-    def _new_broker(self, config: BrokerConfig) -> Broker[LoneMembership] | Broker[ClusterMembership]:
+    def _new_broker(self, config: BrokerConfig) -> Broker[Membership]:
         def new_worker(path: str) -> SimulatedWorker:
             return SimulatedWorker(self._chance)
 
         hooks = BrokerHooks(filesystem=self._disk, new_worker=new_worker)
         if self._ensemble is not None:
             return cluster_broker(config, self._ensemble.connect, hooks)
-        return lone_broker(config, hooks, new_tree=tree_of(self._tree))
+        return standalone_broker(config, hooks, new_tree=tree_of(self._tree))
 
     def kill(self) -> None:
         """kill -9."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_compat.broker import lone_broker
+from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -71,7 +71,7 @@ class Room(NamedTuple):
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
     settings = {**world.settings(0, 0), "log.dirs": str(tmp_path / "logs"), "broker.id": "1"}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     server = Server(tmp_path / "server", port=broker.addresses["PLAINTEXT"][1])
     place = Place(server, broker.addresses["CLIENT"][1])

@@ -26,5 +26,5 @@ class EntityChanges:
     def tell_soon(self, entity_path: str) -> None:
         """In a task of its own, again where it fails."""
         if self.listeners and not self._tasks.closed:
-            name = f"reading anew the settings of {entity_path}"
+            name = f"reading the new settings of {entity_path}"
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)

@@ -1,0 +1,48 @@
+"""The parts of a broker that its membership in the cluster builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.clock import Clock
+    from kafka_compat.cluster.entity_changes import EntityChanges
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
+    from kafka_compat.long_work import LongWork
+    from kafka_compat.metadata.cache import MetadataCache
+    from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.metadata.topic_overrides import TopicOverrides
+    from kafka_compat.replication.counts import Counts
+    from kafka_compat.replication.flusher import Flusher
+    from kafka_compat.replication.leaderships import Leaderships
+    from kafka_compat.replication.listeners import CallSoon
+    from kafka_compat.security.broker_security import BrokerSecurity
+    from kafka_compat.storage.directories.log_dirs import LogDirs
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BrokerContext:
+    """Created once per start, and never changed (`frozen` would cost 0.5 ms at startup)."""
+
+    config: BrokerConfig
+    clock: Clock
+    store: MetadataStore
+    metadata: MetadataCache
+    log_dirs: LogDirs
+    flusher: Flusher
+    configs: ConfigManager
+    topic_overrides: TopicOverrides
+    leaderships: Leaderships
+    long_work: LongWork
+    call_soon: CallSoon
+    """Calls something in the next turn of the loop."""
+    end_broker: Callable[[], None]
+    """To be called when the broker cannot go on."""
+    entity_changes: EntityChanges
+    broker_security: Callable[[], BrokerSecurity]
+    """How it dials other brokers. Raises StartupError for settings that cannot be."""
+    counts: Counts
+    """What its partitions and fetches count."""

@@ -1,0 +1,86 @@
+"""The metadata store of a standalone broker: a tree in this process, whose journal lies in the first log
+directory. No other broker can use it, so this broker is the controller whenever it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Literal
+
+from kafka_compat.clock import Clock
+from kafka_compat.cluster.opened_store import OpenedStore
+from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
+from kafka_compat.coordination.store.metadata_store import MetadataStore
+from kafka_compat.errors import StartupError
+from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.storage.directories.directory_claim import why_unusable
+
+NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
+"""Opens the tree at a path; its changes have the times of a function in milliseconds."""
+
+
+class OwnStore:
+    """See above."""
+
+    is_shared: Literal[False] = False
+
+    def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:
+        self._new_tree = new_tree
+        self._tree: EmbeddedMetadataStore | None = None
+        self._store: MetadataStore | None = None
+        self.is_new = False
+        """Whether the tree was created by this start, or by one that did not finish its recovery."""
+
+    async def open(
+        self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
+    ) -> OpenedStore:
+        path = os.path.join(directory, JOURNAL_NAME)
+        try:
+            tree = self._tree = self._new_tree(path, clock.now_ms)
+        except OSError as error:
+            reason = why_unusable(directory, error)
+            raise StartupError(
+                f"cannot use {directory}, the first of log.dirs, for the metadata journal: {reason}"
+            ) from error
+        except CorruptJournal as error:
+            raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
+        store = self._store = tree.connect()
+        self.is_new = await store.exists(znodes.CLUSTER_ID) is None
+        if self.is_new:
+            await store.ensure_all(znodes.PERSISTENT_PATHS)
+            cluster_id = stored_cluster_id or znodes.encode_topic_id(new_topic_id())
+        else:
+            data, _ = await store.get(znodes.CLUSTER_ID)
+            try:
+                cluster_id = znodes.decode_cluster_id(data)
+            except MalformedNode as error:
+                raise StartupError(f"in the metadata journal {path}: {error}") from error
+        return OpenedStore(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
+
+    async def finish_recovery(self, cluster_id: str) -> None:
+        """Everything that was found is in the store: it is new no longer. Adoptions that a crash cut short
+        begin again until then.
+        """
+        if self.is_new:
+            assert self._store is not None
+            await self._store.put(znodes.CLUSTER_ID, znodes.encode_cluster_id(cluster_id))
+            self.is_new = False
+
+    def snapshot(self) -> dict[str, bytes]:
+        """The files of the first log directory that hold the metadata, as they are now."""
+        assert self._tree is not None
+        return {JOURNAL_NAME: self._tree.snapshot()}
+
+    async def leave(self) -> None:
+        """Nothing: the store is needed until the broker has stopped."""
+
+    async def close(self) -> None:
+        """End the session and give the journal back."""
+        tree, self._tree = self._tree, None
+        if tree is not None:
+            await tree.close()

@@ -1,0 +1,223 @@
+"""What a broker has because other brokers may be there: its session with the shared metadata store, the link
+to the controller, the fetchers of its followers, and connections to other brokers.
+
+Leaving, it first ends what lives in its session, then the session, and last, when no client is served any
+more, its connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_compat.cluster.broker_addresses import BrokerAddresses
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.config_changes import ConfigChanges, announce
+from kafka_compat.cluster.controlled_shutdown import shut_down_controlled
+from kafka_compat.cluster.controller_link import ControllerLink
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.enrolment import Enrolment
+from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
+from kafka_compat.cluster.isr_proposals import IsrProposals
+from kafka_compat.cluster.peers import Peers
+from kafka_compat.cluster.producer_id_blocks import allocate_producer_ids
+from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, NodeExists
+from kafka_compat.errors import StartupError
+from kafka_compat.lazy import Lazy
+from kafka_compat.replication.follower import FollowerSettings
+from kafka_compat.replication.replica_fetcher import ReplicaFetchers
+from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
+from kafka_compat.tasks import OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+    from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+    from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.transactions.marker_writer import MarkerWriter
+    from kafka_compat.transactions.verification import Coordinators
+
+
+class Peering:
+    """See above."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        connect_store: ConnectStore,
+        service: ControllerService,
+        tasks: Tasks,
+        malformed: MalformedNodes,
+        settings_changed: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """`settings_changed` is called with the path of each entity whose settings a broker changed."""
+        assert isinstance(context.store, CurrentSession)
+        self._context = context
+        self._store = context.store
+        self._service = service
+        self._tasks = tasks
+        self._security = context.broker_security()
+        config, metadata = context.config, context.metadata
+        self._client_id = f"broker-{metadata.local_id}"
+        self.addresses = BrokerAddresses(metadata, self._store, config.inter_broker_listener)
+        self._link = ControllerLink(
+            self._client_id,
+            service,
+            self.addresses.of_controller,
+            config.int("controller.socket.timeout.ms"),
+            self._security,
+        )
+        self._config_changes = ConfigChanges(tasks, settings_changed, context.clock.now_ms, malformed)
+        self._enrolment = Enrolment(
+            self._store,
+            connect_store,
+            tasks,
+            features=FinalizedFeatures(tasks, metadata, malformed),
+            service=service,
+            config_changes=self._config_changes,
+            now_ms=context.clock.now_ms,
+            wait_s=2 * config.int("zookeeper.session.timeout.ms") / 1000,
+        )
+        self.proposals = IsrProposals(
+            metadata.local_id,
+            self._link,
+            broker_epoch=lambda: self.broker_epoch,
+            is_alive=lambda other: other in metadata.brokers,
+        )
+        self.quotas = ReplicationQuotas(
+            metadata.local_id,
+            config.int("replication.quota.window.num"),
+            1000 * config.int("replication.quota.window.size.seconds"),
+        )
+        self._peers = Peers(
+            self.addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
+        )
+        self._remote_partitions = Lazy(self._make_remote_partitions)
+        self._fetchers: ReplicaFetchers
+        self._handed_over = False
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the current registration."""
+        return self._enrolment.broker_epoch
+
+    def fetch_for(self, replicas: ReplicaManager) -> None:
+        """Fetch what partitions follow from their leaders."""
+        context, config = self._context, self._context.config
+        self._fetchers = ReplicaFetchers(
+            context.metadata.local_id,
+            FollowerSettings(
+                fetch_max_bytes=config.int("replica.fetch.max.bytes"),
+                response_max_bytes=config.int("replica.fetch.response.max.bytes"),
+                min_bytes=config.int("replica.fetch.min.bytes"),
+                wait_max_ms=config.int("replica.fetch.wait.max.ms"),
+                backoff_ms=config.int("replica.fetch.backoff.ms"),
+            ),
+            self._client_to,
+            context.clock,
+            fetchers_per_leader=config.int("num.replica.fetchers"),
+            quota=self.quotas.follower,
+        )
+        replicas.fetching = self._fetchers
+
+    def _client_to(self, leader_id: int) -> BrokerClient | None:
+        address = self.addresses.of_leader(leader_id)
+        if address is None:
+            return None
+        timeout_ms = self._context.config.int("replica.socket.timeout.ms")
+        return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
+
+    async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
+        """The next block of producer ids, from the controller."""
+        return await allocate_producer_ids(
+            self._link, self._context.metadata.local_id, lambda: self.broker_epoch
+        )
+
+    # --- other brokers
+
+    def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
+        from kafka_compat.cluster.remote_markers import ClusterMarkerWriter
+
+        return ClusterMarkerWriter(local, self._context.metadata, self._peers, self._topic_exists)
+
+    def coordinators(self, local: Coordinators) -> Coordinators:
+        from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
+
+        return ClusterCoordinators(local, self._context.metadata, self._peers)
+
+    def remote_partitions(self) -> RemotePartitions:
+        """What other brokers report of partitions that they lead."""
+        return self._remote_partitions.get()
+
+    def _make_remote_partitions(self) -> RemotePartitions:
+        from kafka_compat.cluster.remote_partitions import RemotePartitions
+
+        timeout_ms = self._context.config.int("request.timeout.ms")
+        return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
+
+    async def _topic_exists(self, topic: str) -> bool:
+        """Whether the metadata store has it; it may as long as the store does not respond."""
+        try:
+            return await self._store.exists(znodes.topic_path(topic)) is not None
+        except MetadataStoreError:
+            return True
+
+    # --- the session
+
+    async def follow_settings(self) -> None:
+        """Settings are about to be read: changes from now on are received later."""
+        await self._config_changes.begin(self._store)
+
+    async def register(self, broker: BrokerInfo) -> None:
+        """Raises StartupError, as when another broker has the id."""
+        try:
+            await self._enrolment.enter(broker)
+        except NodeExists as error:
+            raise StartupError(f"another broker with broker.id={broker.broker_id} is registered") from error
+        except UnsupportedFeatures as error:
+            raise StartupError(str(error)) from error
+
+    def announce(self, entity_path: str) -> None:
+        """Notify all brokers of new settings."""
+        self._tasks.spawn(
+            f"announcing new settings of {entity_path}",
+            partial(announce, self._store, entity_path),
+            OnFailure.RESTART,
+        )
+
+    def apply_settings(self) -> None:
+        """Obey the broker's settings as they are now."""
+        config = self._context.config
+        self._fetchers.resize(config.int("num.replica.fetchers"))
+        self.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
+
+    # --- stop
+
+    async def shut_down_controlled(self) -> None:
+        """Have other brokers lead what this broker leads, as far as they can."""
+        config = self._context.config
+        if self._handed_over or not config.bool("controlled.shutdown.enable"):
+            return
+        self._handed_over = True
+        await shut_down_controlled(config, self._link, self._service, self.broker_epoch)
+
+    def begin_leaving(self) -> None:
+        """Replace no session any more."""
+        self._enrolment.is_leaving = True
+
+    async def leave(self) -> None:
+        """End what lives in the session."""
+        await self.proposals.close()
+        await self._enrolment.leave()
+        await self._link.close()
+
+    async def close(self) -> None:
+        """Close the connections to other brokers."""
+        await self._peers.close()
+        if self._remote_partitions.made is not None:
+            await self._remote_partitions.made.close()
+        await self._fetchers.close()

@@ -1,0 +1,346 @@
+"""The recovery of a standalone broker: what it does with its own metadata store and its log directories
+before it registers. No controller has begun a term then, and no other broker can have changed anything.
+
+Rules
+1. The store is the truth. A topic exists once its nodes do; its logs are created from that. A deletion is
+   noted in /admin/delete_topics first, so that one that a crash cut short is finished here.
+2. Logs of topics that a new or shortened store does not know are adopted; of a complete store, set aside.
+3. The broker leads every partition that it holds, with itself in sync, without waiting for the controller,
+   whose LeaderAndIsr would say the same. Leader epochs rise, as when a controller finds the broker back, so
+   that readers can tell records of before from records of after. Where a clean stop left a log without a
+   record of its last epoch, and it is as it was, there is nothing to tell apart and the epoch stays: of very
+   many partitions most are of this kind, and the store is not written for them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import UUID
+
+from kafka_compat.cluster.broker_context import BrokerContext
+from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import (
+    Create,
+    MetadataStoreError,
+    NoNode,
+    Operation,
+    SetData,
+    Stat,
+)
+from kafka_compat.metadata import topic_log, topic_rules
+from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.producer_ids import skip_used_ids
+from kafka_compat.metadata.topic_nodes import (
+    FIRST_CONTROLLER_EPOCH,
+    FIRST_EPOCH,
+    creation,
+    describe_partitions,
+    new_topic_id,
+    partition_nodes,
+)
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.directories.log_dirs import LogDirs
+
+log = logging.getLogger(__name__)
+
+_PARTITIONS_AT_ONCE = 128
+"""How many partitions' nodes are written in one transaction."""
+
+
+class Recovery:
+    """See the rules above."""
+
+    def __init__(self, context: BrokerContext, replicas: ReplicaManager, malformed: MalformedNodes) -> None:
+        self._config = context.config
+        self._store = context.store
+        self._metadata = context.metadata
+        self._log_dirs = context.log_dirs
+        self._long_work = context.long_work
+        self._leaderships = context.leaderships
+        self._overrides = context.topic_overrides
+        self._replicas = replicas
+        self._malformed = malformed
+        self._known_states: dict[bytes, PartitionState] = {}
+        """By what their nodes hold: very many partitions are in the same state."""
+
+    async def run(self, *, adopts: bool) -> None:
+        """Finish deletions, then lead the topics of the store. Logs of topics that it does not know are
+        adopted when it may lack some (`adopts`), and set aside otherwise.
+        """
+        producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
+        await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
+        deletions = await self._children(znodes.DELETE_TOPICS)
+        forks = await self._children(znodes.UNFINISHED_FORKS)
+        deleted = {topic: await self._delete(topic) for topic in [*deletions, *forks]}
+        if adopts:
+            await self._adopt()
+        topics = await self._read_topics()
+        for topic in topics:
+            await self._lead(topic)
+        # Only now, when all topics are known: a coordinator that loads its partition ends the transactions
+        # that were decided, and takes a topic that is not known for a deleted one, which needs no marker.
+        await self._announce_leaderships(topics)
+        change = self._metadata.change()
+        for name, indexes in deleted.items():
+            # Groups are known only now.
+            replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
+            change.report_deleted(TopicMetadata(name, UUID(int=0), describe_partitions(replicas)))
+            topic_log.deleted(name)
+        change.publish()
+        keys = [(topic.name, each.partition) for topic in topics for each in topic.partitions]
+        await self._take_offline(key for key in keys if self._replicas.get(*key) is None)
+        topic_log.became_leader(
+            self._metadata.local_id, [key for key in keys if self._replicas.get(*key) is not None]
+        )
+
+    # --- deletions that a crash cut short
+
+    async def _delete(self, name: str) -> list[int]:
+        """Delete a topic; its partitions."""
+        partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
+        self._overrides.forget(name)
+        turn = await self._long_work.begin()
+        errors = await self._replicas.delete_all([(name, index) for index in partitions], turn)
+        for (_, index), error in errors.items():
+            log.error("the deletion of %s-%d is not on disk: %s", name, index, error)
+        await self._store.delete_tree(znodes.topic_path(name))
+        await self._store.delete_tree(znodes.config_path("topics", name))
+        await self._store.delete_tree(znodes.delete_topic_path(name))
+        await self._store.delete_tree(znodes.unfinished_fork_path(name))
+        return partitions
+
+    # --- the topics of the store
+
+    async def _read_topics(self) -> list[TopicMetadata]:
+        operations: list[Operation] = []
+        found = []
+        left_alone: set[str] = set()
+        for topic in await self._children(znodes.TOPICS):
+            changes: list[Operation] = []
+            try:
+                found.append(await self._read_topic(topic, changes))
+            except MalformedNode:
+                left_alone.add(topic)
+                continue
+            operations += changes
+        if operations:
+            await self._store.multi(operations)
+        self._known_states.clear()
+        _set_strays_aside(self._log_dirs, found, left_alone)
+        return found
+
+    async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
+        """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
+        data, stat = await self._store.get(znodes.topic_path(name))
+        with self._logging_malformed(stat):
+            state = znodes.decode_topic(name, data)
+        local = self._metadata.local_id
+        partitions = []
+        created: dict[int, PartitionState] = {}
+        for index, replicas in sorted(state.replicas.items()):
+            path = znodes.partition_state_path(name, index)
+            # The log may know a newer epoch: another broker led it while our tree was not in use.
+            held = self._log_dirs.logs.get((name, index))
+            epoch = held.leader_epochs.latest_epoch if held is not None else -1
+            try:
+                data, stat = await self._store.get(path)
+            except NoNode:
+                # The broker was killed while the topic was created.
+                created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
+                partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
+                continue
+            old = self._known_states.get(data or b"")
+            if old is None:
+                with self._logging_malformed(stat):
+                    old = znodes.decode_partition_state(name, index, data, stat.version)
+                self._known_states[data or b""] = old
+            if (
+                held is not None
+                and held.is_as_closed
+                and epoch < old.leader_epoch
+                and old.leader == local
+                and old.isr == (local,)
+            ):
+                partitions.append(
+                    PartitionMetadata(index, local, old.leader_epoch, replicas, old.isr, stat.version)
+                )
+                continue
+            epoch = max(epoch, old.leader_epoch)
+            led = PartitionState(local, epoch + 1, (local,), old.controller_epoch)
+            operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
+            partitions.append(
+                PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
+            )
+        operations += await self._creation_of(name, created)
+        topic_id = state.topic_id or UUID(int=0)
+        return TopicMetadata(name, topic_id, tuple(partitions))
+
+    async def _creation_of(self, name: str, states: Mapping[int, PartitionState]) -> list[Operation]:
+        operations: list[Operation] = []
+        if states and await self._store.exists(znodes.partitions_path(name)) is None:
+            operations.append(Create(znodes.partitions_path(name)))
+        for index, state in states.items():
+            if await self._store.exists(znodes.partition_path(name, index)) is None:
+                operations.append(Create(znodes.partition_path(name, index)))
+            path = znodes.partition_state_path(name, index)
+            operations.append(Create(path, znodes.encode_partition_state(state)))
+        return operations
+
+    @contextmanager
+    def _logging_malformed(self, stat: Stat) -> Iterator[None]:
+        """Log a malformed node: once, though the controller will find it, too."""
+        try:
+            yield
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, "the topic is left as it is")
+            raise
+
+    async def _lead(self, topic: TopicMetadata) -> None:
+        """Lead a topic's partitions; clients learn of them when all are led."""
+        await self._replicas.prepare(
+            (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
+        )
+        turn = await self._long_work.begin()
+        least = self._overrides.min_insync_replicas(topic.name)
+        for partition in topic.partitions:
+            await turn.pause_if_due()
+            self._replicas.lead(
+                topic.name,
+                partition.partition,
+                topic.topic_id,
+                partition.leader_epoch,
+                partition.isr,
+                is_new=False,
+                replicas=partition.replicas,
+                partition_epoch=partition.partition_epoch,
+                min_insync_replicas=min(least, len(partition.replicas)),
+            )
+        self._metadata.put_topic(topic)
+
+    async def _announce_leaderships(self, topics: Iterable[TopicMetadata]) -> None:
+        turn = await self._long_work.begin()
+        for topic in topics:
+            for partition in topic.partitions:
+                self._leaderships.leading(topic.name, partition.partition)
+                await turn.pause_if_due()
+
+    async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
+        """These partitions, whose disk is offline, have no leader until a start finds the disk working."""
+        states: dict[str, PartitionState] = {}
+        for name, index in lost:
+            topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
+            assert old is not None
+            local = self._metadata.local_id
+            partition = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
+            self._metadata.put_topic(replace(topic, partitions=partitions))
+            path = znodes.partition_state_path(name, index)
+            states[path] = PartitionState(NO_LEADER, partition.leader_epoch, old.isr, FIRST_CONTROLLER_EPOCH)
+        if states:
+            try:
+                await self._store.multi(
+                    [SetData(path, znodes.encode_partition_state(state)) for path, state in states.items()]
+                )
+            except MetadataStoreError as error:
+                # The journal may lie on the disk that failed. The next start finds out by itself.
+                log.error("cannot store which partitions are offline: %s", error)
+
+    # --- logs that the store does not know
+
+    async def _adopt(self) -> None:
+        """Topics that have folders here and are not in the tree."""
+        found: dict[str, dict[int, UUID | None]] = {}
+        for (topic, partition), held in self._log_dirs.logs.items():
+            found.setdefault(topic, {})[partition] = held.topic_id
+        known = await self._children(znodes.TOPICS)
+        unknown = sorted(found.keys() - set(known))
+        for topic in unknown:
+            partitions = found[topic]
+            adopted = _AdoptedTopic(self._config, self._log_dirs, topic, partitions, self._metadata.local_id)
+            self._overrides.put(topic, adopted.overrides)
+            self._log_dirs.update_config(topic)
+            await self._write_topic(adopted)
+            log.warning(
+                "adopted topic %s with %d partitions from the data folders, with default settings%s",
+                topic,
+                len(adopted.state.replicas),
+                "".join(f", {name}={value}" for name, value in adopted.overrides.items()),
+            )
+        retention_ms = self._config.duration_ms("log.retention.ms")
+        if unknown and retention_ms >= 0:
+            log.warning(
+                "adopted topics lose records older than %.1f days (log.retention.ms): to keep them, "
+                "stop and start with --override log.retention.ms=-1, or set retention.ms of the topics",
+                retention_ms / 86_400_000,
+            )
+
+    async def _write_topic(self, adopted: _AdoptedTopic) -> None:
+        """Write the topic and its partitions: in one transaction as far as they are few. What a crash keeps
+        from being written the next start makes up for.
+        """
+        name, replicas = adopted.state.name, adopted.state.replicas
+        has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
+        operations = creation(adopted.state, adopted.overrides, has_config)
+        indexes = list(replicas)
+        for first in range(0, len(indexes), _PARTITIONS_AT_ONCE):
+            some = {index: replicas[index] for index in indexes[first : first + _PARTITIONS_AT_ONCE]}
+            await self._store.multi([*operations, *partition_nodes(name, some, adopted.epochs)])
+            operations = []
+
+    async def _children(self, path: str) -> list[str]:
+        try:
+            return await self._store.children(path)
+        except NoNode:
+            return []
+
+
+class _AdoptedTopic:
+    """A topic as its folders tell it."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        log_dirs: LogDirs,
+        topic: str,
+        partitions: Mapping[int, UUID | None],
+        local_id: int,
+    ) -> None:
+        """`partitions`: the topic ids in the folders."""
+        topic_id = next((item for item in partitions.values() if item), None) or new_topic_id()
+        replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
+        self.state = TopicState(topic, topic_id, replicas)
+        self.epochs = {
+            index: max(log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+            for index in partitions
+        }
+        self.overrides = topic_rules.internal_configs(config, topic)
+        if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
+            # Retention would delete what compaction had kept.
+            self.overrides = {"cleanup.policy": "compact"}
+
+
+def _set_strays_aside(
+    log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
+) -> None:
+    """As genuine Kafka with folders that it finds on its disks and not in its cluster: of topics deleted
+    while the disk was away, or copied from elsewhere. Nothing in them is lost. The folders of topics in
+    `left_alone`, whose nodes cannot be read, wait until those are mended.
+    """
+    known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
+    for key, held in list(log_dirs.logs.items()):
+        if key not in known and key[0] not in left_alone:
+            offsets = f"{held.log_start_offset}..{held.log_end_offset}"
+            path = log_dirs.set_aside(*key)
+            log.warning(
+                "%s-%d is a partition of no topic: its folder, with the offsets %s, is now %s. To have "
+                "it back, create the topic, stop the broker, and rename the folder",
+                *key,
+                offsets,
+                path,
+            )

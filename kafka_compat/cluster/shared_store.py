@@ -1,0 +1,89 @@
+"""The metadata store of a cluster: a ZooKeeper, or a tree that the brokers of one machine share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kafka_compat.clock import Clock
+from kafka_compat.cluster.opened_store import OpenedStore
+from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.config import BrokerConfig, ConfigError
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import (
+    LoginFailed,
+    MetadataStore,
+    MetadataStoreError,
+    NodeExists,
+    NoNode,
+    NotAllowed,
+)
+from kafka_compat.errors import StartupError
+from kafka_compat.metadata.topic_nodes import new_topic_id
+
+
+class SharedStore:
+    """Opens sessions by `connect`: the first one, and another one after each expiry."""
+
+    is_shared: Literal[True] = True
+
+    def __init__(self, connect: ConnectStore) -> None:
+        self.connect = connect
+        self._session: CurrentSession | None = None
+
+    async def open(
+        self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
+    ) -> OpenedStore:
+        try:
+            store = self._session = CurrentSession(await self.connect())
+            await store.ensure_all(znodes.PERSISTENT_PATHS)
+            if not config.has_broker_id:
+                await _generate_broker_id(store, config)
+            cluster_id = await _cluster_id(store, stored_cluster_id)
+        except (LoginFailed, NotAllowed) as error:
+            raise StartupError(str(error)) from error
+        except ConfigError as error:
+            raise StartupError(error.in_full) from error
+        except (MetadataStoreError, ValueError) as error:
+            problem = f"{error} Without zookeeper.connect the broker runs alone and needs no ZooKeeper."
+            raise StartupError(problem) from error
+        return OpenedStore(store, cluster_id, may_lack_topics=False)
+
+    async def leave(self) -> None:
+        """End the session, and the registration with it, before the rest of the broker stops: new leaders
+        wait for a replica that was caught up a moment ago for as long as it is registered.
+        """
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def close(self) -> None:
+        """Nothing: see `leave`."""
+
+
+async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
+    """Take an id that no other broker has: each write of /brokers/seqid has a version of its own. It is kept
+    in meta.properties from then on.
+    """
+    if not config.bool("broker.id.generation.enable"):
+        raise StartupError("broker.id is missing, and broker.id.generation.enable=false")
+    stat = await store.set(znodes.BROKER_SEQUENCE, b"")
+    config.adopt_broker_id(config.int("reserved.broker.max.id") + stat.version)
+
+
+async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
+    """The cluster's id, which the first broker writes."""
+    try:
+        data, _ = await store.get(znodes.CLUSTER_ID)
+    except NoNode:
+        new_id = stored_id or znodes.encode_topic_id(new_topic_id())
+        await store.ensure(znodes.CLUSTER_ID.rpartition("/")[0])
+        try:
+            await store.create(znodes.CLUSTER_ID, znodes.encode_cluster_id(new_id))
+        except NodeExists:
+            return await _cluster_id(store, stored_id)
+        return new_id
+    try:
+        return znodes.decode_cluster_id(data)
+    except MalformedNode as error:
+        raise StartupError(str(error)) from error

@@ -1,0 +1,49 @@
+"""The map of the architecture and the pages of its parts cover the code."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.parts_pages import CELL_MAX, PACKAGES, PARTS, PROJECT, first_sentence
+
+DESIGN = PROJECT / "docs" / "design"
+_TOP = {"kafka_compat/storage", "kafka_compat/coordination"}
+"""Links to packages at the top of the repository."""
+
+
+def test_each_package_belongs_to_one_part() -> None:
+    found = {f"kafka_compat/{path.parent.name}" for path in PROJECT.glob("kafka_compat/*/__init__.py")}
+    listed = [package for packages in PACKAGES.values() for package in packages]
+    assert sorted(listed) == sorted({*(found - _TOP), "storage", "coordination"})
+    assert {path.stem for path in PARTS.glob("*.md")} == set(PACKAGES)
+
+
+def test_each_module_says_in_a_sentence_what_it_is_for() -> None:
+    without = [
+        str(path.relative_to(PROJECT))
+        for packages in PACKAGES.values()
+        for package in packages
+        for path in (PROJECT / package).rglob("*.py")
+        if path.name != "__init__.py" and not first_sentence(path)
+    ]
+    assert without == []
+
+
+def test_no_cell_is_long() -> None:
+    long = [
+        f"{path.relative_to(PROJECT)}: {cell.strip()[:60]}"
+        for path in (DESIGN / "architecture.md", *PARTS.glob("*.md"))
+        for line in path.read_text().splitlines()
+        if line.startswith("|")
+        for cell in line.split("|")
+        if len(cell.strip()) > CELL_MAX
+    ]
+    assert long == []
+
+
+def test_the_map_names_files_that_exist() -> None:
+    named = re.findall(
+        r"`((?:kafka_compat|storage|coordination)/[\w/]+\.py)`", (DESIGN / "architecture.md").read_text()
+    )
+    assert len(named) > 40
+    assert [path for path in named if "/API.py" not in path and not (PROJECT / path).exists()] == []
