@@ -97,8 +97,10 @@ class KeptModules:
             return None
         extension = self._extensions.get(fullname)
         if extension is not None:
-            from_file = ExtensionFileLoader(fullname, f"/proc/self/fd/{extension}")
-            return ModuleSpec(fullname, from_file, origin=kept.path, is_package=kept.is_package)
+            # It is loaded from its origin, whatever the loader's path says.
+            file = f"/proc/self/fd/{extension}"
+            from_file = ExtensionFileLoader(fullname, file)
+            return ModuleSpec(fullname, from_file, origin=file, is_package=kept.is_package)
         loader: Any = self
         spec = ModuleSpec(fullname, loader, origin=kept.path, is_package=kept.is_package)
         spec.has_location = True

@@ -223,10 +223,10 @@ class Calls:
                 result = await coroutine
             except HungUp:
                 raise
-            except Exception as error:
-                result = self._error_response(ctx, request, error)
+            except Exception as failure:
+                result = self._error_response(ctx, request, failure)
                 if result is None:
-                    raise HungUp from error
+                    raise HungUp from failure
         except BaseException as error:
             deferred.hang_up()
             if not isinstance(error, HungUp):

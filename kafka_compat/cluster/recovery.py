@@ -249,7 +249,7 @@ class Recovery:
                 )
             except MetadataStoreError as error:
                 # The journal may lie on the disk that failed. The next start finds out by itself.
-                log.error("cannot store which partitions are offline: %s", error)
+                log.error("Cannot store which partitions are offline: %s", error)
 
     # --- logs that the store does not know
 

@@ -82,8 +82,8 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
                 messages, count = yield partial(_down_converted, data.records, magic, target.fetch_offset)
             except UnsupportedCompressionType as error:
                 found[number] = (target, _withheld(target.partition, code_of(error)), 0, held)
-            except (StorageError, OSError) as error:
-                damaged = held.log.unreadable(error, target.fetch_offset)
+            except (StorageError, OSError) as failure:
+                damaged = held.log.unreadable(failure, target.fetch_offset)
                 failed = unread(target.partition, code_of(damaged))
                 found[number] = (target, _for_old_client(ctx, target, failed, held, replica_id), 0, held)
             else:

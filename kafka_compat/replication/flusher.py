@@ -111,6 +111,6 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
         except StorageError as error:
             # The disk has logged it.
             errors[target] = error
-        except Exception as error:
+        except Exception as unexpected:
             log.exception("flushing %s-%d failed", target.topic, target.partition)
-            errors[target] = error
+            errors[target] = unexpected
