@@ -38,7 +38,7 @@ M_co = TypeVar("M_co", bound="Membership", covariant=True)
 
 
 class BrokerServices(Generic[M_co]):
-    """See `handlers.services` for who uses what. Complete from the beginning, but for what is made when the
+    """See `api.services` for who uses what. Complete from the beginning, but for what is made when the
     first request asks for it.
     """
 

@@ -53,7 +53,7 @@ class Links:
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
 
-    def fault_for(self, ctx: StagedContext[Any]) -> Fault | None:
+    def fault_for(self, ctx: StagedContext) -> Fault | None:
         """What becomes of a request that a broker sends; None where it is served as ever."""
         sender = _sender(ctx.client_id)
         if sender is None:

@@ -16,14 +16,12 @@ from tests.conformance.wire import Connection
 from tests.network.test_connection import serving
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices, Services
+    from kafka_compat.api.services import Services
 
 
-def brokers_offer_everything(
-    broker: BrokerServices[Membership], member: BrokerServices[Membership]
-) -> tuple[Services, ClusterServices]:
+def brokers_offer_everything(broker: BrokerServices[Membership]) -> Services:
     """Never called: the type checker says whether a broker has what handlers ask for."""
-    return broker, member
+    return broker
 
 
 class Groups:
