@@ -10,10 +10,9 @@ from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.cluster.membership import Membership
 
 
-async def read_acls(services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks) -> None:
+async def read_acls(services: BrokerServices, context: BrokerContext, tasks: Tasks) -> None:
     """Have an authorizer decide who may do what."""
     authorizer = context.config.authorizer
     if authorizer is None:
@@ -30,9 +29,7 @@ async def read_acls(services: BrokerServices[Membership], context: BrokerContext
     services.authorizer = AclAuthorizer(rules)
 
 
-async def read_delegation_tokens(
-    services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks
-) -> None:
+async def read_delegation_tokens(services: BrokerServices, context: BrokerContext, tasks: Tasks) -> None:
     """Know the tokens by which clients may log in."""
     config = context.config
     key = config.delegation_token_key
@@ -48,9 +45,7 @@ async def read_delegation_tokens(
     await services.delegation_tokens.start()
 
 
-def keep_removing_delegation_tokens(
-    services: BrokerServices[Membership], context: BrokerContext, tasks: Tasks
-) -> None:
+def keep_removing_delegation_tokens(services: BrokerServices, context: BrokerContext, tasks: Tasks) -> None:
     """Remove those that have expired, while this broker is the controller."""
     tokens, metadata = services.delegation_tokens, context.metadata
     if tokens is None:

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
@@ -22,7 +22,7 @@ from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
-from kafka_compat.broker.services import BrokerServices, M_co
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.broker.stop_log import StopLog
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.replication.partition import Partition
@@ -68,10 +69,10 @@ _STARTS_PER_COLLECTION = 8
 """To look through all that the process holds takes half as long as a start."""
 
 
-class Broker(Generic[M_co]):
-    """One broker. `membership` is the way it belongs."""
+class Broker:
+    """One broker. `membership` is its part in the cluster."""
 
-    services: BrokerServices[M_co]
+    services: BrokerServices
     """What its handlers use; there is from the middle of `start` on."""
     calls: Calls
     """The way to its APIs, for clients and for others in this process; from then on, too."""
@@ -79,7 +80,7 @@ class Broker(Generic[M_co]):
     def __init__(
         self,
         config: BrokerConfig,
-        membership: M_co,
+        membership: Membership,
         served: Mapping[ApiKey, tuple[int, int]],
         hooks: BrokerHooks | None = None,
     ) -> None:

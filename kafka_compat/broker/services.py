@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 # A fetch session that was used within this time is not given up for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
-M_co = TypeVar("M_co", bound="Membership", covariant=True)
 
-
-class BrokerServices(Generic[M_co]):
+class BrokerServices:
     """See `api.services` for who uses what. Complete from the beginning, but for what is made when the
     first request asks for it.
     """
@@ -45,7 +43,7 @@ class BrokerServices(Generic[M_co]):
     def __init__(
         self,
         context: BrokerContext,
-        membership: M_co,
+        membership: Membership,
         coordinators: HostedCoordinators,
         addresses: Addresses,
         tasks: Tasks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
@@ -132,7 +132,7 @@ def _network(server: Server, beans: Beans) -> None:
     beans.gauge(Bean("network", "SocketServer", "MemoryPoolAvailable"), available)
 
 
-def _disks(services: BrokerServices[Any], beans: Beans) -> None:
+def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
@@ -37,7 +37,7 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
         _terms(candidates, beans)
 
 
-def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
+def _known(services: BrokerServices, beans: Beans) -> Steps[None]:
     metadata = services.metadata
     is_controller = metadata.controller_id == services.broker_id
     partitions = offline = not_preferred = 0
@@ -64,7 +64,7 @@ def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
     beans.counter(unclean, services.controller.unclean_elections)
 
 
-def _terms(candidates: Sequence[BrokerServices[Any]], beans: Beans) -> None:
+def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
     from kafka_compat.cluster.controller_times import STATES, Backlog
     from kafka_compat.coordination.controller.machine import DeletionCounts
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Scraper:
     """Of the brokers of this process, as they are at the time of a scrape, and with their counters."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], pushed: PushedMetrics | None = None) -> None:
+    def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
         """Brokers that have started; on their event loop. `pushed`: what clients push, if they may."""
         self._brokers = brokers
         self._pushed = pushed

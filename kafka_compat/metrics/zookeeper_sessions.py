@@ -6,7 +6,7 @@ A session that has expired is followed by another one, of which is heard by look
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.metrics.cluster_view import zookeeper_of
@@ -27,7 +27,7 @@ _NEVER = ("AuthFailures", "ReadOnlyConnects")
 class ZooKeeperSessions:
     """By Kafka's names, of the brokers of this process."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         """Brokers that have started."""
         self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
         self.requests = 0
