@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.api.sampling import TIMED_PER_S, Requests
+from kafka_compat.api.api import TIMED_PER_S, Requests
 from kafka_compat.broker import Broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.metrics.beans import quantile_of
