@@ -19,7 +19,7 @@ from kafka_compat.storage.segments.segment import FileSlice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_compat.api.declaration import Handler
+    from kafka_compat.api.handler import Handler
     from kafka_compat.errors import KafkaError
     from kafka_compat.protocol.schema import Message
 

@@ -6,8 +6,7 @@ that was replaced is told PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require

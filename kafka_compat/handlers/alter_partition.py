@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster import controller_wire
 from kafka_compat.coordination.controller.events import AlterPartitionRequested
 from kafka_compat.coordination.controller.replies import AlterPartitionReply

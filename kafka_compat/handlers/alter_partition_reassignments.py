@@ -4,8 +4,7 @@ controller alone.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.coordination.controller.replies import ReassignmentReply

@@ -5,8 +5,7 @@ Success says that a move has begun; DescribeLogDirs tells how far it is.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster

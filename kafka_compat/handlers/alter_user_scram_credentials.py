@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (

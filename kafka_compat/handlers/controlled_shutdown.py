@@ -4,8 +4,7 @@ controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.events import ControlledShutdownRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.coordination.controller.replies import ControlledShutdownReply

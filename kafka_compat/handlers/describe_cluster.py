@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import allowed_cluster_operations
 from kafka_compat.protocol.api_keys import ApiKey

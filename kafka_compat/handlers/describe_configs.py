@@ -3,8 +3,7 @@ KIP-569)."""
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError

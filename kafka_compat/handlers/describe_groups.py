@@ -6,8 +6,7 @@ is an error (KIP-1043), before it is a group in the state "Dead".
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState
 from kafka_compat.handlers.authorization import allowed_operations, allows

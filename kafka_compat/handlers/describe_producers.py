@@ -5,8 +5,7 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps

@@ -4,8 +4,7 @@ alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.events import ElectionRequested
 from kafka_compat.coordination.controller.outcomes import (

@@ -12,8 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import gathered

@@ -10,8 +10,7 @@ from collections.abc import Container, Coroutine
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal

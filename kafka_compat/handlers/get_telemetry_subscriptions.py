@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
 from kafka_compat.protocol.api_keys import ApiKey

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import may_write_idempotently, refusal, require
 from kafka_compat.protocol.api_keys import ApiKey

@@ -7,8 +7,7 @@ static members (KIP-345), 7 the protocol type in the answer (KIP-559), 8 a reaso
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import Join, JoinResult
 from kafka_compat.handlers.authorization import require

@@ -6,8 +6,7 @@ Version 3 takes several members, static ones also by their instance id alone (KI
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require

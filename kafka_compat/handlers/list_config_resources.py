@@ -6,8 +6,7 @@ types that are asked for, of all where none is (KIP-1142). Groups have no settin
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster

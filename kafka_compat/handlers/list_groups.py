@@ -5,8 +5,7 @@ Version 4 filters by state (KIP-518), 5 by type (KIP-848); all groups here are o
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

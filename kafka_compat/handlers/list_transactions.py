@@ -6,8 +6,7 @@ regular expression (KIP-1152).
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.protocol.api_keys import ApiKey

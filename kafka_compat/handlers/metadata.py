@@ -13,8 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import (
     OPERATIONS_NOT_ASKED,

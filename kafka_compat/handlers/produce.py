@@ -16,8 +16,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (

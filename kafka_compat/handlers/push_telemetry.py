@@ -5,8 +5,7 @@ What is compressed, and OTLP, is read in another thread. It asks for no rights, 
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse

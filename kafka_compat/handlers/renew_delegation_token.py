@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import told_as
 from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.protocol.api_keys import ApiKey

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey

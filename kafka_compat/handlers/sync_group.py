@@ -6,8 +6,7 @@ Version 3 brings static members (KIP-345), 5 the protocol type and name, which m
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Sync, SyncResult

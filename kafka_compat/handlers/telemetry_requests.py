@@ -10,7 +10,7 @@ from kafka_compat.telemetry.subscriptions import Client
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
-    from kafka_compat.api.request import RequestContext
+    from kafka_compat.api.handler import RequestContext
     from kafka_compat.telemetry.service import ClientTelemetry
 
 

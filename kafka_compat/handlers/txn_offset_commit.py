@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode

@@ -4,8 +4,7 @@ change is refused, for the reason that Kafka gives. Answered by the controller a
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey

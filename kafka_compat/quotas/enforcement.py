@@ -55,7 +55,7 @@ class Named(Protocol):
 
 
 class Asking(Protocol):
-    """What is used of a request's context, as kafka_compat.api.request has it."""
+    """What is used of a request's context, as kafka_compat.api.handler has it."""
 
     @property
     def principal(self) -> Named: ...

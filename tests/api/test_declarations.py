@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kafka_compat.api.declaration import handler
+from kafka_compat.api.handler import handler
 from kafka_compat.handlers.declared import TABLE, declarations, table
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
