@@ -116,17 +116,18 @@ class Handler(Generic[Function]):
 
 
 def handler(
-    api_key: ApiKey, low: int, high: int, *, cluster: bool = False, telemetry: bool = False
+    low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
-    """Mark the function that serves an API from version `low` to version `high`; its name is the API's.
+    """Mark the function that serves the API of its name from version `low` to version `high`.
 
     `cluster`: a broker that is alone does not serve it. `telemetry`: nor one that has nothing to do with what
     clients push of their metrics.
     """
 
     def mark(function: Function) -> Handler[Function]:
-        if function.__name__ != api_key.name.lower():
-            raise TypeError(f"the handler of {api_key.name} is named {function.__name__}")
-        return Handler(Declaration(api_key, low, high, cluster, telemetry), function)
+        name = function.__name__
+        if name.upper() not in ApiKey.__members__:
+            raise TypeError(f"no API is named {name}")
+        return Handler(Declaration(ApiKey[name.upper()], low, high, cluster, telemetry), function)
 
     return mark

@@ -11,7 +11,6 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity
@@ -19,7 +18,7 @@ from kafka_compat.transactions.status import ProducerIdentity
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-@handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
+@handler(0, 4)
 def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)

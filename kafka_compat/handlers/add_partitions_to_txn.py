@@ -17,7 +17,6 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, require, require_cluster
 from kafka_compat.long_work import Steps, gathered
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -37,7 +36,7 @@ PartitionErrors = dict[TopicPartition, ErrorCode]
 Settle = Callable[[str, PartitionErrors], None]
 
 
-@handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
+@handler(0, 5)
 def add_partitions_to_txn(
     ctx: RequestContext, request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:

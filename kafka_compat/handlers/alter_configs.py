@@ -11,7 +11,6 @@ from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import incremental_alter_configs
 from kafka_compat.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -24,7 +23,7 @@ from kafka_compat.security.authorizer import Operation
 R = TypeVar("R", AlterConfigsResource, incremental_alter_configs.AlterConfigsResource)
 
 
-@handler(ApiKey.ALTER_CONFIGS, 0, 2)
+@handler(0, 2)
 async def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     async def alter(resource: AlterConfigsResource, refusal: KafkaError | None) -> None:
         kind, name = resource.resource_type, resource.resource_name

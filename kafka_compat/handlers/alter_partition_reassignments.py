@@ -10,7 +10,6 @@ from kafka_compat.coordination.controller.outcomes import ControllerError, Topic
 from kafka_compat.coordination.controller.replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
+@handler(0, 0)
 async def alter_partition_reassignments(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:

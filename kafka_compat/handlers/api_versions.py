@@ -26,7 +26,7 @@ _LEVEL_MAX: Final = 2
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handler(ApiKey.API_VERSIONS, 0, 4)
+@handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)

@@ -10,7 +10,6 @@ from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.coordination.controller.replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -22,7 +21,7 @@ _NO_EPOCH = -1
 """That of versions without one."""
 
 
-@handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster=True)
+@handler(0, 3, cluster=True)
 async def controlled_shutdown(
     ctx: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:

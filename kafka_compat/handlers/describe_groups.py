@@ -11,7 +11,6 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState
 from kafka_compat.handlers.authorization import allowed_operations, allows
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -21,7 +20,7 @@ from kafka_compat.protocol.messages.describe_groups import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
+@handler(0, 6)
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
     for group_id in request.groups:

@@ -10,7 +10,6 @@ from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import check_topic_name
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -21,7 +20,7 @@ from kafka_compat.protocol.messages.describe_producers import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
+@handler(0, 0)
 def describe_producers(
     ctx: RequestContext, request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:

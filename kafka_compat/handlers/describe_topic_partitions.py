@@ -8,7 +8,6 @@ from kafka_compat.handlers.authorization import Denied, allowed_operations
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -19,7 +18,7 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
+@handler(0, 0)
 def describe_topic_partitions(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:

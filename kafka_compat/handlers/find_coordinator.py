@@ -16,7 +16,6 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -45,7 +44,7 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-@handler(ApiKey.FIND_COORDINATOR, 0, 6)
+@handler(0, 6)
 def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:

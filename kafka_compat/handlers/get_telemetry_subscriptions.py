@@ -10,7 +10,6 @@ from typing import Final
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -26,7 +25,7 @@ _COMPRESSION_TYPES: Final = [
 """The best one first: clients take the first that they know."""
 
 
-@handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
+@handler(0, 0, telemetry=True)
 async def get_telemetry_subscriptions(
     ctx: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:

@@ -7,7 +7,6 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.alter_configs import alter_each
 from kafka_compat.metadata.incremental_changes import Change
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -15,7 +14,7 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 )
 
 
-@handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
+@handler(0, 1)
 async def incremental_alter_configs(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:

@@ -11,7 +11,6 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import Join, JoinResult
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.join_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.JOIN_GROUP, 0, 9)
+@handler(0, 9)
 def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version

@@ -10,7 +10,6 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.leave_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.LEAVE_GROUP, 0, 5)
+@handler(0, 5)
 def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version

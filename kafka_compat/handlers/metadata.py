@@ -26,7 +26,6 @@ from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -45,7 +44,7 @@ _PARTITIONS_AT_ONCE: Final = 64
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
-@handler(ApiKey.METADATA, 0, 13)
+@handler(0, 13)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
