@@ -36,8 +36,8 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
+from kafka_compat.network.admission import UNLIMITED, Limits, bound
 from kafka_compat.network.dispatch import Dispatcher
-from kafka_compat.network.limits import UNLIMITED, Limits, bound
 from kafka_compat.network.server import Server
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.counts import Counts
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.cluster.broker_context import OpenedStore
     from kafka_compat.cluster.membership import Membership
-    from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.replication.partition import Partition

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from kafka_compat.clock import Clock
-from kafka_compat.cluster.opened_store import OpenedStore
+from kafka_compat.cluster.broker_context import OpenedStore
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode

@@ -9,10 +9,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import islice
 
-from kafka_compat.quotas import rate_table
+from kafka_compat.quotas import rates
 from kafka_compat.quotas.precedence import Owner, Quotas
-from kafka_compat.quotas.rate_table import LOOKED_AT, RateTable
 from kafka_compat.quotas.rates import (
+    LOOKED_AT,
+    RateTable,
     TokenBucket,
     Windows,
     java_int,
@@ -124,7 +125,7 @@ class MutationRates:
             for oldest in list(islice(buckets, LOOKED_AT)):
                 oldest_rate = self.quotas.rate(oldest)
                 if (
-                    len(buckets) >= rate_table.OWNERS_MAX
+                    len(buckets) >= rates.OWNERS_MAX
                     or oldest_rate is None
                     or buckets[oldest].is_idle(oldest_rate, now_ms)
                 ):
