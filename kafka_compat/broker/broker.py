@@ -101,7 +101,7 @@ class Broker:
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
-        self._started_anew = 0
+        self._restarts = 0
         self._subscribers: list[Subscriber] = []
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
@@ -407,8 +407,8 @@ class Broker:
         running.context.log_dirs.abandon()
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
-        self._started_anew += 1
-        if self._started_anew % _STARTS_PER_COLLECTION == 0:
+        self._restarts += 1
+        if self._restarts % _STARTS_PER_COLLECTION == 0:
             # The parts of a broker are in cycles, and were frozen: the next start collects them.
             gc.unfreeze()
         return sockets

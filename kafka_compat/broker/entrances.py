@@ -261,5 +261,5 @@ def _as_validation_failure() -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        told = f"Validation of dynamic config update of SSLFactory failed: {error}"
-        raise ConfigError(error.name, error.value, told, error.expected, whole=True) from error
+        reason = f"Validation of dynamic config update of SSLFactory failed: {error}"
+        raise ConfigError(error.name, error.value, reason, error.expected, whole=True) from error

@@ -83,9 +83,9 @@ def _batched(
         return response
 
     def settle(transactional_id: str, errors: PartitionErrors) -> None:
-        ctx.long_work.start(_results(errors), partial(told, transactional_id))
+        ctx.long_work.start(_results(errors), partial(add_result, transactional_id))
 
-    def told(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
+    def add_result(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
         nonlocal waiting
         response.results_by_transaction.append(
             AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)

@@ -58,7 +58,7 @@ class ClientRates:
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)
 
-    def told(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
+    def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
         """Those who have a quota, and their rates."""
         for owner, rate in self._rates.items():
             if self.quotas.rate(owner) is not None:
@@ -111,7 +111,7 @@ class MutationRates:
         self._came.of(owner, now_ms).record(count, now_ms)
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
-    def told(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
+    def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
         """Those who have a quota: what they changed a second, and what is left in their buckets."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)

@@ -182,9 +182,9 @@ class Enforcement:
         """By all who have a quota and are measured."""
         now_ms = self._now_ms()
         for resource, measured in self._measured.items():
-            for owner, rate in measured.told(now_ms):
+            for owner, rate in measured.in_use(now_ms):
                 yield Used(resource, owner, rate, self._throttled_ms(resource, owner, now_ms), None)
-        for owner, rate, tokens in self._mutations.told(now_ms):
+        for owner, rate, tokens in self._mutations.in_use(now_ms):
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:

@@ -64,7 +64,7 @@ class PushedMetrics:
         self._series = 0
         self.left_out = 0
         """How many series were left out so far."""
-        self._has_told = False
+        self._has_warned = False
 
     @property
     def series_of_one_max(self) -> int:
@@ -126,8 +126,8 @@ class PushedMetrics:
 
     def _tell(self, identity: Pairs, left_out: int) -> None:
         self.left_out += left_out
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(
                 "of what {%s} pushes %d series are left out: histograms, or too many for "
                 "kafka.compat.client.metrics.series.max=%d, of which one client has a tenth; /metrics counts "
