@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ from kafka_compat.broker.services import BrokerServices
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.cluster.entity_changes import EntityChanges
-from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
+from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import TELEMETRY_SERVED
@@ -313,10 +313,6 @@ class Broker:
             Endpoint(name, host, port, protocols[name]) for name, (host, port) in addresses.own().items()
         )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
-
-    async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""
-        await self.membership.create_wanted_topics(wanted)
 
     # --- when somebody does not wait for the time
 

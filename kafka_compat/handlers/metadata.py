@@ -144,7 +144,7 @@ async def _with_new_topics(
             topic = await (
                 ctx.services.topics.ensure_internal(name)
                 if is_internal(name)
-                else ctx.services.topics.auto_create(name, charge)
+                else ctx.services.topics.ensure(name, charge=charge)
             )
             answers.append(await ctx.long_work.finish(_topic(ctx, request, topic)))
         except KafkaError as error:
