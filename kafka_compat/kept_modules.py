@@ -58,13 +58,15 @@ class KeptModules:
 
     def keep(self) -> Iterator[None]:
         """Copy them, in steps of less than a millisecond; find them from the last step on. OSError."""
-        found: dict[str, dict[str, tuple[Any, ...]]] = {}
-        for number, (name, path) in enumerate(_sources(), 1):
-            found.setdefault(name.rpartition(".")[0], {})[name] = tuple(self._keep(name, path))
-            if number % _FILES_PER_STEP == 0:
-                yield
-        for package, modules in found.items():
-            self._packages[package] = self._write(marshal.dumps(modules))
+        number = 0
+        for package, sources in _sources():
+            found = {}
+            for name, path in sources:
+                found[name] = tuple(self._keep(name, path))
+                number += 1
+                if number % _FILES_PER_STEP == 0:
+                    yield
+            self._packages[package] = self._write(marshal.dumps(found))
         self._index = self._write(marshal.dumps({name: tuple(at) for name, at in self._packages.items()}))
         sys.meta_path.insert(0, self)
 
@@ -90,7 +92,7 @@ class KeptModules:
         return os.pread(self.descriptor, extent.size, extent.offset)
 
     def _find(self, name: str) -> _Kept | None:
-        extent = self._packages.get(name.rpartition(".")[0])
+        extent = self._packages.get(name) or self._packages.get(name.rpartition(".")[0])
         found = extent and marshal.loads(self._read(extent)).get(name)
         return _Kept(*found) if found else None
 
@@ -156,21 +158,25 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def _sources() -> Iterator[tuple[str, str]]:
-    """Names and files of the modules that a broker may need."""
+def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+    """Packages, each with the names and files of its modules, that a broker may need."""
     for folder in sys.modules[PACKAGE].__path__:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
-            below = [part for part in parts if part != os.curdir]
+            package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
             # In a checkout the second folder is the top of it, with much that is no part of the package.
-            if not below and "__init__.py" not in files:
+            if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
             folders[:] = [name for name in folders if name.isidentifier() and name not in _NEVER_NEEDED]
-            for file in files:
-                if file.endswith(".py"):
-                    name = [PACKAGE, *below, *([] if file == "__init__.py" else [file.removesuffix(".py")])]
-                    yield ".".join(name), os.path.join(inside, file)
+            yield package, _modules(package, inside, files)
+
+
+def _modules(package: str, folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        if file.endswith(".py"):
+            name = package if file == "__init__.py" else f"{package}.{file.removesuffix('.py')}"
+            yield name, os.path.join(folder, file)
 
 
 def _code(path: str) -> tuple[bytes, bool]:
