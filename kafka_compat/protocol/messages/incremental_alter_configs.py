@@ -33,7 +33,5 @@ class IncrementalAlterConfigsRequest:
 
 @s.response(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    """Resources are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     responses: list[AlterConfigsResourceResponse] = []
