@@ -52,8 +52,6 @@ Job = Callable[[], Awaitable[events.Event | None]]
 
 
 class ControllerTerm:
-    """See the rules above."""
-
     def __init__(
         self,
         broker_id: int,

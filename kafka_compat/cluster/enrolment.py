@@ -31,8 +31,6 @@ UNKNOWN_EPOCH = -1
 
 
 class Enrolment:
-    """See the rules above."""
-
     def __init__(
         self,
         current: CurrentSession,

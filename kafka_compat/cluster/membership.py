@@ -56,8 +56,6 @@ FIRST_METADATA_S = 10.0
 
 
 class Membership:
-    """See above."""
-
     service: ControllerService
     """Who the controller is, and this broker as the controller."""
     replicas: ReplicaManager

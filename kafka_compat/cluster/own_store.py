@@ -25,8 +25,6 @@ NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 
 
 class OwnStore:
-    """See above."""
-
     is_shared: Literal[False] = False
 
     def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:

@@ -42,8 +42,6 @@ _REMOVED_WITHIN_S = 1.0
 
 
 class Topics:
-    """See above."""
-
     def __init__(
         self,
         context: BrokerContext,

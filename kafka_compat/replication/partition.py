@@ -52,8 +52,6 @@ _FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
 class Partition:
-    """See the rules above."""
-
     __slots__ = (
         "_alone",
         "_append_listeners",

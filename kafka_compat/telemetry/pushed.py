@@ -55,8 +55,6 @@ class PushedBy:
 
 
 class PushedMetrics:
-    """See the rules above."""
-
     def __init__(self, series_max: int) -> None:
         self._series_max = series_max
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
