@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.cluster.controller_election import (
@@ -35,56 +35,16 @@ from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
     from kafka_compat.cluster.controller_times import ControllerTimes
-    from kafka_compat.cluster.local_orders import LocalOrders
-    from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.controller import events, replies
-    from kafka_compat.coordination.controller.outcomes import ControllerSettings
-    from kafka_compat.security.broker_security import BrokerSecurity
 
 log = logging.getLogger(__name__)
 
 NOBODY = -1
 RETRY_S = 0.1
 FAILURE_PAUSE_S = 1.0
-
-
-class ControllerTermSettings(NamedTuple):
-    """What a controller obeys, and how it reaches brokers."""
-
-    machine: ControllerSettings
-    listener: str
-    """The listener that brokers use among themselves."""
-    unclean_default: bool
-    request_timeout_ms: int
-    rebalance_interval_s: int | None
-    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
-    local: Callable[[], LocalOrders]
-    """The controller's requests to its own broker."""
-    security: Callable[[], BrokerSecurity]
-    """How it dials other brokers."""
-
-
-def term_settings(
-    config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
-) -> ControllerTermSettings:
-    """The settings as they are when a term begins."""
-    from kafka_compat.coordination.controller.outcomes import ControllerSettings
-
-    rebalance_s = config.int("leader.imbalance.check.interval.seconds")
-    return ControllerTermSettings(
-        machine=ControllerSettings(
-            delete_topic_enable=config.bool("delete.topic.enable"),
-            leader_imbalance_per_broker_percentage=config.int("leader.imbalance.per.broker.percentage"),
-        ),
-        listener=config.inter_broker_listener,
-        unclean_default=config.bool("unclean.leader.election.enable"),
-        request_timeout_ms=config.int("controller.socket.timeout.ms"),
-        rebalance_interval_s=rebalance_s if config.bool("auto.leader.rebalance.enable") else None,
-        local=local,
-        security=security,
-    )
 
 
 class ControllerService:

@@ -28,7 +28,7 @@ from uuid import UUID
 from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
 from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
-from kafka_compat.cluster.controller_service import ControllerTermSettings
+from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.controller_times import Backlog, ControllerTimes, TimedQueue
 from kafka_compat.coordination.controller import effects, events, replies
 from kafka_compat.coordination.controller import outcomes as model

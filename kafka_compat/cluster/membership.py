@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext, OpenedStore
     from kafka_compat.cluster.controller_orders import ControllerOrders
-    from kafka_compat.cluster.controller_service import ControllerTermSettings
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
@@ -150,7 +150,7 @@ class Membership:
         metadata.feed.subscribe(self._on_metadata)
 
     def _term_settings(self) -> ControllerTermSettings:
-        from kafka_compat.cluster.controller_service import term_settings
+        from kafka_compat.cluster.controller_settings import term_settings
 
         return term_settings(self._context.config, self._local_orders.get, self._context.broker_security)
 

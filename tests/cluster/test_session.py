@@ -12,7 +12,8 @@ import pytest
 from kafka_compat.broker import StartupError
 from kafka_compat.cluster import enrolment
 from kafka_compat.cluster.controller_link import ControllerLink
-from kafka_compat.cluster.controller_service import ControllerService, ControllerTermSettings
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.session import CurrentSession
 from kafka_compat.coordination.controller.outcomes import ControllerSettings
