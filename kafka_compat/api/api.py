@@ -16,7 +16,7 @@ from kafka_compat.protocol.headers import flexible_from, has_flexible_response_h
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kafka_compat.errors import KafkaError
     from kafka_compat.protocol.schema import Message
