@@ -49,8 +49,9 @@ TOPICS = {"orders": 3, "compacted": 2, "idle": 1}
 RECORDS = 500
 GROUP = "readers"
 _QUOTA = [{"key": "producer_byte_rate", "value": 12345.0, "remove": False}]
+_ANY: Any = None
 _ANY_ACL = AclBindingFilter(
-    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    ResourceType.ANY, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
 )
 
 
@@ -108,7 +109,10 @@ def fill(bootstrap: str, address: str, replicas: int) -> None:
         transactional.begin_transaction()
         transactional.produce("orders", key=b"t", value=b"committed" if commits else b"aborted")
         transactional.flush(30)
-        _ = transactional.commit_transaction(30) if commits else transactional.abort_transaction(30)
+        if commits:
+            transactional.commit_transaction(30)
+        else:
+            transactional.abort_transaction(30)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
     consumer.commit(offsets=[TopicPartition("orders", 0, 7)], asynchronous=False)
     consumer.close()
@@ -148,8 +152,8 @@ def seen(bootstrap: str, address: str) -> dict[str, Any]:
         (each.partition, each.offset)
         for each in consumer.committed([TopicPartition("orders", index) for index in range(3)], 30)
     ]
-    for topic, partitions in TOPICS.items():
-        found[f"records of {topic}"] = _records(consumer, topic, partitions)
+    for name, count in TOPICS.items():
+        found[f"records of {name}"] = _records(consumer, name, count)
     consumer.close()
     return found
 
@@ -231,7 +235,8 @@ def check_three_brokers(directory: Path, before: Path, *, rolling: bool) -> list
 def _controller(brokers: Sequence[KafkaCompatBroker]) -> str:
     with Connection(brokers[0].address, 30) as connection:
         metadata = connection.ask(ApiKey.METADATA, 7, {"topics": [], "allow_auto_topic_creation": False})
-    return brokers[metadata["controller_id"] - 1].address
+    controller_id: int = metadata["controller_id"]
+    return brokers[controller_id - 1].address
 
 
 def _await_isr(brokers: Sequence[KafkaCompatBroker]) -> None:
