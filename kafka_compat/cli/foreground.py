@@ -19,9 +19,8 @@ from kafka_compat.config import BrokerConfig
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.cli.http_services import HttpServices
-    from kafka_compat.cluster.membership import Membership
 
-AnyBroker: TypeAlias = "Broker[Membership]"
+AnyBroker: TypeAlias = "Broker"
 
 STOP_TIMEOUT_S = 4.5
 
@@ -90,7 +89,7 @@ async def serve(
 async def _start(broker: AnyBroker) -> None:
     await broker.start()
     if broker.config.create_topics:
-        await broker.create_wanted_topics(broker.config.create_topics)
+        await broker.membership.create_wanted_topics(broker.config.create_topics)
 
 
 async def _shut_down_controlled(broker: AnyBroker, stop: Stop) -> None:

@@ -10,7 +10,7 @@ import logging
 from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import HungUp
 from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls.bindings import Filter, PatternType
@@ -33,7 +33,7 @@ class WireFilter(Protocol):
     permission_type: int
 
 
-def refuse_unknown(ctx: RequestContext[Any], *codes: int) -> None:
+def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
     """Raises HungUp where one of the codes is UNKNOWN."""
     if not all(codes):
         log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, require, require_cluster
 from kafka_compat.long_work import Steps, gathered
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -31,9 +29,6 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_BATCHED_VERSION: Final = 4
 
@@ -41,9 +36,9 @@ PartitionErrors = dict[TopicPartition, ErrorCode]
 Settle = Callable[[str, PartitionErrors], None]
 
 
-@handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
+@handler(0, 5)
 def add_partitions_to_txn(
-    ctx: RequestContext[Services], request: AddPartitionsToTxnRequest
+    ctx: RequestContext, request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
         require_cluster(ctx, Operation.CLUSTER_ACTION)
@@ -80,7 +75,7 @@ def add_partitions_to_txn(
 
 
 def _batched(
-    ctx: RequestContext[Services], transactions: list[AddPartitionsToTxnTransaction]
+    ctx: RequestContext, transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
@@ -88,9 +83,9 @@ def _batched(
         return response
 
     def settle(transactional_id: str, errors: PartitionErrors) -> None:
-        ctx.long_work.start(_results(errors), partial(told, transactional_id))
+        ctx.long_work.start(_results(errors), partial(add_result, transactional_id))
 
-    def told(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
+    def add_result(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
         nonlocal waiting
         response.results_by_transaction.append(
             AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
@@ -106,7 +101,7 @@ def _batched(
 
 
 def _one(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     transaction: AddPartitionsToTxnTransaction,
     settle: Settle,
 ) -> Steps[None]:

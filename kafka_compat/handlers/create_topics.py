@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -28,7 +26,6 @@ from kafka_compat.protocol.messages.create_topics import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.metadata.topic_rules import Charge
 
 
@@ -41,8 +38,8 @@ TOPICS_AT_ONCE = 64
 """How many topics of one request are made, or deleted, at the same time."""
 
 
-@handler(ApiKey.CREATE_TOPICS, 0, 7)
-async def create_topics(ctx: RequestContext[Services], request: CreateTopicsRequest) -> CreateTopicsResponse:
+@handler(0, 7)
+async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     asked = 0
     for some in batched(request.topics):
         asked += sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in some)
@@ -94,7 +91,7 @@ def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableT
     return result
 
 
-async def _refused(ctx: RequestContext[Services], topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
+async def _refused(ctx: RequestContext, topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
     problem = "Excessively large number of partitions per request."
     refused = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
@@ -105,7 +102,7 @@ async def _refused(ctx: RequestContext[Services], topics: Sequence[CreatableTopi
 
 
 async def _create(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     topic: CreatableTopic,
     request: CreateTopicsRequest,
     charge: Charge | None,

@@ -14,13 +14,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -33,7 +31,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.replication.partition import Partition
 
 
@@ -41,10 +38,8 @@ HIGH_WATERMARK = -1
 UNKNOWN_LOW_WATERMARK = -1
 
 
-@handler(ApiKey.DELETE_RECORDS, 0, 2)
-async def delete_records(
-    ctx: RequestContext[Services], request: DeleteRecordsRequest
-) -> DeleteRecordsResponse:
+@handler(0, 2)
+async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     deletions = _Deletions(ctx)
     response = DeleteRecordsResponse()
     turn = await ctx.long_work.begin()
@@ -64,7 +59,7 @@ async def delete_records(
 class _Deletions:
     """The partitions of one request, and those of them that followers have not come to yet."""
 
-    def __init__(self, ctx: RequestContext[Services]) -> None:
+    def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []

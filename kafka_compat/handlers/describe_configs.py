@@ -3,17 +3,13 @@ KIP-569)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,18 +20,12 @@ from kafka_compat.protocol.messages.describe_configs import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _Asked = tuple[int, str, tuple[str, ...] | None]
 _KNOWN_TYPES = frozenset(ResourceType)
 
 
-@handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
-async def describe_configs(
-    ctx: RequestContext[Services], request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
+@handler(0, 4)
+async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     turn = await ctx.long_work.begin()
     unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
@@ -68,7 +58,7 @@ def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource
 
 
 async def _describe(
-    ctx: RequestContext[Services], request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:

@@ -4,10 +4,7 @@ alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.events import ElectionRequested
 from kafka_compat.coordination.controller.outcomes import (
@@ -20,7 +17,6 @@ from kafka_compat.coordination.controller.replies import ElectionReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -29,12 +25,9 @@ from kafka_compat.protocol.messages.elect_leaders import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
 
-
-@handler(ApiKey.ELECT_LEADERS, 0, 2)
-async def elect_leaders(ctx: RequestContext[Services], request: ElectLeadersRequest) -> ElectLeadersResponse:
+@handler(0, 2)
+async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     require_cluster(ctx, Operation.ALTER)
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -61,7 +54,7 @@ async def elect_leaders(ctx: RequestContext[Services], request: ElectLeadersRequ
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
 
-def _all_partitions(ctx: RequestContext[Services]) -> list[TopicPartition]:
+def _all_partitions(ctx: RequestContext) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, item.partition)
         for topic in ctx.services.metadata.topics.values()

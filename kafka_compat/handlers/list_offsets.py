@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -32,7 +30,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.replication.partition import Partition
 
 LATEST: Final = -1
@@ -47,8 +44,8 @@ _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE: Final = 5
 _FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-@handler(ApiKey.LIST_OFFSETS, 0, 10)
-def list_offsets(ctx: RequestContext[Services], request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
+@handler(0, 10)
+def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()
     for topic in request.topics if ctx.api_version > 0 else ():
@@ -73,7 +70,7 @@ def list_offsets(ctx: RequestContext[Services], request: ListOffsetsRequest) -> 
 
 
 def _answer(
-    ctx: RequestContext[Services], request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> Steps[ListOffsetsPartitionResponse]:
     replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition_index)

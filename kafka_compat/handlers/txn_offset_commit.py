@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
@@ -18,7 +17,6 @@ from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -29,7 +27,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 
@@ -43,8 +40,8 @@ _VERIFICATION_ERRORS: Final = {
 """What clients make of an error of the other coordinator: they try again, with the first here."""
 
 
-@handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
-def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+@handler(0, 5)
+def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps[object]:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -83,7 +80,7 @@ def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitReq
 
 
 async def _when_verified(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -95,7 +92,7 @@ async def _when_verified(
 
 
 def _commit(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -123,7 +120,7 @@ def _commit(
     return deferred
 
 
-def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Verification | None:
+def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """
@@ -140,7 +137,7 @@ def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> V
     )
 
 
-def _response(ctx: RequestContext[Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
+def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for (topic, partition), error in errors.items():
         yield None

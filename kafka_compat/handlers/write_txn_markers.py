@@ -8,15 +8,12 @@ transaction.version it is: one that is late does not end the transaction after i
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import cluster_allows, require_cluster
 from kafka_compat.long_work import Steps, batched, gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -28,13 +25,10 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
 
-
-@handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
+@handler(0, 2)
 def write_txn_markers(
-    ctx: RequestContext[Services], request: WriteTxnMarkersRequest
+    ctx: RequestContext, request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Deferred]:
     if not cluster_allows(ctx, Operation.ALTER, logged=False):
         require_cluster(ctx, Operation.CLUSTER_ACTION)
