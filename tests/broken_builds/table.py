@@ -94,8 +94,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a controller writes without comparing its epoch",
         "kafka_compat/cluster/controller_nodes.py",
-        "check = Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)",
-        "check = Check(znodes.CONTROLLER_EPOCH, -1)",
+        "check = stores.Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)",
+        "check = stores.Check(znodes.CONTROLLER_EPOCH, -1)",
         FENCES + "test_a_controller_that_was_deposed_writes_nothing",
     ),
     BrokenBuild(
