@@ -6,44 +6,17 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, of_client
 from kafka_compat.tools.options import Options
 
-RESOURCES: Final = (
-    "UNKNOWN",
-    "ANY",
-    "TOPIC",
-    "GROUP",
-    "CLUSTER",
-    "TRANSACTIONAL_ID",
-    "DELEGATION_TOKEN",
-    "USER",
-)
+RESOURCES: Final = tuple(ResourceType.__members__)
 PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-OPERATIONS: Final = (
-    "UNKNOWN",
-    "ANY",
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-    "TWO_PHASE_COMMIT",
-)
+OPERATIONS: Final = (*Operation.__members__, "TWO_PHASE_COMMIT")
 PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 """By their numbers in requests."""
-
-CLUSTER_NAME: Final = "kafka-cluster"
 
 SUPPORTED: Final = {
     "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS ALL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.connection_settings import WrongSettings, dialled, read_settings
@@ -13,6 +13,8 @@ from kafka_compat.tools.options import Options
 
 T = TypeVar("T")
 
+TIMEOUT_MS: Final = 60_000
+"""How long brokers may take, in requests that say it."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 

@@ -9,10 +9,9 @@ from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
-from kafka_compat.tools.admin import cluster_of
+from kafka_compat.tools.admin import TIMEOUT_MS, cluster_of
 from kafka_compat.tools.failure import Failure, executed, log, of_client, report
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.topic_names import TIMEOUT_MS
 
 
 def run(arguments: list[str]) -> int:

@@ -11,10 +11,9 @@ from typing import Any, Final, NoReturn
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import connected, settings_in
+from kafka_compat.tools.admin import TIMEOUT_MS, connected, settings_in
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import help_of
-from kafka_compat.tools.topic_names import TIMEOUT_MS
 
 _FIRST: Final = 7
 _RELEASES: Final = (

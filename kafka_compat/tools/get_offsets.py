@@ -14,7 +14,6 @@ from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.topic_names import INTERNAL
 
 _PENDING: Final = "earliest-pending-upload"
 """Of tiered storage: brokers of Kafka 4.3 answer it, in a version of the request that is not made here."""
@@ -57,7 +56,7 @@ def _run(arguments: list[str]) -> None:
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
     settings = settings_of(options) | {"client.id": "GetOffsetShell"}
     with connected(options.given(where), settings) as cluster:
-        hidden = INTERNAL if options.has("exclude-internal-topics") else ()
+        hidden = show.INTERNAL_TOPICS if options.has("exclude-internal-topics") else ()
         leaders = {
             (topic.name, partition.partition_index): partition.leader_id
             for topic in cluster.metadata(None, "listTopics").topics

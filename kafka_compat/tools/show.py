@@ -12,6 +12,8 @@ from kafka_compat.tools.failure import Failure, illegal_argument
 
 T = TypeVar("T")
 
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
 _UUID_BYTES = 16
 _UUID_TEXT_MAX = 24
 

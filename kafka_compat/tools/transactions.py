@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from kafka_compat.errors import ErrorCode
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.transactions import (
+    ActiveProducer,
+    ListingFailed,
+    Transaction,
+    abort_transaction,
+    describe_producers,
+    describe_transaction,
+    force_terminate,
+    list_transactions,
+)
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
@@ -14,10 +26,7 @@ from kafka_compat.tools.failure import log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kafka_compat.client.cluster import Cluster
-    from kafka_compat.client.partitions import TopicPartition
 
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
@@ -104,8 +113,6 @@ def _table(headers: list[str], values: Iterable[Iterable[object]]) -> None:
 
 
 def _list(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import ListingFailed, list_transactions
-
     duration_ms = given.integer("duration-filter")
     try:
         found = list_transactions(
@@ -127,8 +134,6 @@ def _list(cluster: Cluster, given: Arguments) -> None:
 
 
 def _describe(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import describe_transaction
-
     transactional_id = given["transactional-id"]
     try:
         found = describe_transaction(cluster, transactional_id)
@@ -161,8 +166,6 @@ def _describe(cluster: Cluster, given: Arguments) -> None:
 
 
 def _describe_producers(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import describe_producers
-
     place, broker_id = _place(given), given.integer("broker-id")
     try:
         found = describe_producers(cluster, [place], broker_id)[place]
@@ -189,8 +192,6 @@ def _place(given: Arguments) -> TopicPartition:
 
 
 def _abort(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import abort_transaction
-
     place = _place(given)
     if "start-offset" not in given and "producer-id" not in given:
         _end(
@@ -219,8 +220,6 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
     """Id and epoch of the producer whose transaction begins there, and its coordinator's epoch."""
-    from kafka_compat.client.transactions import describe_producers
-
     where = f"{place[0]}-{place[1]}"
     try:
         found = describe_producers(cluster, [place])[place]
@@ -233,8 +232,6 @@ def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> 
 
 
 def _find_hanging(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.tools.hanging_transactions import Hanging, find_hanging
-
     if "topic" not in given and "broker-id" not in given:
         _end(
             "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the "
@@ -288,8 +285,6 @@ def _find_hanging(cluster: Cluster, given: Arguments) -> None:
 
 
 def _force_terminate(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import force_terminate
-
     transactional_id = given["transactionalId"]
     try:
         force_terminate(cluster, transactional_id)
@@ -305,3 +300,80 @@ _ACTIONS: Final = {
     "find-hanging": _find_hanging,
     "forceTerminateTransaction": _force_terminate,
 }
+
+
+Hanging = tuple[TopicPartition, ActiveProducer]
+Failed = Callable[[str, Exception], NoReturn]
+
+_AT_ONCE_MAX: Final = 500
+
+
+def find_hanging(
+    cluster: Cluster,
+    topic: str | None,
+    partition: int | None,
+    broker_id: int | None,
+    longest_ms: int,
+    failed: Failed,
+) -> list[Hanging]:
+    """Those of a partition, a topic, or a broker. `failed` is told what could not be found out."""
+    if topic is not None and partition is not None:
+        places = [(topic, partition)]
+    else:
+        places = _places(cluster, topic, broker_id, failed)
+    candidates: list[Hanging] = []
+    now_ms = int(time.time() * 1000)
+    for start in range(0, len(places), _AT_ONCE_MAX):
+        some = places[start : start + _AT_ONCE_MAX]
+        try:
+            producers = describe_producers(cluster, some, broker_id)
+        except Exception as error:
+            broker = "Optional.empty" if broker_id is None else f"Optional[{broker_id}]"
+            failed(f"Failed to describe producers for {len(some)} partitions on broker {broker}", error)
+        candidates += [
+            (place, one)
+            for place in some
+            for one in producers[place]
+            if one.start_offset >= 0 and now_ms - one.last_timestamp_ms > longest_ms
+        ]
+    return _without_owner(cluster, candidates, failed) if candidates else []
+
+
+def _places(
+    cluster: Cluster, topic: str | None, broker_id: int | None, failed: Failed
+) -> list[TopicPartition]:
+    names = None if topic is None else [topic]
+    answer: Any = cluster.metadata(names, "describeTopics")
+    for one in answer.topics:
+        if one.error_code:
+            error = KafkaError(known_code(one.error_code), "")
+            failed(f"Failed to describe {len(answer.topics)} topics", error)
+    return [
+        (one.name, part.partition_index)
+        for one in answer.topics
+        for part in one.partitions
+        if broker_id is None or broker_id in part.replica_nodes
+    ]
+
+
+def _without_owner(cluster: Cluster, candidates: list[Hanging], failed: Failed) -> list[Hanging]:
+    """Those whose coordinator will not end them."""
+    producer_ids = sorted({producer.producer_id for _, producer in candidates})
+    try:
+        listed = list_transactions(cluster, producer_ids=producer_ids)
+    except Exception as error:
+        failed(f"Failed to list transactions for {len(producer_ids)} producers", error)
+    known: dict[int, Transaction | None] = {}
+    for listing in listed:
+        try:
+            known[listing.producer_id] = describe_transaction(cluster, listing.transactional_id)
+        except Exception as error:
+            if isinstance(error, KafkaError) and error.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                continue
+            failed(f"Failed to describe {len(listed)} transactions", error)
+    found = []
+    for place, producer in candidates:
+        owner = known.get(producer.producer_id)
+        if owner is None or place not in owner.partitions:
+            found.append((place, producer))
+    return found
