@@ -9,7 +9,7 @@ How to add a view
    json.dumps takes it, with units in its names. Long work is steps of `long_work`, finished by
    `visit.finish(steps)`.
 2. Write its template in `templates/`, which extends `base.html` and finds the data as `it`. Everything
-   that is put out is escaped. There are the filters of `formats.py` and the macros of `macros.html`
+   that is put out is escaped. There are the filters of `rendering.py` and the macros of `macros.html`
    (tables that a phone shows as cards, filters, pages, tabs, figures); long lists go through
    `listing.py`. No script and no `style` attribute gets through the policy of the page: a share is a
    `<meter>`.

@@ -2,21 +2,92 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from kafka_compat.api.caller import Caller
+from kafka_compat.deferred import HungUp
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import BadCall, natural
-from kafka_compat.page.asking import CLIENT_ID, ask_here
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
+    from kafka_compat.api.calls import Calls
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.long_work import Steps
     from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.page.observed import Observed
-    from kafka_compat.page.rights import Rights
-    from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.security.authorizer import Authorizer
+    from kafka_compat.security.principal import Principal
+
+_FORBIDDEN = 403
+
+
+class Rights:
+    """Those of one visit. Without an authorizer everybody may do everything."""
+
+    def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
+        self._authorizer = authorizer
+        self.principal = principal
+        self.host = host
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether this is allowed; for what is left out where it is not."""
+        return self._authorizer is None or self._authorizer.allows(
+            self.principal, self.host, operation, resource_type, name, logged=False
+        )
+
+    def may_see_topic(self, name: str) -> bool:
+        return self.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+    def may_see_group(self, name: str) -> bool:
+        return self.may(Operation.DESCRIBE, ResourceType.GROUP, name)
+
+    @property
+    def may_see_cluster(self) -> bool:
+        return self.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def require(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
+        """Raises BadCall where it is not allowed."""
+        if self._authorizer is not None and not self._authorizer.allows(
+            self.principal, self.host, operation, resource_type, name
+        ):
+            what = resource_type.name.lower().replace("_", " ")
+            raise BadCall(
+                f"{self.principal} from {self.host} may not {operation.name} the {what} {name}: give it an "
+                "ACL, or set kafka.compat.http.page.principal to somebody who may",
+                _FORBIDDEN,
+            )
+
+    def require_cluster(self, operation: Operation) -> None:
+        """The same for the cluster."""
+        self.require(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+CLIENT_ID: Final = "kafka-compat-page"
+PATIENCE_S: Final = 30.0
+_CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH))
+"""Views tell of their errors in words of their own."""
+
+
+async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
+    """The response. Raises TimeoutError, and BadCall with the text of an error that fails the request as a
+    whole.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            response = await calls.ask(caller, key, version, request)
+    except (HungUp, KafkaError) as error:
+        raise BadCall(f"{key.name} failed: {error}", 409) from None
+    code = getattr(response, "error_code", 0)
+    if code and key not in _CHECKED_BY_VIEWS:
+        message = getattr(response, "error_message", None)
+        raise BadCall(f"{ErrorCode(code).name}: {message or 'it failed'}", 409)
+    return response
+
 
 T = TypeVar("T")
 

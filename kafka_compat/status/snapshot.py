@@ -45,6 +45,13 @@ class LogDir(NamedTuple):
     usable_bytes: int | None = None
     error: str | None = None
 
+    @property
+    def usable_share(self) -> float | None:
+        """The usable part of the volume, from 0 to 1; None where it is unknown."""
+        if not self.total_bytes or self.usable_bytes is None:
+            return None
+        return self.usable_bytes / self.total_bytes
+
 
 class Partition(NamedTuple):
     """A partition. `adding` are replicas that a reassignment brings (KIP-455). `start` and `end` are offsets;

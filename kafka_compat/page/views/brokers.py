@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.http.routes import BadCall
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.page.views.topic_settings import described
+from kafka_compat.page.views.topics import described
 
 if TYPE_CHECKING:
     from kafka_compat.page.view import Data

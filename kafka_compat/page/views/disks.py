@@ -27,9 +27,7 @@ async def see(visit: Visit) -> Data:
     found, missing = await log_dirs(visit, with_replicas=True)
     rows = []
     for each in found:
-        usable = None
-        if each.total_bytes and each.usable_bytes is not None:
-            usable = each.usable_bytes / each.total_bytes
+        usable = each.usable_share
         rows.append(
             {
                 "broker": each.broker_id,

@@ -86,16 +86,13 @@ def _busiest(topics: list[Row]) -> list[Row]:
 
 
 def _disk(one: snapshot.LogDir) -> dict[str, Any]:
-    share = None
-    if one.total_bytes and one.usable_bytes is not None:
-        share = one.usable_bytes / one.total_bytes
     return {
         "broker": one.broker_id,
         "path": one.path,
         "error": one.error,
         "total_bytes": one.total_bytes,
         "usable_bytes": one.usable_bytes,
-        "usable_share": share,
+        "usable_share": one.usable_share,
     }
 
 

@@ -1,10 +1,11 @@
-"""The connected clients of this process: by client id, software, user and address."""
+"""What this process alone knows: its clients, whom it refused, and its log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.http.routes import BadCall
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.listing import listed
 from kafka_compat.security.authorizer import Operation
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_compat.page.view import Data
     from kafka_compat.page.visit import Visit
 
-_COLUMNS: Final = {
+_CLIENT_COLUMNS: Final = {
     "client": "client_id",
     "software": "software",
     "user": "principal",
@@ -25,14 +26,14 @@ _COLUMNS: Final = {
 _UNKNOWN: Final = "unknown"
 
 
-async def see(visit: Visit) -> Data:
+async def see_clients(visit: Visit) -> Data:
     """Connections that have said the same of themselves are one row."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     rows = await visit.finish(_rows(visit.observed.servers()))
     total = sum(row["connections"] for row in rows)
     return {
         "connections": total,
-        "clients": listed(rows, visit.query, _COLUMNS, "-connections", "client_id"),
+        "clients": listed(rows, visit.query, _CLIENT_COLUMNS, "-connections", "client_id"),
     }
 
 
@@ -66,3 +67,31 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
                 row["connections"] += 1
             yield None
     return list(found.values())
+
+
+_REFUSAL_COLUMNS: Final = {"last": "last_ms", "host": "host", "times": "times"}
+
+
+async def see_refused(visit: Visit) -> Data:
+    """Of the brokers of this process, since the page was begun."""
+    visit.rights.require_cluster(Operation.DESCRIBE)
+    rows = [one._asdict() for one in visit.observed.refusals.last()]
+    return {"refused": listed(rows, visit.query, _REFUSAL_COLUMNS, "-last", "reason")}
+
+
+_LINE_COLUMNS: Final = {"time": "number"}
+LEVELS: Final = {"": 0, "INFO": 20, "WARN": 30, "ERROR": 40}
+
+
+async def see_logs(visit: Visit) -> Data:
+    """The last one first; with `level` only those that are at least as grave."""
+    visit.rights.require_cluster(Operation.DESCRIBE)
+    level = visit.query.get("level", "")
+    if level not in LEVELS:
+        raise BadCall(f"level={level}: expected one of {', '.join(filter(None, LEVELS))}")
+    rows = [line for line in visit.observed.log.lines() if line["level_number"] >= LEVELS[level]]
+    return {
+        "level": level,
+        "levels": list(LEVELS),
+        "lines": listed(rows, visit.query, _LINE_COLUMNS, "-time", "text"),
+    }
