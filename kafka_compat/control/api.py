@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.control.awaiting import Awaiting
-from kafka_compat.control.broker_faults import BrokerFaults
-from kafka_compat.control.commands import Commands
-from kafka_compat.control.disk_faults import DiskFaults
+from kafka_compat.control.commands import Commands, PartitionCommands
 from kafka_compat.control.events import EventLog
 from kafka_compat.control.faults import FaultRoutes
-from kafka_compat.control.forks import Forks
-from kafka_compat.control.partition_commands import PartitionCommands
+from kafka_compat.control.faulty_disks import DiskFaults
+from kafka_compat.control.links import BrokerFaults
 from kafka_compat.control.reset import Reset
 from kafka_compat.control.snapshots import SharedTree, Snapshots
+from kafka_compat.control.topic_fork import Forks
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.control.events import EventLog
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.http.routes import UNAVAILABLE, Answer, BadCall, Call, Route
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.control.hooks import ControlHooks
 
 _TIMEOUT_MS = 30_000
-_UNAVAILABLE = 503
 
 
 class Reset:
@@ -61,7 +60,7 @@ class Reset:
 
         # The controller of a cluster tells one broker after the other.
         if not await self._side.pulse.until(are_gone, _TIMEOUT_MS):
-            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", _UNAVAILABLE)
+            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", UNAVAILABLE)
         self._side.travel.reset()
         self._events.events.clear()
         return {"topics": topics}
@@ -77,7 +76,7 @@ class Reset:
                     continue
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     problem = f"{name} cannot be deleted: {error.code.name} {error}"
-                    raise BadCall(problem, _UNAVAILABLE) from None
+                    raise BadCall(problem, UNAVAILABLE) from None
             return
 
     async def _controller(self) -> Broker[Any]:
@@ -87,5 +86,5 @@ class Reset:
         await self._side.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
         found = active()
         if found is None:
-            raise BadCall("the controller is not a broker of this process", _UNAVAILABLE)
+            raise BadCall("the controller is not a broker of this process", UNAVAILABLE)
         return found

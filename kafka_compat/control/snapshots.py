@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_compat.errors import StartupError
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, Answer, BadCall, Call, Route
 from kafka_compat.storage.directories import saved_states
 from kafka_compat.storage.errors import StorageError
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.control.hooks import ControlHooks
 
-_NOT_FOUND = 404
 _NOT_IMPLEMENTED = 501
-_UNAVAILABLE = 503
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")
 _TIME = "kafka-compat-time"
 """The file that says how far the time was put forward."""
@@ -75,7 +73,7 @@ class Snapshots:
             try:
                 await self._save_all(name)
             except (OSError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be kept: {error}", _UNAVAILABLE) from None
+                raise BadCall(f"the snapshot cannot be kept: {error}", UNAVAILABLE) from None
             topics = len(self._brokers[0].services.metadata.topics)
             self._tidy_up_later()
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
@@ -107,7 +105,7 @@ class Snapshots:
                 self._side.travel.clock.ahead_ms = ahead_ms
                 await self._return_to(name)
             except (OSError, StartupError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be restored: {error}", _UNAVAILABLE) from None
+                raise BadCall(f"the snapshot cannot be restored: {error}", UNAVAILABLE) from None
         self._side.pulse.beat()
         topics = len(self._brokers[0].services.metadata.topics)
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
@@ -152,7 +150,7 @@ class Snapshots:
         self._check()
         name, there = call.path["name"], saved_states.names(self._directories[0])
         if name not in there:
-            raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", _NOT_FOUND)
+            raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", NOT_FOUND)
         return name
 
     def _remove_leftovers(self) -> None:

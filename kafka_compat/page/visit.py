@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from kafka_compat.api.caller import Caller
 from kafka_compat.deferred import HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import BadCall, natural
+from kafka_compat.http.routes import CONFLICT, FORBIDDEN, BadCall, natural
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kafka_compat.page.observed import Observed
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.principal import Principal
-
-_FORBIDDEN = 403
 
 
 class Rights:
@@ -59,7 +57,7 @@ class Rights:
             raise BadCall(
                 f"{self.principal} from {self.host} may not {operation.name} the {what} {name}: give it an "
                 "ACL, or set kafka.compat.http.page.principal to somebody who may",
-                _FORBIDDEN,
+                FORBIDDEN,
             )
 
     def require_cluster(self, operation: Operation) -> None:
@@ -81,11 +79,11 @@ async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, requ
         async with asyncio.timeout(PATIENCE_S):
             response = await calls.ask(caller, key, version, request)
     except (HungUp, KafkaError) as error:
-        raise BadCall(f"{key.name} failed: {error}", 409) from None
+        raise BadCall(f"{key.name} failed: {error}", CONFLICT) from None
     code = getattr(response, "error_code", 0)
     if code and key not in _CHECKED_BY_VIEWS:
         message = getattr(response, "error_message", None)
-        raise BadCall(f"{ErrorCode(code).name}: {message or 'it failed'}", 409)
+        raise BadCall(f"{ErrorCode(code).name}: {message or 'it failed'}", CONFLICT)
     return response
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.views.topics import described
 
@@ -39,7 +39,9 @@ async def see_one(visit: Visit) -> Data:
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
-        raise BadCall(f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", 404)
+        raise BadCall(
+            f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", NOT_FOUND
+        )
     # Asked of this process, which says who may: what others answer is told to a broker, and not to the page.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None

@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.client.consumed import whole_batches
-from kafka_compat.control.forks import copy_positions
-from kafka_compat.control.topic_fork import fork_topic
+from kafka_compat.control.topic_fork import copy_positions, fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, BadCall
 from kafka_compat.page import fields
 from kafka_compat.page.records import source_of
 from kafka_compat.page.view import Done
@@ -40,7 +39,6 @@ BODY: Final = {
 }
 _CREATE_VERSION: Final = 7
 _TIMEOUT_MS: Final = 30_000
-_CONFLICT: Final = 409
 
 
 async def see(visit: Visit) -> Data:
@@ -105,7 +103,7 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
     try:
         await fork_topic(visit.cluster.services, source, target, then if with_groups else nothing)
     except KafkaError as error:
-        raise BadCall(f"{error.code.name} {error.message or ''}".strip(), _CONFLICT) from None
+        raise BadCall(f"{error.code.name} {error.message or ''}".strip(), CONFLICT) from None
     return sorted(groups)
 
 
@@ -137,7 +135,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
     )
     (result,) = answer.topics
     if result.error_code:
-        raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), _CONFLICT)
+        raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), CONFLICT)
 
 
 # --- record by record, in the background: where a topic cannot be forked
@@ -157,7 +155,7 @@ async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
-        raise BadCall(f"there is no topic {copy.source}", 404)
+        raise BadCall(f"there is no topic {copy.source}", NOT_FOUND)
     bounds = await source_of(visit, topic, committed=True).bounds(each.partition for each in topic.partitions)
     spans: dict[int, tuple[int, int]] = {}
     for partition, found in bounds.items():
@@ -175,7 +173,7 @@ async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: in
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
-        raise BadCall(f"the topic {copy.source} was deleted", 404)
+        raise BadCall(f"the topic {copy.source} was deleted", NOT_FOUND)
     source = source_of(visit, topic, committed=True)
     content = await source.content(partition, first, end, _READ_BYTES)
     if content is None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.groups import assigned
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.group_rows import Ages, GroupSeen, add_seconds, all_groups, end_of, group_rows
@@ -61,7 +61,7 @@ async def known_group(visit: Visit) -> GroupSeen:
     groups = await all_groups(visit)
     found = next((group for group in groups.found if group.name == name), None)
     if found is None:
-        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.missing)}", 404)
+        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.missing)}", NOT_FOUND)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.decoding.formats import AUTO, FORMATS
-from kafka_compat.http.routes import BadCall, File
+from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, BadCall, File
 from kafka_compat.page.records import shown, source_of
 from kafka_compat.page.views.topics import known_topic
 from kafka_compat.search.matching import EVERY
@@ -94,8 +94,6 @@ DATA_QUERY: Final = {
     "offset": "integer: its offset",
     "part": "string: key or value",
 }
-_NOT_FOUND: Final = 404
-_UNAVAILABLE: Final = 503
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -146,7 +144,7 @@ async def give(visit: Visit) -> File:
     found, _ = await _found(visit, topic, partition, offset)
     content = found.key if part == "key" else found.value
     if content is None:
-        raise BadCall(f"the {part} of offset {offset} is null", _NOT_FOUND)
+        raise BadCall(f"the {part} of offset {offset} is null", NOT_FOUND)
     # Names of topics have but letters that need no quotes.
     return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
@@ -159,9 +157,9 @@ def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
     visit.given("offset")
     partition, offset = visit.number("partition", 0), visit.number("offset", 0)
     if not any(each.partition == partition for each in topic.partitions):
-        raise BadCall(f"{topic.name} has no partition {partition}", _NOT_FOUND)
+        raise BadCall(f"{topic.name} has no partition {partition}", NOT_FOUND)
     if offset >= 1 << 62:
-        raise BadCall(f"there is no offset {offset}", _NOT_FOUND)
+        raise BadCall(f"there is no offset {offset}", NOT_FOUND)
     return topic, partition, offset
 
 
@@ -182,11 +180,11 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
             if found is not None:
                 return found, committed
     except Unreadable as error:
-        raise BadCall(f"partition {partition} cannot be read: {error}", _UNAVAILABLE) from None
+        raise BadCall(f"partition {partition} cannot be read: {error}", UNAVAILABLE) from None
     raise BadCall(
         f"{topic.name}-{partition} has no record at offset {offset}: it was deleted or compacted away, is a "
         "marker of a transaction, or is yet to come",
-        _NOT_FOUND,
+        NOT_FOUND,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.groups import Committed, commit_topics
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.long_work import batched, gathered
 from kafka_compat.page import fields
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
@@ -212,9 +212,6 @@ _FIND_VERSION: Final = 3
 _DESCRIBE_VERSION: Final = 5
 _FETCH_VERSION: Final = 7
 _COMMIT_VERSION: Final = 8
-_NOT_FOUND: Final = 404
-_CONFLICT: Final = 409
-_UNAVAILABLE: Final = 503
 
 
 class Positions(NamedTuple):
@@ -257,7 +254,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
     )
     committed = dict(await visit.finish(gathered(found)))
     if group.group_state == "Dead" and not committed:
-        raise BadCall(f"there is no group {group_id}", _NOT_FOUND)
+        raise BadCall(f"there is no group {group_id}", NOT_FOUND)
     return Positions(group.group_state, len(group.members), committed)
 
 
@@ -299,9 +296,9 @@ def _check(number: int, what: str) -> None:
     if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
         raise BadCall(
             "the group has members, which commit themselves: stop all of them, then change its offsets",
-            _CONFLICT,
+            CONFLICT,
         )
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise BadCall(f"{what}: there is none", _NOT_FOUND)
-    status = _UNAVAILABLE if code.name.startswith("COORDINATOR") else _CONFLICT
+        raise BadCall(f"{what}: there is none", NOT_FOUND)
+    status = UNAVAILABLE if code.name.startswith("COORDINATOR") else CONFLICT
     raise BadCall(f"{what}: {code.name} {STANDARD_MESSAGES.get(code, '')}".strip(), status)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.partitioner import partition_of
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.page import fields
 from kafka_compat.page.view import Done
 from kafka_compat.page.views.topics import known_topic, named_topic
@@ -52,7 +52,7 @@ async def act(visit: Visit) -> Done:
         else:
             led = led_partitions(visit, topic)
             if not led:
-                raise BadCall(f"nobody leads any partition of {topic.name} now", 503)
+                raise BadCall(f"nobody leads any partition of {topic.name} now", UNAVAILABLE)
             partition = random.choice(led)
     record = Record(0, visit.cluster.now_ms() if time_ms is None else time_ms, key, value, headers)
     appended = await append(visit, topic.name, partition, build_batch([record]))
@@ -66,16 +66,13 @@ async def act(visit: Visit) -> Done:
 _VERSION: Final = 9
 _ACKS_ALL: Final = -1
 _TIMEOUT_MS: Final = 20_000
-_CONFLICT: Final = 409
-_NOT_FOUND: Final = 404
-_UNAVAILABLE: Final = 503
 
 
 class NotAppended(BadCall):
     """The leader refused it: nothing was stored."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message, _CONFLICT)
+        super().__init__(message, CONFLICT)
         self.code = code
 
 
@@ -108,7 +105,7 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
         said = "; ".join(filter(None, reasons)) or result.error_message or STANDARD_MESSAGES.get(code, "")
         text = f"{topic}-{partition} does not take it: {code.name} {said}".strip()
         if code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            raise BadCall(f"{text} (its leader may have it all the same)", _UNAVAILABLE)
+            raise BadCall(f"{text} (its leader may have it all the same)", UNAVAILABLE)
         raise NotAppended(code, text)
     return Appended(partition, result.base_offset)
 
@@ -117,10 +114,10 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
     """BadCall where there is none."""
     known = visit.cluster.metadata.partition(topic, partition)
     if known is None:
-        raise BadCall(f"{topic} has no partition {partition}", _NOT_FOUND)
+        raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
     leader = visit.cluster.metadata.reachable_leader(known)
     if leader is None:
-        raise BadCall(f"nobody leads {topic}-{partition} now", _UNAVAILABLE)
+        raise BadCall(f"nobody leads {topic}-{partition} now", UNAVAILABLE)
     return leader
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import FORBIDDEN, NOT_FOUND, BadCall
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.listing import Row, listed
 from kafka_compat.page.topic_rows import extent, topic_row, topic_rows
@@ -55,7 +55,7 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
     if topic is None or not visit.rights.may_see_topic(name):
         # As brokers do: who may not see a topic does not hear whether there is one.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
-        raise BadCall(f"there is no topic {name}", 404)
+        raise BadCall(f"there is no topic {name}", NOT_FOUND)
     return topic
 
 
@@ -145,7 +145,7 @@ async def described(visit: Visit, kind: int, name: str, broker_id: int | None = 
     answer = await visit.ask(ApiKey.DESCRIBE_CONFIGS, request, broker_id=broker_id)
     (result,) = answer.results
     if result.error_code:
-        raise BadCall(result.error_message or f"error {result.error_code}", 403)
+        raise BadCall(result.error_message or f"error {result.error_code}", FORBIDDEN)
     found = [
         {
             "name": each.name,
