@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.consumed import Consumed
-    from kafka_compat.client.fetcher import Fetcher
+    from kafka_compat.client.fetcher import Fetcher, TopicConsumer
     from kafka_compat.client.group_consumer import GroupConsumer
-    from kafka_compat.client.topic_consumer import TopicConsumer
 
 CLIENT_ID: Final = "console-consumer"
 _ALSO: Final = "whitelist="
@@ -169,8 +168,7 @@ def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
     """Raises Failure for settings that cannot be."""
-    from kafka_compat.client.fetcher import Fetcher, fetch_settings
-    from kafka_compat.client.topic_consumer import TopicConsumer
+    from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
 
     fetching = parsed(fetch_settings, settings)
     cluster = consuming(options.given("bootstrap-server"), settings)
