@@ -11,8 +11,7 @@ from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import RecordsLost
 from kafka_compat.pipelines.progress import Progress, text_table
-from kafka_compat.pipelines.runner import run_batches
-from kafka_compat.pipelines.stream_job import Source, StreamJob, opened
+from kafka_compat.pipelines.stream_job import Source, StreamJob, opened, run_batches
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 

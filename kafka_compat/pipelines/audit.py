@@ -19,7 +19,7 @@ from kafka_compat.pipelines.first_look import first_look
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.plot_page import Made
 from kafka_compat.pipelines.progress import Progress, text_table, utc
-from kafka_compat.pipelines.session import session_of
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,7 @@ class AuditJob:
     kafka_options: Sequence[str] = ()
     plot: Path | None = None
     command: str = ""
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
-    verbose: bool = False
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +162,7 @@ def run_audit(job: AuditJob) -> AuditReport:
         require_matplotlib()
     clusters = _first_looks(job, client_properties(options))
     counted = {tier.name: read_counts(Path(tier.place), job) for tier in job.tiers if tier.kind == "counts"}
-    spark = session_of("audit", job)
+    spark = create_session("kafka-compat audit", job.spark)
     counts: dict[str, dict[Bucket, Count]] = {}
     rows_of = {tier.name: _reader(spark, tier, options, job) for tier in job.tiers if tier.kind != "counts"}
     with Progress("audit", len(job.tiers), unit="tiers to count") as progress:

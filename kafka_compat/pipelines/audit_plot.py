@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference
-from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
-from kafka_compat.pipelines.plot_style import Theme, shortened, thousands
+from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, Theme, save, shortened, thousands
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400

@@ -86,6 +86,11 @@ class JobFolder:
             return None
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
+    def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the last commit recorded; `at_first` before the first."""
+        last = self.last()
+        return at_first if last is None else last[1]
+
     def is_committed(self, batch_id: int) -> bool:
         """Whether the batch is done; Spark runs its last batch again after a kill."""
         last = self.last()

@@ -23,7 +23,7 @@ from kafka_compat.pipelines.folder_lock import FolderLock
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import named_values
 from kafka_compat.pipelines.progress import Progress, text_table
-from kafka_compat.pipelines.session import session_of
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
@@ -52,11 +52,8 @@ class ReplayJob:
     dry_run: bool = False
     again: bool = False
     state: Path | None = None
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
+    spark: SparkSettings = LOCAL_SPARK
     offsets_per_batch: int = 200_000
-    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
     if not job.dry_run:
         target = Target({"bootstrap.servers": job.bootstrap_servers, **named_values(job.kafka_options)})
         _prepare(target, _wanted(job, ranges), create=job.create)
-    spark = session_of("replay", job)
+    spark = create_session("kafka-compat replay", job.spark)
     if job.dry_run:
         with Progress("replay", _size(ranges)) as progress:
             counted = _count(_read(spark, job, files, ranges))

@@ -17,7 +17,7 @@ from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
 from kafka_compat.pipelines.plot_page import Made
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.report_plot import plot
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 DAY_MS = 86_400_000
 
@@ -40,9 +40,7 @@ class ReportJob:
     hot_keys: int = 10
     plot: Path | None = None
     command: str = ""
-    master: str = "local[*]"
-    driver_memory: str = "1g"
-    verbose: bool = False
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +80,7 @@ def run_report(job: ReportJob) -> LogReport:
     absent = set(job.topics) - {file.topic for file in files}
     if absent:
         raise NotStarted(f"No such topics there: {', '.join(sorted(absent))}.")
-    spark = create_session(
-        "kafka-compat report",
-        master=job.master,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-        connector=False,
-    )
+    spark = create_session("kafka-compat report", job.spark, connector=False)
     spark.dataSource.register(KafkaLog)
     options = {"path": ",".join(map(str, job.folders)), "topic": ",".join(job.topics)}
     reader = spark.read.format("kafka-log").options(**options)

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
-from kafka_compat.pipelines.plot_style import (
+from kafka_compat.pipelines.plot_page import (
+    Column,
+    Made,
+    Page,
+    Table,
     Theme,
     rows_of,
+    save,
     shortened,
     size_text,
     sizes,

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.cli.pipelines import common
+from kafka_compat.cli import pipeline_arguments as common
 from kafka_compat.pipelines import audit_plot, report_plot
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference, differences_between
 from kafka_compat.pipelines.audit_plot import span_of
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Made
-from kafka_compat.pipelines.plot_style import DARK, LIGHT, Theme, size_text, styled
+from kafka_compat.pipelines.plot_page import DARK, LIGHT, Made, Theme, size_text, styled
 
 MIB = 1024 * 1024
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
