@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.consumed import Consumed, consumed
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST, by_leader, list_offsets
+from kafka_compat.client.leaders import EARLIEST, LATEST, by_leader, list_offsets
 from kafka_compat.client.partitions import PASSING, TopicPartition, check
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey

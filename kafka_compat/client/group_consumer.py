@@ -42,7 +42,12 @@ class Refused(Exception):
 
 
 class Membership:
-    """Times are seconds of one clock."""
+    """A member of a group of consumers, as its coordinator sees it; pure (KIP-62, KIP-394).
+
+        unjoined --join--> joined --sync--> stable --heartbeat says so--> unjoined --join--> …
+
+    A member that the coordinator no longer knows begins again without its id. Times are seconds of one clock.
+    """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
         self.standing = Standing.UNJOINED

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import TimedOut
-from kafka_compat.client.partition_offsets import by_leader
+from kafka_compat.client.leaders import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
 from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
@@ -42,7 +42,11 @@ class Pending:
 
 
 class PendingBatches:
-    """Those of all partitions. Times are seconds of one clock."""
+    """Records on their way to partitions, gathered to batches; pure. Times are seconds of one clock.
+
+    A batch is due when it is full, when its first record has waited for the linger time, or when all are
+    asked for. A partition's batches leave in their order, one at a time.
+    """
 
     def __init__(self, batch_bytes: int, linger_s: float) -> None:
         self._batch_bytes = batch_bytes

@@ -1,4 +1,6 @@
-"""What a broker does by its clock or its settings, done when a test says so."""
+"""What a broker does by its clock or its settings, done when a test says so; and who leads a partition, and
+which of its replicas are in sync.
+"""
 
 from __future__ import annotations
 

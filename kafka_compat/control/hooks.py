@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class FaultRules:
-    """All rules of the brokers of a process, and what else tests do to these."""
+    """Which requests fail, and what else tests do to the brokers of a process.
+
+    A request is compared with the rules in the order in which they were made; the first that fits it counts,
+    and is spent by one.
+    """
 
     def __init__(self) -> None:
         self.disks = Disks()

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 class CoordinationLink:
-    """The sessions of one broker."""
+    """A broker's way to the metadata store that the brokers of its process share, which a test may cut.
+
+    While it is cut, whatever the broker asks waits, and it hears of nothing. After
+    zookeeper.session.timeout.ms its session has expired for the others; the broker learns that when it
+    reaches the store again, as with a ZooKeeper.
+    """
 
     def __init__(
         self, connect: Callable[[], Awaitable[EmbeddedSession]], timeout_ms: int, scheduler: Scheduler

@@ -18,7 +18,9 @@ _INDENT: Final = "  "
 
 
 def json_of(text: str) -> str:
-    """`text` with a line for each member. Raises NotSo where it is no JSON."""
+    """`text` with a line for each member: numbers, duplicate names and their order stay as they were sent.
+    Raises NotSo where it is no JSON.
+    """
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
     except (ValueError, RecursionError) as error:

@@ -20,7 +20,10 @@ _BYTES: Final = 32
 
 
 class Sessions:
-    """Of one listener. `now_s` is a clock that never jumps."""
+    """Sessions of browsers that have shown the token to one listener: random names that only their cookies
+    have. They are kept in memory: after a restart of the broker the token is asked for again. `now_s` is a
+    clock that never jumps.
+    """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s

@@ -32,7 +32,9 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 class Rates:
-    """Of the topics of which brokers of this process lead partitions."""
+    """Records written per second, from the ends of logs at two moments: of the topics of which brokers of
+    this process lead partitions.
+    """
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, Counts]] = deque(maxlen=_SAMPLES)

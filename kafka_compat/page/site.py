@@ -26,9 +26,8 @@ from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.network.strangers import Strangers
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
-from kafka_compat.page.view import Action, Done, Download, View
 from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
-from kafka_compat.page.visit import ROOT, Rights, Visit
+from kafka_compat.page.visit import ROOT, Action, Done, Download, Rights, View, Visit
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker

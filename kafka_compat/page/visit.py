@@ -1,16 +1,16 @@
-"""One request for a page, and what its view may use."""
+"""One request for a page, what its view may use, and the kinds of views."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from kafka_compat.api.caller import Caller
 from kafka_compat.deferred import HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import CONFLICT, FORBIDDEN, BadCall, natural
+from kafka_compat.http.routes import CONFLICT, FORBIDDEN, BadCall, File, natural
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class Rights:
-    """Those of one visit. Without an authorizer everybody may do everything."""
+    """What a visit may do: as much as a client with the page's principal, from the address of the browser.
+    Without an authorizer everybody may do everything.
+    """
 
     def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
         self._authorizer = authorizer
@@ -72,8 +74,8 @@ _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FET
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-    """The response. Raises TimeoutError, and BadCall with the text of an error that fails the request as a
-    whole.
+    """The response of a broker of this process, which is asked as by a client. Raises TimeoutError, and
+    BadCall with the text of an error that fails the request as a whole.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -186,3 +188,66 @@ def path_of(path: str, **query: object) -> str:
 async def result(found: T | Coroutine[Any, Any, T]) -> T:
     """What is there at once, or later."""
     return await found if isinstance(found, Coroutine) else found
+
+
+Data = dict[str, Any]
+"""What is to be seen, as json.dumps takes it; a template finds it as `it`."""
+
+
+class View(NamedTuple):
+    """A page that shows something: see the room's docstring."""
+
+    path: str
+    """Under /ui, as `/topics`."""
+    see: Callable[[Visit], Awaitable[Data]]
+    title: str
+    summary: str
+    """One line, for the list of what can be asked."""
+    below: str = ""
+    """The path of the menu's entry that it belongs to, unless it has one itself."""
+    query: Mapping[str, str] = {}
+    """Its parameters, as a Route's."""
+
+    @property
+    def menu(self) -> str:
+        return self.below or self.path
+
+    @property
+    def template(self) -> str:
+        """The name of its template."""
+        return f"{self.path[1:].replace('-', '_')}.html"
+
+
+class Shown(NamedTuple):
+    """An action that ends with a page."""
+
+    data: Data
+    template: str
+    title: str
+    menu: str
+
+
+class Done(NamedTuple):
+    """An action that leads on: `path` is under /ui, with its query (`visit.link`)."""
+
+    data: Data
+    path: str
+
+
+class Action(NamedTuple):
+    """What changes something, by POST."""
+
+    path: str
+    act: Callable[[Visit], Awaitable[Shown | Done]]
+    summary: str
+    body: Mapping[str, str]
+    """The fields, as a Route's."""
+
+
+class Download(NamedTuple):
+    """Bytes that a browser puts into a file: a `File` with the file's name."""
+
+    path: str
+    give: Callable[[Visit], Awaitable[File]]
+    summary: str
+    query: Mapping[str, str]

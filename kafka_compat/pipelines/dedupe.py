@@ -26,7 +26,7 @@ from kafka_compat.pipelines.versions import Versions, latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
-    """Rows that repeat no row before them.
+    """Rows that repeat no row before them. Runs on Spark's executors; needs pyarrow there.
 
     Rows come sorted by id; of one id first those that are remembered (their topic is null, and they are not
     given back), then the others by at_ms. A row repeats one that is remembered or was kept when both have its

@@ -1,4 +1,8 @@
-"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client."""
+"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client.
+
+One setting may have two names: that of Kafka's Java client, which reads, and that of librdkafka, which
+writes.
+"""
 
 from collections.abc import Iterable, Mapping
 

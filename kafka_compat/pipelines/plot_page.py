@@ -20,7 +20,10 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Theme(NamedTuple):
-    """Colours of a picture; `first` to `third` are for what it shows, after Okabe and Ito."""
+    """Colours of a picture; `first` to `third` are for what it shows, after Okabe and Ito: the colour-blind
+    can tell them apart. Each series also has a hatch, a marker or a dash of its own, for prints in black and
+    white.
+    """
 
     paper: str
     ink: str

@@ -19,8 +19,7 @@ from kafka_compat.pipelines.cluster import cause
 from kafka_compat.pipelines.environment import require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Target, write_exactly_once
-from kafka_compat.pipelines.folder_lock import FolderLock
-from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.job_folder import FolderLock, JobFolder
 from kafka_compat.pipelines.kafka_options import named_values
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session

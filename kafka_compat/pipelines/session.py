@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines import spark_output
-from kafka_compat.pipelines.connector import CONNECTOR, jars_in
-from kafka_compat.pipelines.environment import SPARK_VERSION, java_command, require_spark
+from kafka_compat.pipelines.environment import CONNECTOR, SPARK_VERSION, jars_in, java_command, require_spark
 from kafka_compat.pipelines.errors import NotStarted
 
 _LOG4J = """\

@@ -13,8 +13,7 @@ from kafka_compat.pipelines.cluster import ClusterView, cause, look, lost_since
 from kafka_compat.pipelines.environment import require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted, PipelineError, RecordsLost
 from kafka_compat.pipelines.first_look import first_look
-from kafka_compat.pipelines.folder_lock import FolderLock
-from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.job_folder import FolderLock, JobFolder
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session

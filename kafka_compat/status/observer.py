@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.connection_settings import HandshakeFailed
 from kafka_compat.client.groups import CONSUMERS
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST
+from kafka_compat.client.leaders import EARLIEST, LATEST
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey

@@ -251,7 +251,7 @@ _OF_GROUPS: Final = (24, 30, 68, 69)
 def delete_offsets(cluster: Cluster, options: Options) -> None:
     """Raises Failure."""
     from kafka_compat.client.groups import delete_offsets as delete
-    from kafka_compat.client.partition_offsets import partitions_of
+    from kafka_compat.client.leaders import partitions_of
     from kafka_compat.errors import ErrorCode, KafkaError
 
     group_id, topics = options.given("group"), options.values("topic")
@@ -317,7 +317,10 @@ _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 
 
 def what_is_wrong(expression: str) -> str | None:
-    """None for a valid expression. Raises Failure where google-re2 is not installed."""
+    """What is wrong with a regular expression of a subscription of KIP-848; None for a valid one. google-re2
+    judges; Kafka uses RE2/J, which has the same syntax and other words. Raises Failure where it is not
+    installed.
+    """
     try:
         import re2
     except ImportError:

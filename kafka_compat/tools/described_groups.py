@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
-from kafka_compat.client.partition_offsets import LATEST, leaders_of, list_offsets
+from kafka_compat.client.leaders import LATEST, leaders_of, list_offsets
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.lag import records_behind
 from kafka_compat.tools import show

@@ -1,4 +1,8 @@
-"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments)."""
+"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments).
+
+Indexes are read as they stand: one that is not trimmed yet ends with zeros that were preallocated, and what
+is broken is to be seen.
+"""
 
 from __future__ import annotations
 

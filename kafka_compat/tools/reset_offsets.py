@@ -16,7 +16,7 @@ from kafka_compat.client.groups import (
     committed_offsets,
     describe_group,
 )
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST, leaders_of, list_offsets, partitions_of
+from kafka_compat.client.leaders import EARLIEST, LATEST, leaders_of, list_offsets, partitions_of
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show

@@ -316,7 +316,9 @@ def find_hanging(
     longest_ms: int,
     failed: Failed,
 ) -> list[Hanging]:
-    """Those of a partition, a topic, or a broker. `failed` is told what could not be found out."""
+    """Transactions of a partition, a topic, or a broker that are open for longer than any may be, and unknown
+    to their coordinator. `failed` is told what could not be found out.
+    """
     if topic is not None and partition is not None:
         places = [(topic, partition)]
     else:

@@ -55,8 +55,7 @@ def _producing(
 
 @pytest.fixture
 def spark() -> Iterator[Any]:
-    from kafka_compat.pipelines.connector import copy_jars
-    from kafka_compat.pipelines.environment import SPARK_VERSION
+    from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
     from kafka_compat.pipelines.session import SparkSettings, create_session
 
     jars = cache_directory() / f"spark-{SPARK_VERSION}"

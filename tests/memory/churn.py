@@ -15,8 +15,7 @@ from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.fetcher import Fetcher, FetchSettings
 from kafka_compat.client.group_consumer import GroupConsumer, GroupSettings
 from kafka_compat.client.groups import delete_group
-from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partition_offsets import EARLIEST
+from kafka_compat.client.leaders import EARLIEST, ask_leaders
 from kafka_compat.client.producer import Producer, ProducerSettings
 from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey

@@ -17,8 +17,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from kafka_compat.pipelines.connector import copy_jars
-from kafka_compat.pipelines.environment import SPARK_VERSION
+from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
 from kafka_compat.pipelines.session import SparkSettings, create_session
 from tests.spark.environment import QUICK_START
 from tests.spark.flights import PARTITIONS, flights

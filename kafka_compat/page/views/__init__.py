@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.page.listing import QUERY
-from kafka_compat.page.view import Action, Download, View
 from kafka_compat.page.views import (
     brokers,
     copy,
@@ -19,6 +18,7 @@ from kafka_compat.page.views import (
     topics,
     transactions,
 )
+from kafka_compat.page.visit import Action, Download, View
 from kafka_compat.search.query import PARAMETERS
 
 _NAME: Final = {"name": "string: of which"}

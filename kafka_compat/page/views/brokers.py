@@ -10,8 +10,7 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.views.topics import described
 
 if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 
 class _Counts:

@@ -13,10 +13,9 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, BadCall
 from kafka_compat.page import fields
 from kafka_compat.page.records import source_of
-from kafka_compat.page.view import Done
 from kafka_compat.page.views.produce import NotAppended, append
 from kafka_compat.page.views.topics import OWN, described, known_topic, named_topic
-from kafka_compat.page.visit import path_of
+from kafka_compat.page.visit import Done, path_of
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.source import Content, Unreadable
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -29,8 +28,7 @@ from kafka_compat.storage.records.records import Record, build_batch, control_re
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import TopicMetadata
     from kafka_compat.page.copies import Copy
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 BODY: Final = {
     "name": "string: the topic that is copied",
@@ -149,8 +147,9 @@ _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PA
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
-    """Copy into a topic that was made for it. `look` gives a visit at any time, as who asked. Raises BadCall,
-    Unreadable, StorageError, OSError and NoBrokerRuns.
+    """Copy into a topic that was made for it what consumers that read committed records would get now, in the
+    same partitions, with times, headers and codecs; the copy's offsets have no gaps. `look` gives a visit at
+    any time, as who asked. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)

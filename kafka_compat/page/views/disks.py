@@ -14,8 +14,7 @@ from kafka_compat.status.rules import USABLE_MIN
 from kafka_compat.status.snapshot import LogDir
 
 if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 _VERSION: Final = 4
 _PATIENCE_S: Final = 3.0

@@ -18,8 +18,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 _AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
 """What the form shows without being unfolded."""

@@ -14,17 +14,15 @@ from kafka_compat.long_work import batched, gathered
 from kafka_compat.page import fields
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
 from kafka_compat.page.records import source_of
-from kafka_compat.page.view import Done, Shown
 from kafka_compat.page.views.topics import named_topic
-from kafka_compat.page.visit import path_of
+from kafka_compat.page.visit import Done, Shown, path_of
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.query import BadQuery, partitions_in, time_ms_of
 from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 TopicPartition = tuple[str, int]
 

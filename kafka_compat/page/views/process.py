@@ -12,8 +12,7 @@ from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.network.server import Server
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 _CLIENT_COLUMNS: Final = {
     "client": "client_id",

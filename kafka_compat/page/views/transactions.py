@@ -11,8 +11,7 @@ from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+    from kafka_compat.page.visit import Data, Visit
 
 _COLUMNS: Final = {"name": "name", "state": "state", "producer": "producer_id", "broker": "coordinator"}
 _VERSION: Final = 0

@@ -20,7 +20,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.testing.simulation.sockets import SimulatedSocket
+from kafka_compat.testing.simulation.network import SimulatedSocket
 
 if TYPE_CHECKING:
     from kafka_compat.testing.simulation.loop import SimulatedLoop
