@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_compat import kept_modules
-from kafka_compat.cli.http_services import hooks_of
+from kafka_compat.cli.http_services import HttpServices, hooks_of
 from kafka_compat.cli.log_output import tell, write
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.cli.http_services import HttpServices
     from kafka_compat.cluster.membership import Membership
 
 AnyBroker: TypeAlias = "Broker[Membership]"

@@ -6,8 +6,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kafka_compat.client.connection import Connection
 from kafka_compat.client.connection_settings import (
     ConnectionSettings,
     WrongSettings,
@@ -19,9 +20,6 @@ from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
 from kafka_compat.protocol.schema import schema_of
-
-if TYPE_CHECKING:
-    from kafka_compat.client.connection import Connection
 
 CLIENT_ID: Final = "adminclient-1"
 _BACKOFF_S: Final = 0.1

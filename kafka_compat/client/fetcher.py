@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.consumed import Consumed, consumed
 from kafka_compat.client.leaders import EARLIEST, LATEST, by_leader, list_offsets
 from kafka_compat.client.partitions import PASSING, TopicPartition, check
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 _CALL: Final = "fetch"
 _BACKOFF_S: Final = 0.1

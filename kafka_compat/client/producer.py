@@ -6,9 +6,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.cluster import TimedOut
+from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.leaders import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
 from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
@@ -17,9 +17,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.batch import add_sequence
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 RECORD_OVERHEAD_BYTES: Final = 21
 """What Kafka's producer reckons for length, attributes, timestamp and offset of a record."""

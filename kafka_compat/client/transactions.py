@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.cluster import TimedOut
+from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.leaders import ask_leaders, without_errors
 from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 _BACKOFF_S: Final = 0.1
 _FENCING_MS: Final = 30_000

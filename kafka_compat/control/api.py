@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_compat.broker import Broker
 from kafka_compat.control.awaiting import Awaiting
 from kafka_compat.control.commands import Commands, PartitionCommands
 from kafka_compat.control.events import EventLog
 from kafka_compat.control.faults import FaultRoutes
 from kafka_compat.control.faulty_disks import DiskFaults
+from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.control.links import BrokerFaults
 from kafka_compat.control.reset import Reset
 from kafka_compat.control.snapshots import SharedTree, Snapshots
 from kafka_compat.control.topic_fork import Forks
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
 
 _PREFIX = "/control/v1"
 

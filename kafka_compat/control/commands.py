@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafka_compat.api.caller import Caller
+from kafka_compat.broker import Broker
 from kafka_compat.coordination.controller.events import ElectionRequested, ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, ElectionType, TopicPartition
 from kafka_compat.coordination.controller.replies import ElectionReply, ReassignmentReply
@@ -28,12 +29,11 @@ from kafka_compat.http.routes import (
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafka_compat.replication.disk_work import finished
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import Fetching
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.replication.partition import Partition
     from kafka_compat.replication.replica_fetcher import ReplicaFetcher
-    from kafka_compat.replication.replica_manager import Fetching
 
 _LEAVE_VERSION = 5
 _CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_compat.broker import Broker
 from kafka_compat.control.events import EventLog
+from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import UNAVAILABLE, Answer, BadCall, Call, Route
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
 
 _TIMEOUT_MS = 30_000
 

@@ -8,16 +8,14 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from kafka_compat.broker import Broker
+from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.errors import StartupError
 from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, Answer, BadCall, Call, Route
 from kafka_compat.storage.directories import saved_states
 from kafka_compat.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
 
 _NOT_IMPLEMENTED = 501
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")

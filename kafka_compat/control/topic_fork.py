@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.broker import Broker
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.store.metadata_store import Create, MetadataStore, NoNode
@@ -30,11 +32,9 @@ from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 
 if TYPE_CHECKING:
-    from kafka_compat.broker.services import BrokerServices
-
-    Services = BrokerServices[Any]
-    from kafka_compat.broker import Broker
     from kafka_compat.groups.coordinator import GroupCoordinator
+
+Services = BrokerServices[Any]
 
 
 async def fork_topic(
@@ -263,7 +263,7 @@ def _groups(call: Call) -> list[str] | None:
 
 
 async def copy_positions(
-    brokers: Sequence[BrokerServices[Any]], source: str, name: str, wanted: list[str] | None
+    brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
     """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups of
     these brokers that have any. KafkaError.

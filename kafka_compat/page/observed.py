@@ -8,19 +8,19 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.broker import Broker
 from kafka_compat.config.logger_levels import level_name
 from kafka_compat.long_work import Steps
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.network.refusals import Refusals
+from kafka_compat.network.server import Server
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.remote_leaders import RemoteLeaders
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
     from kafka_compat.decoding.registry import Registry
-    from kafka_compat.metadata.feed import MetadataDelta
-    from kafka_compat.network.server import Server
 
 EVERY_S: Final = 5.0
 _SAMPLES: Final = 13

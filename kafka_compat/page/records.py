@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.decoding.formats import AUTO, SCHEMA, Decoded, Schemas, decoded, schema_ids
+from kafka_compat.metadata.cache import TopicMetadata
+from kafka_compat.page.visit import Visit
+from kafka_compat.search.scan import Found
 from kafka_compat.search.source import Leader, Source
 from kafka_compat.storage.records.kinds import TimestampType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.visit import Visit
-    from kafka_compat.search.scan import Found
 
 _NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.registry.url to its address"
 

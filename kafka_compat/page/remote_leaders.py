@@ -8,12 +8,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
+from kafka_compat.metrics.cluster_view import ClusterView
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import Bounds, RemotePartitions, TopicPartition
-    from kafka_compat.metrics.cluster_view import ClusterView
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.broker import Broker
+from kafka_compat.http.listener import HttpListener
 from kafka_compat.http.routes import (
     FORBIDDEN,
     NOT_FOUND,
@@ -28,12 +30,10 @@ from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
 from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
 from kafka_compat.page.visit import ROOT, Action, Done, Download, Rights, View, Visit
+from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
     from kafka_compat.decoding.registry import Registry
-    from kafka_compat.http.listener import HttpListener
-    from kafka_compat.security.principal import Principal
 
 _LOGIN: Final = f"{ROOT}/login"
 _FIRST: Final = f"{ROOT}/overview"

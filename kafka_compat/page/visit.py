@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from kafka_compat.api.caller import Caller
+from kafka_compat.api.calls import Calls
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.deferred import HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import CONFLICT, FORBIDDEN, BadCall, File, natural
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics.cluster_view import ClusterView
+from kafka_compat.page.observed import Observed
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.api.calls import Calls
-    from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.long_work import Steps
-    from kafka_compat.metrics.cluster_view import ClusterView
-    from kafka_compat.page.observed import Observed
-    from kafka_compat.security.authorizer import Authorizer
-    from kafka_compat.security.principal import Principal
+from kafka_compat.security.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType
+from kafka_compat.security.principal import Principal
 
 
 class Rights:

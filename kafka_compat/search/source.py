@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kafka_compat.long_work import batched
+from kafka_compat.long_work import LongWork, Steps, batched
+from kafka_compat.protocol.buffers import Buffer
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.long_work import LongWork, Steps
-    from kafka_compat.protocol.buffers import Buffer
     from kafka_compat.replication.partition import Partition
 
 PATIENCE_S: Final = 3.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_compat.client.cluster import Cluster, Node
 from kafka_compat.client.connection_settings import HandshakeFailed
 from kafka_compat.client.groups import CONSUMERS
 from kafka_compat.client.leaders import EARLIEST, LATEST
@@ -22,9 +23,6 @@ from kafka_compat.status.snapshot import (
     Snapshot,
     Topic,
 )
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster, Node
 
 _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 18, "4.1+"),

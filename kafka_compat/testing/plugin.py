@@ -15,12 +15,10 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from kafka_compat.testing import KafkaBroker, KafkaCluster
+from kafka_compat.testing import KafkaBroker, KafkaCluster
 
 _NAME_CHARACTERS_MAX = 200
 

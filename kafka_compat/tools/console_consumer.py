@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.storage.records.kinds import TimestampType
 from kafka_compat.tools import deserializers, show
 from kafka_compat.tools.admin import consuming, parsed, settings_in
@@ -16,9 +17,6 @@ from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.consumed import Consumed
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer
     from kafka_compat.client.group_consumer import GroupConsumer

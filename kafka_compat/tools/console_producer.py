@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools.admin import dialling, parsed, settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.producer import Producer
     from kafka_compat.storage.records.records import Header
 

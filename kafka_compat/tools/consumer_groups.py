@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
@@ -13,9 +15,6 @@ from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.partitions import TopicPartition
 
 TIMEOUT_MS: Final = 30_000

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_of
 from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher
     from kafka_compat.client.group_consumer import GroupConsumer
 

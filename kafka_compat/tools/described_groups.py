@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
 from kafka_compat.client.leaders import LATEST, leaders_of, list_offsets
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.lag import records_behind
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import groups_meant, wrapped
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
-    from kafka_compat.tools.options import Options
+from kafka_compat.tools.options import Options
 
 _MISSING: Final = "-"
 _WIDTH_MIN: Final = 15

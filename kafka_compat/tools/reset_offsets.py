@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.groups import (
     DEAD,
     EMPTY,
@@ -22,10 +23,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
 from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
-    from kafka_compat.tools.options import Options
+from kafka_compat.tools.options import Options
 
 _LOGGER: Final = "org.apache.kafka.tools.OffsetsUtils"
 _TIMESTAMP: Final = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)(Z|[+-]\d\d(?::?\d\d)?)", re.ASCII)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
@@ -12,9 +13,6 @@ from kafka_compat.tools import show
 from kafka_compat.tools.admin import TIMEOUT_MS, cluster_of
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, log, of_client, report
 from kafka_compat.tools.options import Options
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 LOGGER: Final = "org.apache.kafka.tools.TopicCommand"
 _ACTIONS: Final = ("delete", "describe", "list", "alter", "create")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.client.transactions import (
     ActiveProducer,
@@ -24,9 +25,6 @@ from kafka_compat.tools.admin import connected
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
 from kafka_compat.tools.failure import log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"

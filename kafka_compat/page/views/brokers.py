@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page.views.topics import described
-
-if TYPE_CHECKING:
-    from kafka_compat.page.visit import Data, Visit
+from kafka_compat.page.visit import Data, Visit
 
 
 class _Counts:

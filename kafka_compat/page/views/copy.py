@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.client.consumed import whole_batches
 from kafka_compat.control.topic_fork import copy_positions, fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, BadCall
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page import fields
+from kafka_compat.page.copies import Copy
 from kafka_compat.page.records import source_of
 from kafka_compat.page.views.produce import NotAppended, append
 from kafka_compat.page.views.topics import OWN, described, known_topic, named_topic
-from kafka_compat.page.visit import Done, path_of
+from kafka_compat.page.visit import Data, Done, Visit, path_of
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.source import Content, Unreadable
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -24,11 +26,6 @@ from kafka_compat.storage.records.batch import BatchHeader
 from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
 from kafka_compat.storage.records.legacy import records_of
 from kafka_compat.storage.records.records import Record, build_batch, control_record_type, iter_records
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.copies import Copy
-    from kafka_compat.page.visit import Data, Visit
 
 BODY: Final = {
     "name": "string: the topic that is copied",

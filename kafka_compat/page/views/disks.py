@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.errors import known_code
 from kafka_compat.http.routes import BadCall
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.status.rules import USABLE_MIN
 from kafka_compat.status.snapshot import LogDir
-
-if TYPE_CHECKING:
-    from kafka_compat.page.visit import Data, Visit
 
 _VERSION: Final = 4
 _PATIENCE_S: Final = 3.0

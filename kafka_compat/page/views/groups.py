@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import assigned
 from kafka_compat.http.routes import NOT_FOUND, BadCall
@@ -13,16 +14,12 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.group_lag import GroupLags
 from kafka_compat.metrics.remote_lag import remote_lags
 from kafka_compat.page.listing import Row, listed
+from kafka_compat.page.remote_leaders import RemoteReport
 from kafka_compat.page.views.topics import extent
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kafka_compat.page.remote_leaders import RemoteReport
-    from kafka_compat.page.visit import Data, Visit
 
 log = logging.getLogger(__name__)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.decoding.formats import AUTO, FORMATS
 from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, BadCall, File
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page.records import shown, source_of
 from kafka_compat.page.views.topics import known_topic
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.search.matching import EVERY
 from kafka_compat.search.query import BadQuery, query_of
 from kafka_compat.search.run import carry_out, one_record, run_query
@@ -15,10 +17,6 @@ from kafka_compat.search.scan import Found
 from kafka_compat.search.search import Search
 from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.visit import Data, Visit
 
 _AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
 """What the form shows without being unfolded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import Committed, commit_topics
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
@@ -15,14 +15,11 @@ from kafka_compat.page import fields
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
 from kafka_compat.page.records import source_of
 from kafka_compat.page.views.topics import named_topic
-from kafka_compat.page.visit import Done, Shown, path_of
+from kafka_compat.page.visit import Data, Done, Shown, Visit, path_of
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.query import BadQuery, partitions_in, time_ms_of
 from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.page.visit import Data, Visit
 
 TopicPartition = tuple[str, int]
 

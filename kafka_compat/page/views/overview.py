@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from kafka_compat.long_work import Steps
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metrics.health import reasons_against
+from kafka_compat.page.listing import Row
 from kafka_compat.page.views.disks import log_dirs
 from kafka_compat.page.views.groups import Ages, add_seconds, all_groups, group_rows
 from kafka_compat.page.views.topics import topic_rows
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.status import snapshot
 from kafka_compat.status.rules import problems
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.listing import Row
-    from kafka_compat.page.visit import Data, Visit
 
 _SHOWN: Final = 5
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.http.routes import BadCall
 from kafka_compat.long_work import Steps, batched
+from kafka_compat.network.server import Server
 from kafka_compat.page.listing import listed
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.security.authorizer import Operation
-
-if TYPE_CHECKING:
-    from kafka_compat.network.server import Server
-    from kafka_compat.page.visit import Data, Visit
 
 _CLIENT_COLUMNS: Final = {
     "client": "client_id",

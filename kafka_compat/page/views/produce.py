@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.client.partitioner import partition_of
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page import fields
 from kafka_compat.page.views.topics import known_topic, named_topic
-from kafka_compat.page.visit import Done, path_of
+from kafka_compat.page.visit import Data, Done, Visit, path_of
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.records.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.visit import Data, Visit
 
 BODY: Final = {
     "name": "string: of which topic",

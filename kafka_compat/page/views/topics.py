@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.http.routes import FORBIDDEN, NOT_FOUND, BadCall
 from kafka_compat.long_work import Steps, batched
+from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
+from kafka_compat.metrics.cluster_view import ClusterView
 from kafka_compat.page.listing import Row, listed
+from kafka_compat.page.remote_leaders import RemoteReport
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
-    from kafka_compat.metrics.cluster_view import ClusterView
-    from kafka_compat.page.remote_leaders import RemoteReport
-    from kafka_compat.page.visit import Data, Visit
 
 
 def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.http.routes import BadCall
 from kafka_compat.page.listing import listed
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.page.visit import Data, Visit
 
 _COLUMNS: Final = {"name": "name", "state": "state", "producer": "producer_id", "broker": "coordinator"}
 _VERSION: Final = 0

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.storage.directories.directory_worker import Done, Job, log_failure, run
-from kafka_compat.testing.simulation.ensemble import tree_of
+from kafka_compat.testing.simulation.ensemble import Ensemble, tree_of
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
+from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.nodes import Node
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.membership import Membership
-    from kafka_compat.testing.simulation.ensemble import Ensemble
-    from kafka_compat.testing.simulation.loop import SimulatedLoop
 
 _DISK_S = (0.00002, 0.002)
 

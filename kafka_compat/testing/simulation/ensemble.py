@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.coordination.store.journal import Journal, decode, encode_snapshot
 from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState, StateListener, Watch
 from kafka_compat.coordination.store.tree import Tree
+from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.nodes import CURRENT, Node
-
-if TYPE_CHECKING:
-    from kafka_compat.testing.simulation.loop import SimulatedLoop
 
 
 class MemoryJournal(Journal):
