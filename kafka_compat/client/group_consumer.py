@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
-from kafka_compat.client.partitions import TopicPartition, by_topic
+from kafka_compat.client.partitions import TopicPartition, by_topic, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -217,7 +217,6 @@ class GroupConsumer:
             reason = "the consumer is being closed"
             self._ask(
                 ApiKey.LEAVE_GROUP,
-                lambda answer: [answer.error_code],
                 member_id=member_id,
                 members=[MemberIdentity(member_id=member_id, reason=reason)],
             )
@@ -236,13 +235,12 @@ class GroupConsumer:
             return
         answer = self._ask(
             ApiKey.OFFSET_COMMIT,
-            lambda answer: [one.error_code for topic in answer.topics for one in topic.partitions],
             generation_id_or_member_epoch=self._member.generation_id,
             member_id=self._member.member_id,
             group_instance_id=self._settings.instance_id,
             topics=commit_topics(offsets),
         )
-        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+        codes = [code for code in error_codes(answer) if code]
         if not codes:
             self._known_offsets |= {place: one.offset for place, one in offsets.items()}
         elif not self._member.heard(codes[0], time.monotonic()):
@@ -253,14 +251,13 @@ class GroupConsumer:
         if interval_s is not None and now_s - self._committed_s >= interval_s:
             self.commit()
 
-    def _ask(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+    def _ask(self, key: ApiKey, **request: Any) -> Any:
         group_id = self._settings.group_id
-        return self._cluster.ask_coordinator(group_id, key, _CALL, codes, group_id=group_id, **request)
+        return self._cluster.ask_coordinator(group_id, key, _CALL, group_id=group_id, **request)
 
     def _heartbeat(self) -> None:
         answer = self._ask(
             ApiKey.HEARTBEAT,
-            lambda answer: [answer.error_code],
             generation_id=self._member.generation_id,
             member_id=self._member.member_id,
             group_instance_id=self._settings.instance_id,
@@ -287,7 +284,6 @@ class GroupConsumer:
             subscription = encode_versioned(ConsumerProtocolSubscription(topics=self._subscribed), 1)
             answer = self._ask(
                 ApiKey.JOIN_GROUP,
-                lambda answer: [answer.error_code],
                 session_timeout_ms=self._settings.session_timeout_ms,
                 rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
                 member_id=self._member.member_id,
@@ -312,7 +308,6 @@ class GroupConsumer:
             shares = self._shares(joined)
         answer = self._ask(
             ApiKey.SYNC_GROUP,
-            lambda answer: [answer.error_code],
             generation_id=self._member.generation_id,
             member_id=self._member.member_id,
             group_instance_id=self._settings.instance_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.partitions import TopicPartition, by_topic, check
+from kafka_compat.client.partitions import TopicPartition, by_topic, check, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -95,7 +95,6 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
         group_id,
         ApiKey.DESCRIBE_GROUPS,
         call,
-        lambda answer: [group.error_code for group in answer.groups],
         groups=[group_id],
     )
     group = answer.groups[0]
@@ -190,7 +189,6 @@ def committed_offsets(
         group_id,
         ApiKey.OFFSET_FETCH,
         "listConsumerGroupOffsets",
-        lambda answer: [getattr(one, "error_code", 0) for one in (answer.groups or [answer])],
         group_id=group_id,
         topics=None,
         groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)],
@@ -220,11 +218,10 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
         group_id,
         ApiKey.OFFSET_COMMIT,
         "alterConsumerGroupOffsets",
-        _codes_of_partitions,
         group_id=group_id,
         topics=commit_topics(offsets),
     )
-    for code in _codes_of_partitions(answer):
+    for code in error_codes(answer):
         check(code)
 
 
@@ -248,17 +245,12 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
     return [OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
 
 
-def _codes_of_partitions(answer: Any) -> list[int]:
-    return [one.error_code for topic in answer.topics for one in topic.partitions]
-
-
 def delete_group(cluster: Cluster, group_id: str) -> None:
     """Raises KafkaError, and as `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id,
         ApiKey.DELETE_GROUPS,
         "deleteConsumerGroups",
-        lambda answer: [one.error_code for one in answer.results],
         groups_names=[group_id],
     )
     for one in answer.results:
@@ -287,7 +279,6 @@ def delete_offsets(
         group_id,
         ApiKey.OFFSET_DELETE,
         "deleteConsumerGroupOffsets",
-        lambda answer: [answer.error_code],
         group_id=group_id,
         topics=topics,
     )

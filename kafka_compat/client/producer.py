@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.leaders import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
-from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
+from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.batch import add_sequence
@@ -268,7 +268,6 @@ class Producer:
         if self._in_transaction:
             self._coordinate(
                 ApiKey.END_TXN,
-                lambda answer: [answer.error_code],
                 transactional_id=self._settings.transactional_id,
                 producer_id=self._producer_id,
                 producer_epoch=self._producer_epoch,
@@ -281,11 +280,6 @@ class Producer:
 
         self._coordinate(
             ApiKey.ADD_PARTITIONS_TO_TXN,
-            lambda answer: [
-                one.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for one in topic.results_by_partition
-            ],
             v3_and_below_transactional_id=self._settings.transactional_id,
             v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self._producer_epoch,
@@ -296,20 +290,19 @@ class Producer:
         )
         self._in_transaction |= places
 
-    def _coordinate(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+    def _coordinate(self, key: ApiKey, **request: Any) -> Any:
         """An answer of the transaction's coordinator; while the one before still ends, it is asked again."""
         name = self._settings.transactional_id or ""
         return self._answered(
-            lambda: self._cluster.ask_coordinator(name, key, _CALL, codes, of_transactions=True, **request),
-            codes,
+            lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
-    def _answered(self, ask: Callable[[], Any], codes: Callable[[Any], list[int]]) -> Any:
+    def _answered(self, ask: Callable[[], Any]) -> Any:
         """Its answer, when it has no error any more that passes. KafkaError: of another, or after a while."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
-            wrong = [code for code in codes(answer) if code]
+            wrong = [code for code in error_codes(answer) if code]
             if not wrong:
                 return answer
             again = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *PASSING}
@@ -324,12 +317,9 @@ class Producer:
         }
         if self._settings.transactional_id is None:
             # A cluster that has just started has none yet to give.
-            answer = self._answered(
-                lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields),
-                lambda answer: [answer.error_code],
-            )
+            answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
-            answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, lambda answer: [answer.error_code], **fields)
+            answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
         for batch in self._batches.due(0.0, all_of_them=True).values():

@@ -124,7 +124,6 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
         transactional_id,
         ApiKey.DESCRIBE_TRANSACTIONS,
         call,
-        lambda answer: [one.error_code for one in answer.transaction_states],
         of_transactions=True,
         transactional_ids=[transactional_id],
     )
@@ -158,7 +157,6 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
         transactional_id,
         ApiKey.INIT_PRODUCER_ID,
         "fenceProducer",
-        lambda answer: [answer.error_code],
         of_transactions=True,
         transactional_id=transactional_id,
         transaction_timeout_ms=_FENCING_MS,

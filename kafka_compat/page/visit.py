@@ -145,9 +145,8 @@ class Visit:
             if services is not None:
                 if version is None:
                     version = services.served[key][1]
-                return await ask_here(
-                    self.cluster.calls[services.broker_id], self._caller(), key, version, request
-                )
+                caller = Caller(self.rights.principal, self.rights.host, self.cluster.listener, CLIENT_ID)
+                return await ask_here(self.cluster.calls[services.broker_id], caller, key, version, request)
             remote = self.cluster.remote_partitions()
             if remote is None or broker_id is None:
                 raise ConnectionError(f"there is no broker {broker_id}")
@@ -156,9 +155,6 @@ class Visit:
             return await remote.ask(broker_id, key, version, request)
         except (ConnectionError, TimeoutError) as error:
             raise BadCall(f"broker {broker_id} does not answer: {error}", 502) from None
-
-    def _caller(self) -> Caller:
-        return Caller(self.rights.principal, self.rights.host, self.cluster.listener, CLIENT_ID)
 
     def _services_of(self, broker_id: int | None) -> BrokerServices[Any] | None:
         services = self.cluster.services

@@ -5,6 +5,8 @@ producer kept. The first tier is the one that the others are held against. Besid
 a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
+import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,8 +228,6 @@ def _require_archive(tier: Tier) -> None:
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
     """A CSV file with the columns `partition`, `time_ms` and `rows`: what a producer counted, in any buckets
     that are at most as long as the audit's."""
-    import csv
-
     counts: dict[Bucket, int] = {}
     try:
         with path.open(newline="") as file:
@@ -258,7 +258,7 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
             "kafka.bootstrap.servers": tier.place,
             "subscribe": tier.topic,
             "startingOffsets": "earliest",
-            "endingOffsets": _json(ends),
+            "endingOffsets": json.dumps(ends),
             "kafka.max.poll.records": "10000",
             "includeHeaders": str(tier.kind == "header").lower(),
         }
@@ -267,12 +267,6 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
     from kafka_compat.pipelines.replay import archive_schema
 
     return spark.read.schema(archive_schema()).parquet(str(Path(tier.place) / f"topic_dir={tier.topic}"))
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)
 
 
 def _collect(rows: Any, job: AuditJob, kind: str) -> dict[Bucket, Count]:

@@ -98,14 +98,13 @@ class ReplayReport:
         """A table with one line per partition, and a line that sums up."""
         if self.was_complete:
             return "All of it was replayed before; nothing was written. --again replays it once more."
-        lines = [[e["topic"], str(e["partition"]), e["to_topic"], str(e["rows"])] for e in self._entries()]
+        lines = [
+            [e["topic"], str(e["partition"]), e["to_topic"], str(e["rows"])]
+            for e in self.as_json()["partitions"]
+        ]
         total = sum(self.rows.values())
         end = "would be written (--dry-run)." if self.job.dry_run else f"replayed in {self.seconds:.1f} s."
         return f"{text_table(['TOPIC', 'PARTITION', 'TO-TOPIC', 'ROWS'], lines)}\n{total:,} rows {end}"
-
-    def _entries(self) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.as_json()["partitions"]
-        return entries
 
 
 def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int | None) -> Any:

@@ -438,11 +438,7 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
                 for one in topic.partitions
                 if one.committed_offset >= 0 and not one.error_code
             )
-            groups[group_id] = group._replace(positions=tuple(sorted(positions, key=_place)))
-
-
-def _place(position: Position) -> tuple[str, int]:
-    return position.topic, position.partition
+            groups[group_id] = group._replace(positions=tuple(sorted(positions, key=lambda each: each[:2])))
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:

@@ -209,7 +209,6 @@ def _add(options: Options) -> None:
                 answer = cluster.ask_controller(
                     ApiKey.CREATE_ACLS,
                     "createAcls",
-                    lambda answer: [each.error_code for each in answer.results],
                     creations=[
                         AclCreation(
                             resource_type=RESOURCES.index(resource.kind),
@@ -222,8 +221,7 @@ def _add(options: Options) -> None:
                         for entry in entries
                     ],
                 )
-            for result in answer.results:
-                check(result)
+            check(*answer.results)
     if options.as_json:
         show.as_json(_as_json(wanted))
 
@@ -259,7 +257,6 @@ def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed
         answer = cluster.ask_controller(
             ApiKey.DELETE_ACLS,
             "deleteAcls",
-            lambda answer: [each.error_code for each in answer.filter_results],
             filters=[DeleteAclsFilter(**where, **each) for each in filters or [_ANYONE]],
         )
     for result in answer.filter_results:

@@ -421,11 +421,9 @@ def _set_quotas(
         answer = cluster.ask_controller(
             ApiKey.ALTER_CLIENT_QUOTAS,
             "alterClientQuotas",
-            lambda answer: [each.error_code for each in answer.entries],
             entries=[EntryData(entity=entity, ops=changes)],
         )
-    for entry in answer.entries:
-        check(entry)
+    check(*answer.entries)
 
 
 def _number(name: str, text: str) -> float:
@@ -456,12 +454,10 @@ def _set_credentials(cluster: Any, user: str, added: dict[str, str], deleted: li
         answer = cluster.ask_controller(
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
             "alterUserScramCredentials",
-            lambda answer: [each.error_code for each in answer.results],
             deletions=old,
             upsertions=new,
         )
-    for result in answer.results:
-        check(result)
+    check(*answer.results)
 
 
 def _credential(mechanism: str, text: str) -> tuple[int, str]:

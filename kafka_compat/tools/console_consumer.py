@@ -401,12 +401,8 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
     found = deserializers.named(wanted)
     if found is None:
         log("ERROR", f"Unable to instantiate a deserializer from {wanted}", f"{_NEW}{_DEFAULT}")
-        _trace(Failure("java.lang.ClassNotFoundException", wanted))
+        print(Failure("java.lang.ClassNotFoundException", wanted).trace, end="", file=sys.stderr)
     return found
-
-
-def _trace(failure: Failure) -> None:
-    print(failure.trace, end="", file=sys.stderr)
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:

@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
     cluster: Cluster | None = None
     try:
         given = _settings(options, names)
-        reader = LineReader(_reader_properties(options, names))
+        reader = LineReader(settings_of(options, "reader-config", names["reader-property"]))
         named = options.value("line-reader")
         if named and named not in _READERS:
             raise Failure("java.lang.ClassNotFoundException", named)
@@ -195,10 +195,6 @@ def _settings(options: Options, names: Mapping[str, str]) -> dict[str, str]:
         else:
             settings.setdefault(name, default)
     return settings
-
-
-def _reader_properties(options: Options, names: Mapping[str, str]) -> dict[str, str]:
-    return settings_of(options, "reader-config", names["reader-property"])
 
 
 # --- Records out of lines, as Kafka's LineMessageReader makes them

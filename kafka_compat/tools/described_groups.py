@@ -89,14 +89,10 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
     rows = [
         row(place, member.member_id, member.host, member.client_id)
         for member in sorted(group.members, key=lambda member: -len(member.partitions))
-        for place in _in_order(member.partitions)
+        for place in sorted(member.partitions)
     ]
     left = committed.keys() - set(assigned)
-    return rows + [row(place, _MISSING, _MISSING, _MISSING) for place in _in_order(left)]
-
-
-def _in_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    return sorted(partitions)
+    return rows + [row(place, _MISSING, _MISSING, _MISSING) for place in sorted(left)]
 
 
 def _is_shown(group: Description, rows: int) -> bool:
@@ -150,12 +146,11 @@ def _members(groups: list[Description], options: Options) -> None:
                     "host": member.host,
                     "client_id": member.client_id,
                     "partitions": [
-                        {"topic": topic, "partition": number}
-                        for topic, number in _in_order(member.partitions)
+                        {"topic": topic, "partition": number} for topic, number in sorted(member.partitions)
                     ],
                     "epoch": member.epoch,
                     "target": [
-                        {"topic": topic, "partition": number} for topic, number in _in_order(member.target)
+                        {"topic": topic, "partition": number} for topic, number in sorted(member.target)
                     ],
                     "target_epoch": group.target_epoch,
                     "upgraded": member.is_upgraded,

@@ -313,7 +313,6 @@ def _update(cluster: Any, command: str, given: Given) -> None:
         answer = cluster.ask_controller(
             ApiKey.UPDATE_FEATURES,
             "updateFeatures",
-            lambda answer: [answer.error_code],
             timeout_ms=TIMEOUT_MS,
             validate_only=dry,
             feature_updates=[

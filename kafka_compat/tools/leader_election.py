@@ -104,7 +104,6 @@ def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPart
         answer = cluster.ask_controller(
             ApiKey.ELECT_LEADERS,
             "electLeaders",
-            _codes,
             election_type=kind,
             topic_partitions=None if partitions is None else asked,
             timeout_ms=int(cluster.timeout_s * 1000),
@@ -121,11 +120,6 @@ def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPart
         failure = executed(failure_of(answer.error_code))
         raise Failure("java.lang.RuntimeException", str(failure), failure)
     _show(options, _KINDS[kind], answer.replica_election_results)
-
-
-def _codes(answer: Any) -> list[int]:
-    results = (each for topic in answer.replica_election_results for each in topic.partition_result)
-    return [answer.error_code, *(each.error_code for each in results)]
 
 
 def _show(options: Options, kind: str, topics: list[Any]) -> None:

@@ -10,7 +10,7 @@ from kafka_compat.errors import known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, in_background, of_client, report
+from kafka_compat.tools.failure import executed, failure_of, in_background, java_int, of_client, report
 from kafka_compat.tools.options import Options
 
 
@@ -31,7 +31,7 @@ def _run(cluster: Any, options: Options) -> int:
     topics = set(filter(None, options.given("topic-list").split(",")))
     with in_background():
         alive = [node.node_id for node in cluster.brokers()]
-    wanted = [_number(item) for item in options.given("broker-list").split(",") if item]
+    wanted = [java_int(item) for item in options.given("broker-list").split(",") if item]
     missing = sorted(set(wanted) - set(alive))
     if missing:
         print(
@@ -50,13 +50,6 @@ def _run(cluster: Any, options: Options) -> int:
     print(f"Received log directory information from brokers {show.joined(asked)}")
     print(json.dumps(report, separators=(",", ":"), ensure_ascii=False))
     return 0
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
 
 
 def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:

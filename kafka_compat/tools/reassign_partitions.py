@@ -426,7 +426,7 @@ def _no_such_option() -> Failure:
 
 def _controller(cluster: Any, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
     with in_background():
-        answer = cluster.ask_controller(key, call, lambda answer: [answer.error_code], **request)
+        answer = cluster.ask_controller(key, call, **request)
     check(answer)
     return answer
 
@@ -458,8 +458,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def _configured(answer: Any) -> None:
-    for result in answer.responses:
-        check(result)
+    check(*answer.responses)
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:

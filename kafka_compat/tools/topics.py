@@ -11,7 +11,16 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import TIMEOUT_MS, cluster_of
-from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, log, of_client, report
+from kafka_compat.tools.failure import (
+    Failure,
+    check,
+    failure_of,
+    illegal_argument,
+    java_int,
+    log,
+    of_client,
+    report,
+)
 from kafka_compat.tools.options import Options
 
 LOGGER: Final = "org.apache.kafka.tools.TopicCommand"
@@ -142,7 +151,6 @@ def create(cluster: Cluster, options: Options) -> None:
     answer = cluster.ask_controller(
         ApiKey.CREATE_TOPICS,
         "createTopics",
-        lambda answer: [each.error_code for each in answer.topics],
         topics=[topic],
         timeout_ms=TIMEOUT_MS,
     )
@@ -191,13 +199,10 @@ def alter(cluster: Cluster, options: Options) -> None:
     answer = cluster.ask_controller(
         ApiKey.CREATE_PARTITIONS,
         "createPartitions",
-        lambda answer: [each.error_code for each in answer.results],
         topics=wanted,
         timeout_ms=TIMEOUT_MS,
     )
-    for result in answer.results:
-        if result.error_code:
-            raise failure_of(result.error_code, result.error_message)
+    check(*answer.results, bare=True)
     if options.as_json:
         show.as_json({"partitions": dict.fromkeys(names, count)})
 
@@ -212,14 +217,11 @@ def delete(cluster: Cluster, options: Options) -> None:
         answer = cluster.ask_controller(
             ApiKey.DELETE_TOPICS,
             "deleteTopics",
-            lambda answer: [each.error_code for each in answer.responses],
             topics=[DeleteTopicState(name=name) for name in names],
             topic_names=names,
             timeout_ms=TIMEOUT_MS,
         )
-        for result in answer.responses:
-            if result.error_code:
-                raise failure_of(result.error_code, result.error_message)
+        check(*answer.responses, bare=True)
     if options.as_json:
         show.as_json({"deleted": names})
 
@@ -232,7 +234,7 @@ def replica_assignment(options: Options) -> list[list[int]]:
     text = options.value("replica-assignment")
     found: list[list[int]] = []
     for part in filter(None, (text or "").split(",")):
-        brokers = [_broker(item.strip()) for item in part.split(":")]
+        brokers = [java_int(item.strip()) for item in part.split(":")]
         twice = list(dict.fromkeys(broker for broker in brokers if brokers.count(broker) > 1))
         if twice:
             raise Failure(
@@ -246,13 +248,6 @@ def replica_assignment(options: Options) -> list[list[int]]:
                 f"Partition {len(found) - 1} has different replication factor: {brokers}",
             )
     return found
-
-
-def _broker(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
 
 
 def _configs(options: Options) -> dict[str, str]:
@@ -299,10 +294,7 @@ def describe(cluster: Cluster, options: Options) -> None:
     configs = _settings_of(cluster, [each.name for each in found]) if found else {}
     moves = _moves(cluster, found) if found else {}
     report = [name for name in _REPORTS if options.has(name)]
-    told = []
-    for topic in found:
-        settings = configs[topic.name]
-        told.append(_Topic(topic, settings, moves, cluster))
+    told = [_Topic(topic, configs[topic.name], moves, cluster) for topic in found]
     if options.as_json:
         show.as_json([each.as_json(report) for each in told])
         return
@@ -439,8 +431,7 @@ def _pages(cluster: Cluster, names: list[str], limit: int) -> list[Any]:
             cursor=cursor,
         )
         for topic in answer.topics:
-            if topic.error_code:
-                raise failure_of(topic.error_code)
+            check(topic, bare=True)
             if topic.name in found:
                 found[topic.name].partitions.extend(topic.partitions)
             else:
@@ -462,9 +453,7 @@ def _settings_of(cluster: Cluster, names: list[str]) -> dict[str, Any]:
             for name in names
         ],
     )
-    for result in answer.results:
-        if result.error_code:
-            raise failure_of(result.error_code, result.error_message)
+    check(*answer.results, bare=True)
     return {result.resource_name: result for result in answer.results}
 
 
@@ -475,7 +464,6 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
         answer = cluster.ask_controller(
             ApiKey.LIST_PARTITION_REASSIGNMENTS,
             "listPartitionReassignments",
-            lambda answer: [answer.error_code],
             timeout_ms=TIMEOUT_MS,
             topics=[
                 ListPartitionReassignmentsTopics(
@@ -490,8 +478,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
         return {}
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return {}
-    if answer.error_code:
-        raise failure_of(answer.error_code, answer.error_message)
+    check(answer, bare=True)
     return {(topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions}
 
 

@@ -143,7 +143,6 @@ def _create(cluster: Cluster, topic: str, replication_factor: int) -> None:
     answer = cluster.ask_controller(
         ApiKey.CREATE_TOPICS,
         "createTopics",
-        lambda answer: [one.error_code for one in answer.topics],
         topics=[wanted],
         timeout_ms=PATIENCE_S * 1000,
     )
@@ -213,7 +212,6 @@ def _delete(cluster: Cluster, topic: str) -> None:
     answer = cluster.ask_controller(
         ApiKey.DELETE_TOPICS,
         "deleteTopics",
-        lambda answer: [one.error_code for one in answer.responses],
         topics=[DeleteTopicState(name=topic)],
         topic_names=[topic],
         timeout_ms=PATIENCE_S * 1000,
