@@ -8,8 +8,8 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_compat import kept_modules
 from kafka_compat.cli.http_services import HttpServices, hooks_of
@@ -175,3 +175,16 @@ def ready_line(broker: AnyBroker) -> str:
         for name, (host, port) in broker.addresses.items()
     )
     return f"Broker {broker.broker_id} ready on {addresses}, data in {', '.join(broker.config.log_dirs)}"
+
+
+def run_loop(serving: Coroutine[Any, Any, int]) -> int:
+    """On uvloop where it is installed (the extra `fast`), which takes a sixth of the CPU time of small
+    requests; else on asyncio's own loop.
+    """
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        new_event_loop = None
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        log.info("Serving on the loop of %s", type(runner.get_loop()).__module__)
+        return runner.run(serving)

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from kafka_compat.cli import event_loop, foreground, log_output
+from kafka_compat.cli import foreground, log_output
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
@@ -119,7 +119,7 @@ def main() -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return event_loop.run(_run(connected))
+    return foreground.run_loop(_run(connected))
 
 
 if __name__ == "__main__":
