@@ -138,9 +138,7 @@ class Examination:
             if self._speaks_plainly(host, port):
                 plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
-                    "the listener speaks plain text",
-                    "client",
-                    f"set {plain}; or use its port with TLS",
+                    "the listener speaks plain text", "client", f"set {plain}; or use its port with TLS"
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
@@ -165,9 +163,7 @@ class Examination:
             if self._connection_settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
-                    "the listener speaks TLS",
-                    "client",
-                    f"set {with_tls}; and ssl.truststore.location",
+                    "the listener speaks TLS", "client", f"set {with_tls}; and ssl.truststore.location"
                 ) from None
             raise _Failed(f"{error}", "broker", "is that port a Kafka broker's?") from None
         return f"a Kafka broker, which serves {len(answer.api_keys)} APIs"

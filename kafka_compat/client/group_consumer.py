@@ -172,11 +172,7 @@ class GroupConsumer:
     """`topics()` are those that it subscribes to, and are asked for anew whenever it joins."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        fetcher: Fetcher,
-        settings: GroupSettings,
-        topics: Callable[[], Iterable[str]],
+        self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]
     ) -> None:
         self._cluster = cluster
         self._fetcher = fetcher

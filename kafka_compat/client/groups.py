@@ -91,12 +91,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 def describe_group(cluster: Cluster, group_id: str) -> Description:
     """One group, of either protocol. Raises KafkaError, and as `Cluster.ask`."""
     call = "describeConsumerGroups"
-    answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.DESCRIBE_GROUPS,
-        call,
-        groups=[group_id],
-    )
+    answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
     node_id = cluster.coordinator(group_id, call)
     absent = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD
@@ -248,10 +243,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 def delete_group(cluster: Cluster, group_id: str) -> None:
     """Raises KafkaError, and as `Cluster.ask`."""
     answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.DELETE_GROUPS,
-        "deleteConsumerGroups",
-        groups_names=[group_id],
+        group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
     for one in answer.results:
         check(one.error_code)
@@ -270,17 +262,12 @@ def delete_offsets(
 
     topics = [
         OffsetDeleteRequestTopic(
-            name=name,
-            partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers],
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
         )
         for name, numbers in by_topic(sorted(partitions)).items()
     ]
     answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.OFFSET_DELETE,
-        "deleteConsumerGroupOffsets",
-        group_id=group_id,
-        topics=topics,
+        group_id, ApiKey.OFFSET_DELETE, "deleteConsumerGroupOffsets", group_id=group_id, topics=topics
     )
     check(answer.error_code)
     return {

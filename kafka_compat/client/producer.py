@@ -196,10 +196,7 @@ class Producer:
     """Blocking. Each record comes back once, by `settled(tag, error)`; error is None when it is stored."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        settings: ProducerSettings,
-        settled: Callable[[Any, Exception | None], None],
+        self, cluster: Cluster, settings: ProducerSettings, settled: Callable[[Any, Exception | None], None]
     ) -> None:
         self._cluster = cluster
         self._settings = settings

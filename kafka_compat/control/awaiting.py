@@ -42,20 +42,14 @@ class Awaiting:
                 prefix + "/topics/{topic}/await",
                 self._topic,
                 "answer when so many records can be read, of all partitions together",
-                query={
-                    "records": "integer: how many, at least",
-                    **TIMEOUT,
-                },
+                query={"records": "integer: how many, at least", **TIMEOUT},
             ),
             Route(
                 "GET",
                 prefix + "/transactions/{id}/await",
                 self._transaction,
                 "answer when a transactional id has a state",
-                query={
-                    "state": "string: CompleteCommit, CompleteAbort, Ongoing, …",
-                    **TIMEOUT,
-                },
+                query={"state": "string: CompleteCommit, CompleteAbort, Ongoing, …", **TIMEOUT},
             ),
         ]
 

@@ -52,11 +52,7 @@ class Commands:
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             ("compact", _compact, "compact the topic, if its cleanup.policy says so, up to its last record"),
-            (
-                "retention",
-                _retention,
-                "delete what its retention.ms and retention.bytes no longer keep",
-            ),
+            ("retention", _retention, "delete what its retention.ms and retention.bytes no longer keep"),
             ("roll", _roll, "begin a new segment in each partition that holds anything"),
             ("flush", _flush, "have all that the topic holds on disk"),
         ]

@@ -29,9 +29,7 @@ class EventLog:
 
     def routes(self, prefix: str) -> list[Route]:
         """What is served."""
-        return [
-            Route("GET", prefix + "/events", self._all, "what happened while time was put forward"),
-        ]
+        return [Route("GET", prefix + "/events", self._all, "what happened while time was put forward")]
 
     async def _all(self, call: Call) -> Answer:
         return self.events

@@ -169,10 +169,7 @@ class Links:
         """From the first broker to the second."""
 
     def through(
-        self,
-        config: BrokerConfig,
-        connect: Callable[[], Awaitable[EmbeddedSession]],
-        scheduler: Scheduler,
+        self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
         """The way to the store of a broker that is made now."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")

@@ -266,11 +266,7 @@ def _title(name: str, counts: Counts, differences: Sequence[Difference], *, is_f
 
 
 def page(
-    counts: Counts,
-    differences: Sequence[Difference],
-    bucket_ms: int,
-    places: Mapping[str, str],
-    made: Made,
+    counts: Counts, differences: Sequence[Difference], bucket_ms: int, places: Mapping[str, str], made: Made
 ) -> Page:
     """What stands around the picture."""
     summary = _summary(counts, differences, bucket_ms)

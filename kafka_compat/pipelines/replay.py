@@ -167,12 +167,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
 
 
 def _replay(
-    job: ReplayJob,
-    spark: Any,
-    folder: JobFolder,
-    target: Target,
-    files: list[ArchiveFile],
-    ranges: Ranges,
+    job: ReplayJob, spark: Any, folder: JobFolder, target: Target, files: list[ArchiveFile], ranges: Ranges
 ) -> ReplayReport:
     job_id = folder.open()
     last = folder.last()

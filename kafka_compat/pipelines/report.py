@@ -114,9 +114,7 @@ def _cluster(folders: Sequence[Path]) -> str:
 
 
 def partition_lines(
-    job: ReportJob,
-    segments: Sequence[SegmentLine],
-    sizes: dict[tuple[str, int], Sizes],
+    job: ReportJob, segments: Sequence[SegmentLine], sizes: dict[tuple[str, int], Sizes]
 ) -> list[PartitionLine]:
     """A line for each partition."""
     now_ms = int(time.time() * 1000) if job.now_ms is None else job.now_ms

@@ -38,11 +38,7 @@ class Outcome(NamedTuple):
 
 
 async def run_query(
-    query: Query,
-    source: Source,
-    known: Iterable[int],
-    long_work: LongWork,
-    bounds: Bounds | None = None,
+    query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
 ) -> Outcome:
     """Search in a topic with the partitions `known`. Raises BadQuery."""
     partitions = chosen(query, known)

@@ -14,15 +14,7 @@ from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
-from kafka_compat.status.snapshot import (
-    Broker,
-    Group,
-    LogDir,
-    Partition,
-    Position,
-    Snapshot,
-    Topic,
-)
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Snapshot, Topic
 
 _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 18, "4.1+"),
@@ -199,11 +191,7 @@ class Observer:
     # --- topics
 
     def _topics(
-        self,
-        metadata: Any,
-        starts: dict[TopicPartition, int],
-        ends: dict[TopicPartition, int],
-        sizes: Sizes,
+        self, metadata: Any, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], sizes: Sizes
     ) -> tuple[Topic, ...]:
         adding = self._adding(metadata)
         min_isr = self._min_isr([topic.name for topic in metadata.topics])

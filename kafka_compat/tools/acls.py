@@ -264,9 +264,7 @@ def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed
         for match in result.matching_acls:
             check(match)
             found = Resource(
-                RESOURCES[match.resource_type],
-                match.resource_name,
-                PATTERNS[match.pattern_type],
+                RESOURCES[match.resource_type], match.resource_name, PATTERNS[match.pattern_type]
             )
             removed.setdefault(found, []).append(_entry(match))
 

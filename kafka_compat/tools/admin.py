@@ -61,10 +61,7 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
     """A cluster that is not dialled yet, of a client that the log calls `who`. Raises WrongSettings."""
     return Cluster(
-        bootstrap,
-        settings,
-        client_id=client_id,
-        warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER),
+        bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
 
 

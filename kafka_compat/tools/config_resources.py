@@ -10,13 +10,7 @@ from kafka_compat.tools import show
 from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, invalid_configuration
 from kafka_compat.tools.options import Options
 
-_RESOURCES: Final = {
-    "topics": 2,
-    "brokers": 4,
-    "broker-loggers": 8,
-    "client-metrics": 16,
-    "groups": 32,
-}
+_RESOURCES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
 _SOURCES: Final = {
     0: "UNKNOWN",
     1: "DYNAMIC_TOPIC_CONFIG",

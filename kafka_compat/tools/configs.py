@@ -419,9 +419,7 @@ def _set_quotas(
     ]
     with in_background():
         answer = cluster.ask_controller(
-            ApiKey.ALTER_CLIENT_QUOTAS,
-            "alterClientQuotas",
-            entries=[EntryData(entity=entity, ops=changes)],
+            ApiKey.ALTER_CLIENT_QUOTAS, "alterClientQuotas", entries=[EntryData(entity=entity, ops=changes)]
         )
     check(*answer.entries)
 
@@ -452,10 +450,7 @@ def _set_credentials(cluster: Any, user: str, added: dict[str, str], deleted: li
     old = [wire.ScramCredentialDeletion(name=user, mechanism=_MECHANISMS.index(name)) for name in deleted]
     with in_background():
         answer = cluster.ask_controller(
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-            "alterUserScramCredentials",
-            deletions=old,
-            upsertions=new,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "alterUserScramCredentials", deletions=old, upsertions=new
         )
     check(*answer.results)
 

@@ -308,10 +308,7 @@ _DEFAULT: Final = "DefaultMessageFormatter"
 _LOGGING: Final = "LoggingMessageFormatter"
 _NO_OP: Final = "NoOpMessageFormatter"
 _SHORT: Final = (_DEFAULT, _LOGGING, _NO_OP)
-_TYPES: Final = {
-    TimestampType.CREATE_TIME: "CreateTime",
-    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
-}
+_TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:

@@ -92,12 +92,7 @@ def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
 
 class _Test:
     def __init__(
-        self,
-        options: Options,
-        fetcher: Fetcher,
-        consumer: GroupConsumer,
-        detailed: bool,
-        interval_s: float,
+        self, options: Options, fetcher: Fetcher, consumer: GroupConsumer, detailed: bool, interval_s: float
     ) -> None:
         self._fetcher = fetcher
         self._consumer = consumer

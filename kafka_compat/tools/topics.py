@@ -149,10 +149,7 @@ def create(cluster: Cluster, options: Options) -> None:
         configs=[wire.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
     answer = cluster.ask_controller(
-        ApiKey.CREATE_TOPICS,
-        "createTopics",
-        topics=[topic],
-        timeout_ms=TIMEOUT_MS,
+        ApiKey.CREATE_TOPICS, "createTopics", topics=[topic], timeout_ms=TIMEOUT_MS
     )
     (made,) = answer.topics
     if made.error_code:
@@ -197,10 +194,7 @@ def alter(cluster: Cluster, options: Options) -> None:
             wire.CreatePartitionsTopic(name=name, count=count, assignments=new if assignment else None)
         )
     answer = cluster.ask_controller(
-        ApiKey.CREATE_PARTITIONS,
-        "createPartitions",
-        topics=wanted,
-        timeout_ms=TIMEOUT_MS,
+        ApiKey.CREATE_PARTITIONS, "createPartitions", topics=wanted, timeout_ms=TIMEOUT_MS
     )
     check(*answer.results, bare=True)
     if options.as_json:

@@ -128,12 +128,7 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
     }
     return [
         GroupSeen(
-            name,
-            one.group_state,
-            one.protocol_type,
-            broker_id,
-            members.get(name, 0),
-            committed.get(name, {}),
+            name, one.group_state, one.protocol_type, broker_id, members.get(name, 0), committed.get(name, {})
         )
         for name, one in listed.items()
     ]

@@ -41,13 +41,7 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
             for one in some:
                 session = one.session
                 told = session.told_client_id, session.software_name, session.software_version
-                key = (
-                    broker_id,
-                    one.listener_name,
-                    told,
-                    one.principal,
-                    one.peer_host,
-                )
+                key = (broker_id, one.listener_name, told, one.principal, one.peer_host)
                 row = found.get(key)
                 if row is None:
                     client_id, name, version = told
