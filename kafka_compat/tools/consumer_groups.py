@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
+from kafka_compat.tools.chosen_groups import SCENARIOS, awaited, groups_meant, partitions_in
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import Options
 
@@ -28,7 +28,6 @@ STATES: Final = (
     "Reconciling",
 )
 TYPES: Final = ("Consumer", "Classic")
-_WIDTH_MIN: Final = 15
 _ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _ONLY_WITH: Final = {
     "members": ("describe",),
@@ -176,10 +175,8 @@ def list_groups(cluster: Cluster, options: Options) -> None:
     with_type, with_state = options.has("type"), options.has("state")
     types = _chosen(options.value("type"), TYPES, "types", "types") if with_type else set()
     states = _chosen(options.value("state"), STATES, "state", "states") if with_state else set()
-    try:
+    with awaited(runtime=not (with_type or with_state)):
         groups = listed(cluster)
-    except Exception as error:
-        raise wrapped(error, runtime=not (with_type or with_state)) from error
     groups = [
         group
         for group in groups
@@ -194,13 +191,13 @@ def list_groups(cluster: Cluster, options: Options) -> None:
         for group in groups:
             print(group.group_id)
         return
-    width = max([_WIDTH_MIN, *(len(group.group_id) for group in groups)]) + 10
-    rows = [("GROUP", "TYPE", "STATE")]
-    rows += [(group.group_id, group.type or "Unknown", group.state or "Unknown") for group in groups]
-    for name, kind, state in rows:
-        line = f"{name:<{width}}"
-        line += f" {kind:<20}" if with_type else ""
-        print(line + (f" {state:<20}" if with_state else ""))
+    title, width, cells = show.column("GROUP", [group.group_id for group in groups])
+    columns = [(title, width + 10, cells)]
+    if with_type:
+        columns.append(("TYPE", 20, [group.type or "Unknown" for group in groups]))
+    if with_state:
+        columns.append(("STATE", 20, [group.state or "Unknown" for group in groups]))
+    print("\n".join(show.table(*columns)))
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
@@ -287,12 +284,13 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
         print("\nError: Encountered some partition-level error, see the follow-up details.")
     else:
         print(f"\nError: Encountered some unknown error: {ErrorCode(overall).name}")
-    rows = [("TOPIC", "PARTITION", "STATUS")]
-    for (topic, number), code in sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}"):
-        where = str(number) if number >= 0 else "-"
-        rows.append((topic, where, f"Error: {_error_text(code)}" if code else "Successful"))
-    width = max([_WIDTH_MIN, *(len(topic) for topic, _ in outcome)])
-    print("".join(f"\n{topic:<{width}} {where:<10} {status:<15}" for topic, where, status in rows))
+    rows = sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}")
+    table = show.table(
+        show.column("TOPIC", [topic for (topic, _), _ in rows]),
+        ("PARTITION", 10, [str(number) if number >= 0 else "-" for (_, number), _ in rows]),
+        ("STATUS", 15, [f"Error: {_error_text(code)}" if code else "Successful" for _, code in rows]),
+    )
+    print("".join(f"\n{line}" for line in table))
 
 
 def _error_text(code: int) -> str | None:

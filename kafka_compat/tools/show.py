@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -24,6 +24,18 @@ def as_json(value: Any) -> None:
 
     json.dump(value, sys.stdout, indent=2)
     print()
+
+
+def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
+    """One for `table`, as wide as its widest cell."""
+    return title, max([width_min, *map(len, cells)]), cells
+
+
+def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
+    """The lines of columns, each with a title, a width, beyond which longer cells go, and cells."""
+    lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
+    widths = [width for _, width, _ in columns]
+    return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
 
 
 def joined(numbers: list[int], separator: str = ",") -> str:
