@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.consumed import Consumed, consumed
 from kafka_compat.client.leaders import EARLIEST, LATEST, by_leader, list_offsets
-from kafka_compat.client.partitions import PASSING, TopicPartition, check
+from kafka_compat.client.partitions import PASSING, TopicPartition, check, each_partition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -256,11 +256,7 @@ class TopicConsumer:
     def _look(self) -> None:
         names = list(self._topics())
         answer = self._cluster.metadata(names, "metadata") if names else None
-        found = {
-            (topic.name, one.partition_index)
-            for topic in (answer.topics if answer else ())
-            for one in topic.partitions
-        }
+        found = {place for place, _ in each_partition(answer.topics if answer else ())}
         if found - self._fetcher.assigned:
             known = self._fetcher.consumed_to()
             self._fetcher.assign({place: known.get(place) for place in found})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.partitions import TopicPartition, by_topic, check, error_codes
+from kafka_compat.client.partitions import TopicPartition, by_topic, check, each_partition, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -192,14 +192,10 @@ def committed_offsets(
     found = answer.groups[0] if answer.groups else answer
     check(found.error_code)
     offsets: dict[TopicPartition, Committed] = {}
-    for topic in found.topics:
-        for one in topic.partitions:
-            check(one.error_code)
-            if one.committed_offset >= 0:
-                place = (topic.name, one.partition_index)
-                offsets[place] = Committed(
-                    one.committed_offset, one.committed_leader_epoch, one.metadata or ""
-                )
+    for place, one in each_partition(found.topics):
+        check(one.error_code)
+        if one.committed_offset >= 0:
+            offsets[place] = Committed(one.committed_offset, one.committed_leader_epoch, one.metadata or "")
     return offsets
 
 
@@ -270,8 +266,4 @@ def delete_offsets(
         group_id, ApiKey.OFFSET_DELETE, "deleteConsumerGroupOffsets", group_id=group_id, topics=topics
     )
     check(answer.error_code)
-    return {
-        (topic.name, one.partition_index): one.error_code
-        for topic in answer.topics
-        for one in topic.partitions
-    }
+    return {place: one.error_code for place, one in each_partition(answer.topics)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
-from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, check
+from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, check, each_partition
 from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -115,11 +115,10 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
     """The leader of each partition of these topics, -1 where there is none. Raises as `partitions_of`."""
     names = sorted(topics)
-    found: dict[TopicPartition, int] = {}
-    for topic in cluster.metadata(names, "describeTopics").topics if names else ():
+    topics = cluster.metadata(names, "describeTopics").topics if names else ()
+    for topic in topics:
         check(topic.error_code)
-        found |= {(topic.name, one.partition_index): one.leader_id for one in topic.partitions}
-    return found
+    return {place: one.leader_id for place, one in each_partition(topics)}
 
 
 def by_leader(
@@ -145,27 +144,34 @@ def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
     """The same, with the KafkaError or TimedOut of a partition in its place. Raises as `Cluster.ask`."""
-    from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
-        asked = [
-            ListOffsetsTopic(
-                name=topic,
-                partitions=[
-                    ListOffsetsPartition(partition_index=number, timestamp=wanted[topic, number])
-                    for number in partitions
-                ],
-            )
-            for topic, partitions in topics.items()
-        ]
-        return {"replica_id": -1, "isolation_level": int(read_committed), "topics": asked}
+        return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)
 
-    return ask_leaders(cluster, ApiKey.LIST_OFFSETS, "listOffsets", wanted, request, _listed)
+    return ask_leaders(cluster, ApiKey.LIST_OFFSETS, "listOffsets", wanted, request, listed_offsets)
 
 
-def _listed(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
-    for topic in answer.topics:
-        for one in topic.partitions:
-            offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
-            place = (topic.name, one.partition_index)
-            yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)
+def offsets_request(
+    topics: Mapping[str, Iterable[int]], at: Callable[[TopicPartition], int], *, read_committed: bool = False
+) -> dict[str, Any]:
+    """The fields of ListOffsets for these partitions, each with its time."""
+    from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+
+    asked = [
+        ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                ListOffsetsPartition(partition_index=number, timestamp=at((topic, number)))
+                for number in partitions
+            ],
+        )
+        for topic, partitions in topics.items()
+    ]
+    return {"replica_id": -1, "isolation_level": int(read_committed), "topics": asked}
+
+
+def listed_offsets(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
+    """Each partition of a response of ListOffsets, its error code, and what was found."""
+    for place, one in each_partition(answer.topics):
+        offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
+        yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)

@@ -42,6 +42,13 @@ def error_codes(answer: Any) -> Iterator[int]:
                 yield from error_codes(part)
 
 
+def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """The partitions in a response's topics, and what it says of each."""
+    for topic in topics:
+        for one in topic.partitions:
+            yield (topic.name, one.partition_index), one
+
+
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Topic -> partitions, in the order in which they come."""
     found: dict[str, list[int]] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.leaders import ask_leaders, without_errors
-from kafka_compat.client.partitions import TopicPartition, by_topic
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -194,20 +194,19 @@ def describe_producers(
 
 
 def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActiveProducer]]]:
-    for topic in answer.topics:
-        for one in topic.partitions:
-            producers = [
-                ActiveProducer(
-                    each.producer_id,
-                    each.producer_epoch,
-                    each.coordinator_epoch,
-                    each.last_sequence,
-                    each.last_timestamp,
-                    each.current_txn_start_offset,
-                )
-                for each in one.active_producers
-            ]
-            yield (topic.name, one.partition_index), one.error_code, producers
+    for place, one in each_partition(answer.topics):
+        producers = [
+            ActiveProducer(
+                each.producer_id,
+                each.producer_epoch,
+                each.coordinator_epoch,
+                each.last_sequence,
+                each.last_timestamp,
+                each.current_txn_start_offset,
+            )
+            for each in one.active_producers
+        ]
+        yield place, one.error_code, producers
 
 
 def abort_transaction(
@@ -231,20 +230,15 @@ def abort_transaction(
         return {"markers": [marker]}
 
     def results(answer: Any) -> Iterator[tuple[TopicPartition, int, None]]:
-        for topic in answer.markers[0].topics:
-            for one in topic.partitions:
-                yield (topic.name, one.partition_index), one.error_code, None
+        for place, one in each_partition(answer.markers[0].topics):
+            yield place, one.error_code, None
 
     try:
         call = "abortTransaction"
         without_errors(ask_leaders(cluster, ApiKey.WRITE_TXN_MARKERS, call, [place], request, results))
     except KafkaError as error:
-        raise KafkaError(error.code, _why(error.code, place)) from None
-
-
-def _why(code: int, place: TopicPartition) -> str:
-    """What Kafka's admin client says of it; "" for what it leaves to the code."""
-    where = f"{place[0]}-{place[1]}"
-    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        return f"WriteTxnMarkers request for partition {where} failed due to cluster authorization error"
-    return ""
+        why = ""
+        if error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            where = f"partition {place[0]}-{place[1]}"
+            why = f"WriteTxnMarkers request for {where} failed due to cluster authorization error"
+        raise KafkaError(error.code, why) from None

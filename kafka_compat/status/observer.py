@@ -9,8 +9,8 @@ from typing import Any, Final
 from kafka_compat.client.cluster import Cluster, Node
 from kafka_compat.client.connection_settings import HandshakeFailed
 from kafka_compat.client.groups import CONSUMERS
-from kafka_compat.client.leaders import EARLIEST, LATEST
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.leaders import EARLIEST, LATEST, listed_offsets, offsets_request
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
@@ -183,7 +183,7 @@ class Observer:
             )
             for node in nodes
         }
-        for _, partition in _partitions(metadata):
+        for _, partition in each_partition(metadata.topics):
             for broker_id in partition.replica_nodes:
                 found.setdefault(broker_id, Broker(broker_id, fault="it is not in the cluster"))
         return tuple(found[key] for key in sorted(found))
@@ -239,18 +239,15 @@ class Observer:
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
         """The replicas that reassignments bring; asked when any seems to be missing."""
-        if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in _partitions(metadata)):
+        if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
         # Where nobody tells, nothing is under way, as kafka-topics sees it.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
-        return {
-            (topic.name, one.partition_index): tuple(one.adding_replicas)
-            for topic in (answer.topics if answer is not None else ())
-            for one in topic.partitions
-        }
+        topics = answer.topics if answer is not None else ()
+        return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
 
     def _ask_anyone(self, key: ApiKey, **request: Any) -> Any:
         for node_id in sorted(self._cluster.nodes, key=lambda each: (each != self._answered, each < 0)):
@@ -264,24 +261,13 @@ class Observer:
     def _offsets(
         self, leading: dict[int, dict[str, list[int]]], at: int
     ) -> Iterator[tuple[TopicPartition, int]]:
-        from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-
         for node_id, topics in leading.items():
-            asked = [
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[ListOffsetsPartition(partition_index=each, timestamp=at) for each in numbers],
-                )
-                for topic, numbers in topics.items()
-            ]
-            answer = self.ask(node_id, ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=asked)
-            for topic in answer.topics if answer is not None else ():
-                for one in topic.partitions:
-                    offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
-                    if one.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                        self.note("records of some topics: this user may not describe them")
-                    elif not one.error_code and offset >= 0:
-                        yield (topic.name, one.partition_index), offset
+            answer = self.ask(node_id, ApiKey.LIST_OFFSETS, **offsets_request(topics, lambda _: at))
+            for place, code, found in listed_offsets(answer) if answer is not None else ():
+                if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    self.note("records of some topics: this user may not describe them")
+                elif not code and found.offset >= 0:
+                    yield place, found.offset
 
     def _log_dirs(self, brokers: Iterable[int]) -> tuple[list[LogDir], Sizes]:
         found: list[LogDir] = []
@@ -297,11 +283,7 @@ class Observer:
                     why = known_code(answer.error_code).name
                 self.note(f"sizes and disks of broker {node_id}: {why}")
             for result in answer.results:
-                replicas = [
-                    ((topic.name, one.partition_index), one)
-                    for topic in result.topics
-                    for one in topic.partitions
-                ]
+                replicas = list(each_partition(result.topics))
                 for place, one in replicas:
                     if not one.is_future_key:
                         sizes.setdefault(place, {})[node_id] = one.partition_size
@@ -319,18 +301,12 @@ class Observer:
         return found, sizes
 
 
-def _partitions(metadata: Any) -> Iterator[tuple[str, Any]]:
-    for topic in metadata.topics:
-        for partition in topic.partitions:
-            yield topic.name, partition
-
-
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
     """Broker -> topic -> the partitions that it leads."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
-    for name, one in _partitions(metadata):
+    for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
-            found[one.leader_id].setdefault(name, []).append(one.partition_index)
+            found[one.leader_id].setdefault(name, []).append(number)
     return {broker: topics for broker, topics in found.items() if topics}
 
 
@@ -421,9 +397,8 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
             groups[group_id] = group._replace(error=known_code(code).name)
         else:
             positions = (
-                Position(topic.name, one.partition_index, one.committed_offset, None)
-                for topic in topics
-                for one in topic.partitions
+                Position(*place, one.committed_offset, None)
+                for place, one in each_partition(topics)
                 if one.committed_offset >= 0 and not one.error_code
             )
             groups[group_id] = group._replace(positions=tuple(sorted(positions, key=lambda each: each[:2])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
@@ -102,8 +102,6 @@ def _deleted(cluster: Any, offsets: dict[TopicPartition, int]) -> dict[TopicPart
             ],
         },
         lambda answer: (
-            ((topic.name, each.partition_index), each.error_code, each.low_watermark)
-            for topic in answer.topics
-            for each in topic.partitions
+            (place, each.error_code, each.low_watermark) for place, each in each_partition(answer.topics)
         ),
     )

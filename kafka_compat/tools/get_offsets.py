@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_compat.client.leaders import try_offsets
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
@@ -58,10 +58,9 @@ def _run(arguments: list[str]) -> None:
     with connected(options.given(where), settings) as cluster:
         hidden = show.INTERNAL_TOPICS if options.has("exclude-internal-topics") else ()
         leaders = {
-            (topic.name, partition.partition_index): partition.leader_id
-            for topic in cluster.metadata(None, "listTopics").topics
-            for partition in topic.partitions
-            if topic.name not in hidden and is_wanted(topic.name, partition.partition_index)
+            place: partition.leader_id
+            for place, partition in each_partition(cluster.metadata(None, "listTopics").topics)
+            if place[0] not in hidden and is_wanted(*place)
         }
         wanted = list(leaders)
         if not wanted:

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.errors import known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
@@ -62,9 +63,7 @@ def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
 
 
 def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
-    replicas = {
-        (topic.name, each.partition_index): each for topic in folder.topics for each in topic.partitions
-    }
+    replicas = dict(each_partition(folder.topics))
     # Kafka's command copies what it shows of one hash table into another.
     listed = show.java_order(replicas, show.partition_hash)
     shown = [partition for partition in listed if not topics or partition[0] in topics]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kafka_compat.client.partitions import by_topic
+from kafka_compat.client.partitions import by_topic, each_partition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
@@ -330,7 +330,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
         "listPartitionReassignments",
         {"topics": asked, "timeout_ms": TIMEOUT_MS},
     )
-    return {(topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions}
+    return dict(each_partition(answer.topics))
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
@@ -408,9 +408,8 @@ def alter(
         },
     )
     return {
-        (topic.name, each.partition_index): failure_of(each.error_code, each.error_message)
-        for topic in answer.responses
-        for each in topic.partitions
+        place: failure_of(each.error_code, each.error_message)
+        for place, each in each_partition(answer.responses)
         if each.error_code
     }
 
@@ -476,14 +475,13 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
             topics=[DescribableLogDirTopic(topic=topic, partitions=parts) for topic, parts in mine.items()],
         )
         for folder in answer.results:
-            for topic in folder.topics:
-                for each in topic.partitions:
-                    replica = Replica(broker, topic.name, each.partition_index)
-                    here, future = found.get(replica, (None, None))
-                    if each.is_future_key:
-                        found[replica] = here, folder.log_dir
-                    else:
-                        found[replica] = folder.log_dir, future
+            for place, each in each_partition(folder.topics):
+                replica = Replica(broker, *place)
+                here, future = found.get(replica, (None, None))
+                if each.is_future_key:
+                    found[replica] = here, folder.log_dir
+                else:
+                    found[replica] = folder.log_dir, future
     return found
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any, Final
 
 from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
@@ -473,7 +474,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return {}
     check(answer, bare=True)
-    return {(topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions}
+    return dict(each_partition(answer.topics))
 
 
 def topics(cluster: Cluster, options: Options) -> list[str]:

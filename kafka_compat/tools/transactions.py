@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from kafka_compat.client import transactions as client
 from kafka_compat.client.cluster import Cluster
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected
@@ -295,9 +295,8 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
     with _or_end(f"Failed to describe {len(answer.topics)} topics"):
         check(*answer.topics, bare=True)
     return [
-        (one.name, part.partition_index)
-        for one in answer.topics
-        for part in one.partitions
+        place
+        for place, part in each_partition(answer.topics)
         if broker_id is None or broker_id in part.replica_nodes
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import assigned
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
@@ -119,9 +120,8 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
     members = {one.group_id: len(one.members) for one in described.groups}
     committed = {
         one.group_id: {
-            (topic.name, each.partition_index): each.committed_offset
-            for topic in one.topics
-            for each in topic.partitions
+            place: each.committed_offset
+            for place, each in each_partition(one.topics)
             if each.committed_offset >= 0 and not each.error_code
         }
         for one in fetched.groups

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import Committed, commit_topics
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.long_work import batched, gathered
@@ -267,9 +268,8 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
         version=_COMMIT_VERSION,
         broker_id=await coordinator_of(visit, group_id),
     )
-    for topic in answer.topics:
-        for each in topic.partitions:
-            _check(each.error_code, f"the offset of {topic.name}-{each.partition_index}")
+    for (topic, partition), each in each_partition(answer.topics):
+        _check(each.error_code, f"the offset of {topic}-{partition}")
 
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
