@@ -31,11 +31,11 @@ How to change something
 
 Who may do what
 The page is a client of the brokers, with the principal of `kafka.compat.http.page.principal` and the
-address of whoever looks. `await visit.ask(key, request)` has a broker serve a request of Kafka's
+address of whoever looks. `await visit.ask(key, **fields)` has a broker serve a request of Kafka's
 protocol, by the very handler that serves clients, which asks the authorizer: that is the way to change
-anything, and the first choice to see something. `ask(..., broker_id=…)` asks another broker: where that
-is in another process (`visit.is_here` tells), it comes from this broker and with its rights, so
-`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
+anything, and the first choice to see something. `ask(key, version, broker_id, …)` asks another
+broker: where that is in another process (`visit.is_here` tells), it comes from this broker and with its
+rights, so `visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
 `visit.rights.may_see_topic(name)`, or `may(operation, type, name)`, for all that is shown, and leaves out
 what may not be seen; or `visit.rights.require(…)`, which raises the refusal.
 """

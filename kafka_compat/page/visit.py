@@ -17,6 +17,7 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metrics.cluster_view import ClusterView
 from kafka_compat.page.observed import Observed
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages import request_class
 from kafka_compat.security.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
@@ -135,11 +136,13 @@ class Visit:
         return natural(text, name) if text else default
 
     async def ask(
-        self, key: ApiKey, request: Any, *, version: int | None = None, broker_id: int | None = None
+        self, key: ApiKey, version: int | None = None, broker_id: int | None = None, /, **fields: Any
     ) -> Any:
-        """The answer of a broker to a request: of one of this process, or of `broker_id`. `version` is the
-        newest that this broker serves. Raises BadCall for a broker that does not answer.
+        """The answer of a broker to a request with these fields: of one of this process, or of `broker_id`.
+        Without `version` it is the newest that this broker serves. Raises BadCall for a broker that does not
+        answer.
         """
+        request = request_class(key)(**fields)
         services = self._services_of(broker_id)
         try:
             if services is not None:

@@ -104,11 +104,7 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
 
 async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
     """A topic like it. BadCall."""
-    from kafka_compat.protocol.messages.create_topics import (
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-    )
+    from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
     settings = await described(visit, ResourceType.TOPIC, topic.name)
     configs = [
@@ -122,11 +118,9 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         replication_factor=len(topic.partitions[0].replicas),
         configs=configs,
     )
+    controller = visit.cluster.metadata.controller_id
     answer = await visit.ask(
-        ApiKey.CREATE_TOPICS,
-        CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
-        version=_CREATE_VERSION,
-        broker_id=visit.cluster.metadata.controller_id,
+        ApiKey.CREATE_TOPICS, _CREATE_VERSION, controller, topics=[wanted], timeout_ms=_TIMEOUT_MS
     )
     (result,) = answer.topics
     if result.error_code:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from kafka_compat.errors import known_code
 from kafka_compat.http.routes import BadCall
@@ -22,23 +22,28 @@ async def see(visit: Visit) -> Data:
     """Of all brokers."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     found, missing = await log_dirs(visit, with_replicas=True)
-    rows = []
-    for each in found:
-        usable = each.usable_share
-        rows.append(
-            {
-                "broker": each.broker_id,
-                "path": each.path,
-                "error": each.error,
-                "replicas": each.replicas,
-                "replica_bytes": each.replica_bytes,
-                "total_bytes": each.total_bytes,
-                "usable_bytes": each.usable_bytes,
-                "usable_share": usable,
-                "is_nearly_full": usable is not None and usable < USABLE_MIN,
-            }
-        )
+    rows = [
+        {
+            **row_of(each),
+            "replicas": each.replicas,
+            "replica_bytes": each.replica_bytes,
+            "is_nearly_full": each.usable_share is not None and each.usable_share < USABLE_MIN,
+        }
+        for each in found
+    ]
     return {"disks": rows, "missing": missing}
+
+
+def row_of(log_dir: LogDir) -> dict[str, Any]:
+    """The log directory, and how much room there is on its volume."""
+    return {
+        "broker": log_dir.broker_id,
+        "path": log_dir.path,
+        "error": log_dir.error,
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
+        "usable_share": log_dir.usable_share,
+    }
 
 
 async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
@@ -49,12 +54,11 @@ async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], 
 
 
 async def _of(visit: Visit, broker_id: int, missing: list[str], with_replicas: bool) -> list[LogDir]:
-    from kafka_compat.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-
-    request = DescribeLogDirsRequest(topics=None if with_replicas else [])
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            answer = await visit.ask(ApiKey.DESCRIBE_LOG_DIRS, request, version=_VERSION, broker_id=broker_id)
+            answer = await visit.ask(
+                ApiKey.DESCRIBE_LOG_DIRS, _VERSION, broker_id, topics=None if with_replicas else []
+            )
     except (BadCall, TimeoutError, MalformedRequest):
         missing.append(f"broker {broker_id} did not report its disks")
         return []

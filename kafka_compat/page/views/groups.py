@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import assigned
-from kafka_compat.client.partitions import each_partition
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
@@ -23,8 +23,6 @@ from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 log = logging.getLogger(__name__)
-
-TopicPartition = tuple[str, int]
 
 _LIST_VERSION: Final = 4
 _FETCH_VERSION: Final = 8
@@ -88,31 +86,19 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
     """They are asked with this broker's rights: what the page may not see is left out here."""
-    from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
-    from kafka_compat.protocol.messages.list_groups import ListGroupsRequest
-    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            answer = await visit.ask(
-                ApiKey.LIST_GROUPS, ListGroupsRequest(), version=_LIST_VERSION, broker_id=broker_id
-            )
+            answer = await visit.ask(ApiKey.LIST_GROUPS, _LIST_VERSION, broker_id)
             listed = {one.group_id: one for one in answer.groups if visit.rights.may_see_group(one.group_id)}
             if not listed:
                 return []
             described = await visit.ask(
-                ApiKey.DESCRIBE_GROUPS,
-                DescribeGroupsRequest(groups=list(listed)),
-                version=_DESCRIBE_VERSION,
-                broker_id=broker_id,
+                ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, broker_id, groups=list(listed)
             )
             asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in listed]
-            fetched = await visit.ask(
-                ApiKey.OFFSET_FETCH,
-                OffsetFetchRequest(groups=asked),
-                version=_FETCH_VERSION,
-                broker_id=broker_id,
-            )
+            fetched = await visit.ask(ApiKey.OFFSET_FETCH, _FETCH_VERSION, broker_id, groups=asked)
     except (BadCall, TimeoutError, MalformedRequest) as problem:
         log.info("Broker %d did not report its groups: %r", broker_id, problem)
         missing.append(f"broker {broker_id} did not report the groups that it coordinates")
@@ -272,13 +258,8 @@ async def see_one(visit: Visit) -> Data:
 
 
 async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]], Owners]:
-    from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
-
     answer = await visit.ask(
-        ApiKey.DESCRIBE_GROUPS,
-        DescribeGroupsRequest(groups=[group.name]),
-        version=_DESCRIBE_VERSION,
-        broker_id=group.coordinator,
+        ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, group.coordinator, groups=[group.name]
     )
     (described,) = answer.groups
     members, owners = [], {}
@@ -291,9 +272,6 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
                 # Members may put there what they like.
                 places = ()
         owners.update(dict.fromkeys(places, member.member_id))
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in sorted(places):
-            by_topic.setdefault(topic, []).append(partition)
         members.append(
             {
                 "member_id": member.member_id,
@@ -302,7 +280,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
                 "host": member.client_host,
                 "partitions": [
                     {"topic": topic, "partitions": numbers}
-                    for topic, numbers in by_topic.items()
+                    for topic, numbers in by_topic(sorted(places)).items()
                     if visit.rights.may_see_topic(topic)
                 ],
             }

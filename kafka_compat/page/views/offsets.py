@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.groups import Committed, commit_topics
-from kafka_compat.client.partitions import each_partition
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.long_work import batched, gathered
@@ -21,8 +20,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.query import BadQuery, partitions_in, time_ms_of
 from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-TopicPartition = tuple[str, int]
 
 _AT_ONCE: Final = 100
 """Partitions that are asked for the offset of a time."""
@@ -130,16 +127,9 @@ def _meant(visit: Visit, positions: Positions) -> list[TopicPartition]:
     return [(name, partition) for partition in numbers]
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        found[topic].append(partition)
-    return found
-
-
 async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent | str]:
     found: dict[TopicPartition, Extent | str] = {}
-    for name, numbers in _by_topic(partitions).items():
+    for name, numbers in by_topic(partitions).items():
         topic = visit.cluster.metadata.topics.get(name)
         there = set() if topic is None else {each.partition for each in topic.partitions}
         found.update(
@@ -165,7 +155,7 @@ async def _at_time(
         except Unreadable as error:
             found[name, number] = str(error)
 
-    for name, numbers in _by_topic(partitions).items():
+    for name, numbers in by_topic(partitions).items():
         topic = visit.cluster.metadata.topics.get(name)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
@@ -221,24 +211,13 @@ class Positions(NamedTuple):
 
 async def positions_of(visit: Visit, group_id: str) -> Positions:
     """BadCall where there is no such group, or it may not be seen."""
-    from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
-    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequest
-
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
     coordinator = await coordinator_of(visit, group_id)
-    described = await visit.ask(
-        ApiKey.DESCRIBE_GROUPS,
-        DescribeGroupsRequest(groups=[group_id]),
-        version=_DESCRIBE_VERSION,
-        broker_id=coordinator,
-    )
+    described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
     group = described.groups[0]
     _check(group.error_code, f"group {group_id}")
     fetched = await visit.ask(
-        ApiKey.OFFSET_FETCH,
-        OffsetFetchRequest(group_id=group_id, topics=None),
-        version=_FETCH_VERSION,
-        broker_id=coordinator,
+        ApiKey.OFFSET_FETCH, _FETCH_VERSION, coordinator, group_id=group_id, topics=None
     )
     _check(fetched.error_code, f"the offsets of group {group_id}")
     found = (
@@ -256,17 +235,13 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
 
 async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Give a group without members these positions. BadCall with the first that is refused."""
-    from kafka_compat.protocol.messages.offset_commit import OffsetCommitRequest
-
     visit.rights.require(Operation.READ, ResourceType.GROUP, group_id)
     for topic in {topic for topic, _ in offsets}:
         visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
     topics = commit_topics({place: Committed(offset) for place, offset in offsets.items()})
+    coordinator = await coordinator_of(visit, group_id)
     answer = await visit.ask(
-        ApiKey.OFFSET_COMMIT,
-        OffsetCommitRequest(group_id=group_id, topics=topics),
-        version=_COMMIT_VERSION,
-        broker_id=await coordinator_of(visit, group_id),
+        ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, coordinator, group_id=group_id, topics=topics
     )
     for (topic, partition), each in each_partition(answer.topics):
         _check(each.error_code, f"the offset of {topic}-{partition}")
@@ -274,14 +249,9 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
     """BadCall where there is none now."""
-    from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
-
-    found = await visit.ask(
-        ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=group_id), version=_FIND_VERSION
-    )
+    found = await visit.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key=group_id)
     _check(found.error_code, f"the coordinator of group {group_id}")
-    node_id: int = found.node_id
-    return node_id
+    return int(found.node_id)
 
 
 def _check(number: int, what: str) -> None:

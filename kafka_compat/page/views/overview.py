@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metrics.health import reasons_against
 from kafka_compat.page.listing import Row
-from kafka_compat.page.views.disks import log_dirs
+from kafka_compat.page.views.disks import log_dirs, row_of
 from kafka_compat.page.views.groups import Ages, add_seconds, all_groups, group_rows
 from kafka_compat.page.views.topics import topic_rows
 from kafka_compat.page.visit import Data, Visit
@@ -56,7 +56,7 @@ async def see(visit: Visit) -> Data:
         "records_per_second": _sum(rates),
         "size_bytes": _sum([row["size_bytes"] for row in topics]),
         "connections": sum(len(server.connections) for _, server in visit.observed.servers()),
-        "disks": [_disk(one) for one in dirs],
+        "disks": [row_of(one) for one in dirs],
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
         "time_ms": cluster.now_ms(),
@@ -79,17 +79,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _busiest(topics: list[Row]) -> list[Row]:
     busy = [row for row in topics if row["records_per_second"]]
     return sorted(busy, key=lambda row: (-row["records_per_second"], row["name"]))[:_SHOWN]
-
-
-def _disk(one: snapshot.LogDir) -> dict[str, Any]:
-    return {
-        "broker": one.broker_id,
-        "path": one.path,
-        "error": one.error,
-        "total_bytes": one.total_bytes,
-        "usable_bytes": one.usable_bytes,
-        "usable_share": one.usable_share,
-    }
 
 
 def _snapshot(

@@ -82,17 +82,15 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
     """Store a batch in all replicas that are in sync. Raises BadCall, as NotAppended where it is certain that
     nothing was stored.
     """
-    from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+    from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
 
     visit.rights.require(Operation.WRITE, ResourceType.TOPIC, topic)
     leader = leader_of(visit, topic, partition)
     data = PartitionProduceData(index=partition, records=memoryview(bytearray(batch)))
-    request = ProduceRequest(
-        acks=_ACKS_ALL,
-        timeout_ms=_TIMEOUT_MS,
-        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    answer = await visit.ask(
+        ApiKey.PRODUCE, _VERSION, leader, acks=_ACKS_ALL, timeout_ms=_TIMEOUT_MS, topic_data=topics
     )
-    answer = await visit.ask(ApiKey.PRODUCE, request, version=_VERSION, broker_id=leader)
     result = answer.responses[0].partition_responses[0]
     if result.error_code:
         code = ErrorCode(result.error_code)

@@ -188,14 +188,11 @@ async def see_settings(visit: Visit) -> Data:
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
     """The settings of a topic or a broker, those that somebody set first. BadCall."""
-    from kafka_compat.protocol.messages.describe_configs import (
-        DescribeConfigsRequest,
-        DescribeConfigsResource,
-    )
+    from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
-    answer = await visit.ask(ApiKey.DESCRIBE_CONFIGS, request, broker_id=broker_id)
+    asked = {"resources": [resource], "include_synonyms": True, "include_documentation": True}
+    answer = await visit.ask(ApiKey.DESCRIBE_CONFIGS, None, broker_id, **asked)
     (result,) = answer.results
     if result.error_code:
         raise BadCall(result.error_message or f"error {result.error_code}", FORBIDDEN)

@@ -17,17 +17,13 @@ _VERSION: Final = 0
 
 async def see(visit: Visit) -> Data:
     """As their coordinators tell them."""
-    from kafka_compat.protocol.messages.list_transactions import ListTransactionsRequest
-
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
         if not _has_coordinator(visit, broker_id):
             continue
         try:
-            answer = await visit.ask(
-                ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), version=_VERSION, broker_id=broker_id
-            )
+            answer = await visit.ask(ApiKey.LIST_TRANSACTIONS, _VERSION, broker_id)
         except (BadCall, MalformedRequest):
             missing.append(f"broker {broker_id} did not report the transactions that it coordinates")
             continue
@@ -54,17 +50,14 @@ def _has_coordinator(visit: Visit, broker_id: int) -> bool:
 
 async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
     """Add to the rows that are shown since when, and where."""
-    from kafka_compat.protocol.messages.describe_transactions import DescribeTransactionsRequest
-
     now_ms = visit.cluster.now_ms()
     for broker_id in {row["coordinator"] for row in rows}:
         theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}
         for row in theirs.values():
             row.update(epoch=None, timeout_ms=None, seconds=None, partitions=[])
-        request = DescribeTransactionsRequest(transactional_ids=list(theirs))
         try:
             answer = await visit.ask(
-                ApiKey.DESCRIBE_TRANSACTIONS, request, version=_VERSION, broker_id=broker_id
+                ApiKey.DESCRIBE_TRANSACTIONS, _VERSION, broker_id, transactional_ids=list(theirs)
             )
         except (BadCall, MalformedRequest):
             continue
