@@ -283,21 +283,10 @@ class Observer:
                     why = known_code(answer.error_code).name
                 self.note(f"sizes and disks of broker {node_id}: {why}")
             for result in answer.results:
-                replicas = list(each_partition(result.topics))
-                for place, one in replicas:
+                for place, one in each_partition(result.topics):
                     if not one.is_future_key:
                         sizes.setdefault(place, {})[node_id] = one.partition_size
-                found.append(
-                    LogDir(
-                        node_id,
-                        result.log_dir,
-                        len(replicas),
-                        sum(one.partition_size for _, one in replicas),
-                        result.total_bytes if result.total_bytes >= 0 else None,
-                        result.usable_bytes if result.usable_bytes >= 0 else None,
-                        known_code(result.error_code).name if result.error_code else None,
-                    )
-                )
+                found.append(LogDir.of(node_id, result))
         return found, sizes
 
 

@@ -8,7 +8,6 @@ from kafka_compat.page.listing import QUERY
 from kafka_compat.page.views import (
     brokers,
     copy,
-    disks,
     groups,
     messages,
     offsets,
@@ -45,7 +44,7 @@ VIEWS: Final = (
         "/brokers",
         {"id": "integer: its id"},
     ),
-    View("/disks", disks.see, "Disks", "log directories and their space"),
+    View("/disks", brokers.see_disks, "Disks", "log directories and their space"),
     View("/clients", process.see_clients, "Clients", "who is connected", query=QUERY),
     View("/refused", process.see_refused, "Refused", "who was refused, and why", query=QUERY),
     View("/logs", process.see_logs, "Logs", "the last lines of the log", query={**QUERY, **_LEVEL}),

@@ -11,7 +11,7 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metrics.health import reasons_against
 from kafka_compat.page.listing import Row
-from kafka_compat.page.views.disks import log_dirs, row_of
+from kafka_compat.page.views.brokers import disk_row, log_dirs
 from kafka_compat.page.views.groups import Ages, add_seconds, all_groups, group_rows
 from kafka_compat.page.views.topics import topic_rows
 from kafka_compat.page.visit import Data, Visit
@@ -56,7 +56,7 @@ async def see(visit: Visit) -> Data:
         "records_per_second": _sum(rates),
         "size_bytes": _sum([row["size_bytes"] for row in topics]),
         "connections": sum(len(server.connections) for _, server in visit.observed.servers()),
-        "disks": [row_of(one) for one in dirs],
+        "disks": [disk_row(one) for one in dirs],
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
         "time_ms": cluster.now_ms(),
