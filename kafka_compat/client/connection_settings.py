@@ -39,6 +39,14 @@ class ConnectionSettings(NamedTuple):
     timeout_s: float
 
 
+def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
+    """A setting of a producer or a consumer. Raises ValueError."""
+    text = given.get(name, str(default)).strip()
+    if not text.removeprefix("-").isdecimal():
+        raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
+    return int(text)
+
+
 def read_settings(path: str) -> dict[str, str]:
     """The settings of a properties file. Raises WrongSettings; OSError when it cannot be read."""
     from kafka_compat.config.properties import parse_properties

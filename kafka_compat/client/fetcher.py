@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.connection_settings import whole_number
 from kafka_compat.client.consumed import Consumed, consumed
 from kafka_compat.client.leaders import EARLIEST, LATEST, by_leader, list_offsets
 from kafka_compat.client.partitions import PASSING, TopicPartition, check, each_partition
@@ -40,13 +42,7 @@ class FetchSettings(NamedTuple):
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
     """Of the settings of a Java consumer. Raises ValueError, with the name of the setting in its text."""
-
-    def number(name: str, default: int) -> int:
-        text = given.get(name, str(default)).strip()
-        if not text.lstrip("+-").isdecimal():
-            raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
-        return int(text)
-
+    number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
     if reset not in resets:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
@@ -26,38 +25,24 @@ _AGAIN: Final = frozenset(
 )
 
 
-class Standing(Enum):
-    """Where a member is."""
-
-    UNJOINED = "unjoined"
-    STABLE = "stable"
-
-
-class Refused(Exception):
-    """The coordinator does not want this member; `code` says why."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 class Membership:
     """A member of a group of consumers, as its coordinator sees it; pure (KIP-62, KIP-394).
 
         unjoined --join--> joined --sync--> stable --heartbeat says so--> unjoined --join--> …
 
-    A member that the coordinator no longer knows begins again without its id. Times are seconds of one clock.
+    A member that the coordinator no longer knows begins again without its id; one that it does not want gets
+    the KafkaError that says why. Times are seconds of one clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
-        self.standing = Standing.UNJOINED
+        self.is_stable = False
         self.member_id = ""
         self.generation_id = -1
         self._heartbeat_interval_s = heartbeat_interval_s
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """After JoinGroup: whether to go on with SyncGroup, rather than to join again. Raises Refused."""
+        """After JoinGroup: whether to go on with SyncGroup, rather than to join again. Raises KafkaError."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -68,11 +53,11 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """After SyncGroup: whether there is an assignment. Raises Refused."""
+        """After SyncGroup: whether there is an assignment. Raises KafkaError."""
         if code:
             self._put_back(code)
             return False
-        self.standing, self._heard_s = Standing.STABLE, now_s
+        self.is_stable, self._heard_s = True, now_s
         return True
 
     def is_heartbeat_due(self, now_s: float) -> bool:
@@ -84,7 +69,7 @@ class Membership:
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """After a heartbeat: whether the member is still what it was. Raises Refused."""
+        """After a heartbeat: whether the member is still what it was. Raises KafkaError."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
@@ -92,13 +77,13 @@ class Membership:
         return False
 
     def _put_back(self, code: int) -> None:
-        self.standing = Standing.UNJOINED
+        self.is_stable = False
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id, self.generation_id = "", -1
         elif code == ErrorCode.ILLEGAL_GENERATION:
             self.generation_id = -1
         elif code not in _AGAIN:
-            raise Refused(code)
+            raise KafkaError(known_code(code))
 
 
 Assignment = dict[str, list[TopicPartition]]
@@ -189,15 +174,17 @@ class GroupConsumer:
         """Join, tell that it is alive and commit where that is due; then ask for records. Raises KafkaError,
         and as `Fetcher.poll`.
         """
-        if self._member.standing is Standing.UNJOINED:
+        if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
-            if self._member.standing is Standing.UNJOINED:
+            if not self._member.is_stable:
                 return
         now_s = time.monotonic()
         if self._member.is_heartbeat_due(now_s):
             self._heartbeat()
-        self._commit_if_due(now_s)
-        if self._member.standing is Standing.STABLE:
+        interval_s = self._settings.auto_commit_interval_s
+        if interval_s is not None and now_s - self._committed_s >= interval_s:
+            self.commit()
+        if self._member.is_stable:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
@@ -210,12 +197,8 @@ class GroupConsumer:
             from kafka_compat.protocol.messages.leave_group import MemberIdentity
 
             member_id = self._member.member_id
-            reason = "the consumer is being closed"
-            self._ask(
-                ApiKey.LEAVE_GROUP,
-                member_id=member_id,
-                members=[MemberIdentity(member_id=member_id, reason=reason)],
-            )
+            leaving = MemberIdentity(member_id=member_id, reason="the consumer is being closed")
+            self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
         """Where this member is in its partitions, as far as that is news. Raises KafkaError, and as
@@ -232,8 +215,7 @@ class GroupConsumer:
         answer = self._ask(
             ApiKey.OFFSET_COMMIT,
             generation_id_or_member_epoch=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
+            **self._identity,
             topics=commit_topics(offsets),
         )
         codes = [code for code in error_codes(answer) if code]
@@ -242,32 +224,20 @@ class GroupConsumer:
         elif not self._member.heard(codes[0], time.monotonic()):
             self._fetcher.assign({})
 
-    def _commit_if_due(self, now_s: float) -> None:
-        interval_s = self._settings.auto_commit_interval_s
-        if interval_s is not None and now_s - self._committed_s >= interval_s:
-            self.commit()
-
     def _ask(self, key: ApiKey, **request: Any) -> Any:
         group_id = self._settings.group_id
         return self._cluster.ask_coordinator(group_id, key, _CALL, group_id=group_id, **request)
 
+    @property
+    def _identity(self) -> dict[str, str | None]:
+        return {"member_id": self._member.member_id, "group_instance_id": self._settings.instance_id}
+
     def _heartbeat(self) -> None:
-        answer = self._ask(
-            ApiKey.HEARTBEAT,
-            generation_id=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
-        )
-        if not self._told(self._member.heard, answer.error_code, time.monotonic()):
+        answer = self._ask(ApiKey.HEARTBEAT, generation_id=self._member.generation_id, **self._identity)
+        if not self._member.heard(answer.error_code, time.monotonic()):
             if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS and self._settings.auto_commit_interval_s:
                 self.commit()
             self._fetcher.assign({})
-
-    def _told(self, then: Callable[..., bool], *arguments: Any) -> bool:
-        try:
-            return then(*arguments)
-        except Refused as refused:
-            raise KafkaError(known_code(refused.code), "") from refused
 
     def _join(self, deadline: float) -> None:
         from kafka_compat.protocol.codec import encode_versioned
@@ -282,12 +252,11 @@ class GroupConsumer:
                 ApiKey.JOIN_GROUP,
                 session_timeout_ms=self._settings.session_timeout_ms,
                 rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
-                member_id=self._member.member_id,
-                group_instance_id=self._settings.instance_id,
+                **self._identity,
                 protocol_type=CONSUMERS,
                 protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in ASSIGNORS],
             )
-            is_in = self._told(self._member.joined, answer.error_code, answer.member_id, answer.generation_id)
+            is_in = self._member.joined(answer.error_code, answer.member_id, answer.generation_id)
             if is_in and self._sync(answer):
                 self.joining_s += time.monotonic() - began_s
                 return
@@ -305,8 +274,7 @@ class GroupConsumer:
         answer = self._ask(
             ApiKey.SYNC_GROUP,
             generation_id=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
+            **self._identity,
             protocol_type=CONSUMERS,
             protocol_name=joined.protocol_name,
             assignments=[
@@ -314,7 +282,7 @@ class GroupConsumer:
                 for member, share in shares.items()
             ],
         )
-        if not self._told(self._member.synced, answer.error_code, time.monotonic()):
+        if not self._member.synced(answer.error_code, time.monotonic()):
             return False
         self._begin(assigned(answer.assignment))
         return True

@@ -6,9 +6,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
+from kafka_compat.client.connection_settings import whole_number
 from kafka_compat.client.leaders import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
 from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, error_codes
@@ -148,16 +150,7 @@ class ProducerSettings(NamedTuple):
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
     """Of the settings of a Java producer. Raises ValueError, with the name of the setting in its text."""
-
-    def number(name: str, default: int) -> int:
-        text = given.get(name, str(default)).strip()
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(
-                f"Invalid value {text} for configuration {name}: Not a number of type INT"
-            ) from None
-
+    number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
         raise ValueError(f"Invalid value {acks} for configuration acks: String must be one of: all, -1, 0, 1")
