@@ -82,9 +82,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tier", action="append", required=True, metavar="NAME=PLACE", help="two or more; see above"
     )
-    parser.add_argument(
-        "--bucket", type=common.length_ms, default=3_600_000, metavar="LENGTH", help="1h, 15m, 1d (1h)"
-    )
+    common.add_length(parser, "--bucket", "1h, 15m, 1d (1h)", default_ms=3_600_000)
     common.add_times(parser)
     parser.add_argument(
         "--all-partitions",
@@ -166,9 +164,7 @@ def _run_copy(args: argparse.Namespace) -> Any:
 def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="write to this topic")
-    parser.add_argument(
-        "--within", required=True, type=common.length_ms, metavar="LENGTH", help="30s, 15m, 1h, 1d"
-    )
+    common.add_length(parser, "--within", "30s, 15m, 1h, 1d")
     parser.add_argument(
         "--by",
         metavar="ID",
@@ -248,14 +244,8 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_cluster(parser, "the cluster to write to")
     parser.add_argument("--topic", action="append", metavar="T", help="only this topic of the archive")
     parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
-    parser.add_argument(
-        "--offsets",
-        action="append",
-        default=[],
-        type=_offsets,
-        metavar="P:FIRST-LAST",
-        help="only these offsets of partition P, either end may be missing (3:100-, 0:-99); several times",
-    )
+    help = "only these offsets of partition P, either end may be missing (3:100-, 0:-99); several times"
+    common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
     parser.add_argument("--dry-run", action="store_true", help="count what would be written")
     parser.add_argument(
@@ -315,13 +305,8 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-dir", action="append", required=True, type=Path, metavar="DIR", help="log.dirs; several times"
     )
     parser.add_argument("--topic", action="append", metavar="T", help="only this topic; several times")
-    parser.add_argument(
-        "--retention",
-        type=common.length_ms,
-        default=7 * 86_400_000,
-        metavar="LENGTH",
-        help="the topics' retention.ms: 12h, 7d (7d)",
-    )
+    retention = "the topics' retention.ms: 12h, 7d (7d)"
+    common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
     parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no bound)")
     parser.add_argument("--hot-keys", type=int, default=10, help="how many to list of each topic (10)")
     common.add_plot(parser)
@@ -358,32 +343,18 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time", metavar="COLUMN", help="the column with the time (default: the record's timestamp)"
     )
-    parser.add_argument(
-        "--window", required=True, type=common.length_ms, metavar="LENGTH", help="30s, 15m, 1h, 1d"
-    )
-    parser.add_argument(
-        "--lateness",
-        type=common.length_ms,
-        default=3_600_000,
-        metavar="LENGTH",
-        help="how long behind its end a window stays open, by the latest time seen (1h)",
-    )
+    common.add_length(parser, "--window", "30s, 15m, 1h, 1d")
+    lateness = "how long behind its end a window stays open, by the latest time seen (1h)"
+    common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
     for name, what in (
         ("group-by", "count by this column"),
         ("sum", "sum this column up"),
         ("min", "find this column's least value"),
         ("max", "find this column's greatest value"),
     ):
-        parser.add_argument(
-            f"--{name}", action="append", default=[], metavar="COLUMN", help=f"{what}; several times"
-        )
-    parser.add_argument(
-        "--check",
-        action="append",
-        default=[],
-        metavar="SQL",
-        help="a condition that a good row fulfils (distance > 0); several times",
-    )
+        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; several times")
+    check = "a condition that a good row fulfils (distance > 0); several times"
+    common.add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
 

@@ -20,7 +20,7 @@ def add_cluster(parser: argparse.ArgumentParser, help: str = "any Kafka cluster"
 
 def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
     """--kafka-option, and --command-config for what nobody should read in a list of processes."""
-    parser.add_argument("--kafka-option", action="append", default=[], metavar="NAME=VALUE", help=help)
+    add_several(parser, "--kafka-option", "NAME=VALUE", help)
     parser.add_argument(
         "--command-config",
         metavar="FILE",
@@ -46,6 +46,21 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     settings.pop("bootstrap.servers", None)
     named = producer_properties(settings) if librdkafka else settings
     return [*(f"{name}={value}" for name, value in named.items()), *args.kafka_option]
+
+
+def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
+    """An argument that may be given several times."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
+
+
+def add_length(
+    parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
+) -> None:
+    """An argument that is a length of time, which there has to be without a default."""
+    required = default_ms is None
+    parser.add_argument(
+        name, type=length_ms, metavar="LENGTH", help=help, required=required, default=default_ms
+    )
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
@@ -172,13 +187,8 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """--target-option and --create."""
-    parser.add_argument(
-        "--target-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a property of librdkafka, whose producer writes (security.protocol=SSL); several times",
-    )
+    help = "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
+    add_several(parser, "--target-option", "NAME=VALUE", help)
     parser.add_argument(
         "--create",
         action="store_true",
