@@ -19,7 +19,7 @@ from kafka_compat.pipelines.environment import require_matplotlib, require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.first_look import first_look
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
-from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.plot_page import Origin
 from kafka_compat.pipelines.progress import Progress, text_table, utc
 from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
@@ -185,8 +185,8 @@ def run_audit(job: AuditJob) -> AuditReport:
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
         places = {tier.name: _place(tier, clusters.get(tier.name, "")) for tier in job.tiers}
-        made = Made.now(job.command, _told(clusters))
-        plots = plot(job.plot, counts, differences, job.bucket_ms, places, made)
+        origin = Origin.now(job.command, _told(clusters))
+        plots = plot(job.plot, counts, differences, job.bucket_ms, places, origin)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
 
 

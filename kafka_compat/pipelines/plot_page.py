@@ -140,7 +140,7 @@ def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
 _CAPTION_WIDTH = 150
 
 
-class Made(NamedTuple):
+class Origin(NamedTuple):
     """Where a picture comes from. `command` "" when no command made it; `cluster` in words."""
 
     command: str
@@ -148,7 +148,7 @@ class Made(NamedTuple):
     at_ms: int
 
     @classmethod
-    def now(cls, command: str, cluster: str) -> "Made":
+    def now(cls, command: str, cluster: str) -> "Origin":
         return cls(command, cluster, int(time.time() * 1000))
 
     @property
@@ -176,6 +176,11 @@ class Column(NamedTuple):
     is_number: bool = False
 
 
+def columns(*heads: str) -> list[Column]:
+    """Columns with these heads; those with a # before it are of numbers."""
+    return [Column(head.removeprefix("#"), head.startswith("#")) for head in heads]
+
+
 class Table(NamedTuple):
     """`rows` have a cell for each column; the first one is the row's head. `note` is shown instead of a table
     without rows, and below the title else."""
@@ -192,7 +197,7 @@ class Page(NamedTuple):
     """
 
     title: str
-    made: Made
+    origin: Origin
     summary: str
     before: Sequence[Table]
     alt: str
@@ -217,8 +222,8 @@ def _png(page: Page, draw: Callable[[Theme], Any], theme: Theme) -> bytes:
     png = io.BytesIO()
     with styled(theme):
         figure = draw(theme)
-        figure.supxlabel(f"\n{page.made.caption}", x=0.005, ha="left", fontsize=7.5, color=theme.faint)
-        metadata = {"Title": page.title, "Description": page.alt, "Source": page.made.command}
+        figure.supxlabel(f"\n{page.origin.caption}", x=0.005, ha="left", fontsize=7.5, color=theme.faint)
+        metadata = {"Title": page.title, "Description": page.alt, "Source": page.origin.command}
         figure.savefig(png, format="png", dpi=DPI, metadata=metadata)
     return png.getvalue()
 
@@ -253,7 +258,7 @@ def written(page: Page, light: bytes, dark: bytes) -> str:
     width, height = _size_in_pixels(light)
     facts = "".join(
         f'<dt>{what}</dt><dd class="{what.lower()}">{html.escape(text)}</dd>'
-        for what, text in page.made.facts
+        for what, text in page.origin.facts
     )
     return f"""<!doctype html>
 <html lang="en">

@@ -14,7 +14,7 @@ from kafka_compat.pipelines.cluster import cause
 from kafka_compat.pipelines.environment import require_matplotlib, require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.plot_page import Origin
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.report_plot import plot
 from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
@@ -95,7 +95,7 @@ def run_report(job: ReportJob) -> LogReport:
     partitions = partition_lines(job, segment_lines, sizes)
     report = LogReport(partitions, keys, progress.seconds)
     if job.plot is not None:
-        report = replace(report, plots=plot(job.plot, report, Made.now(job.command, _cluster(job.folders))))
+        report = replace(report, plots=plot(job.plot, report, Origin.now(job.command, _cluster(job.folders))))
     return report
 
 
