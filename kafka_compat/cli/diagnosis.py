@@ -212,10 +212,10 @@ class Examination:
     def _metadata(self) -> str:
         answer = self._asked(ApiKey.METADATA, _METADATA_VERSION, topics=[])
         self.brokers |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        told = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
+        listed = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
         if not answer.brokers:
             raise _Failed("it knows no brokers yet", "broker", "is there a controller? its log says so")
-        return f"broker{'s' if len(answer.brokers) > 1 else ''} {told}"
+        return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
 
     def _topic(self, name: str) -> str:
         answer = self._asked(
@@ -230,7 +230,7 @@ class Examination:
             raise _no_right("topic", name)
         if topic.error_code:
             raise _Failed(ErrorCode(topic.error_code).name, "broker", "make it, or look at its name")
-        return _told(topic.topic_authorized_operations)
+        return _rights(topic.topic_authorized_operations)
 
     def _group(self, name: str) -> str:
         answer = self._asked(
@@ -246,7 +246,7 @@ class Examination:
             return "another broker coordinates it"
         if group.error_code:
             raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
-        return _told(group.authorized_operations)
+        return _rights(group.authorized_operations)
 
     # --- what they share
 
@@ -347,7 +347,7 @@ def _no_right(kind: str, name: str) -> _Failed:
     )
 
 
-def _told(operations: int) -> str:
+def _rights(operations: int) -> str:
     if operations < 0:
         return "the broker does not tell what may be done"
     allowed = [name for bit, name in _OPERATIONS.items() if operations >> bit & 1]

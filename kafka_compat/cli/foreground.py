@@ -28,24 +28,24 @@ log = logging.getLogger("kafka_compat")
 
 
 class Stop:
-    """Whether a broker is to stop; and, told twice, whether nobody wants to wait until others lead."""
+    """Whether a broker is to stop; and, asked twice, whether nobody wants to wait until others lead."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
-        self.told_again = asyncio.Event()
+        self.requested = asyncio.Event()
+        self.requested_again = asyncio.Event()
         self._signalled = False
 
-    def tell(self) -> None:
-        """By a signal: the second one says that nobody waits. Whoever else told before does not count: it may
-        have been told by the same signal.
+    def request(self) -> None:
+        """By a signal: the second one says that nobody waits. A request that came otherwise does not count:
+        it may have come of the same signal.
         """
-        (self.told_again if self._signalled else self.told).set()
+        (self.requested_again if self._signalled else self.requested).set()
         self._signalled = True
 
     def on_signals(self) -> None:
-        """Be told by SIGINT and SIGTERM."""
+        """Stop on SIGINT and SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self.tell)
+            asyncio.get_running_loop().add_signal_handler(number, self.request)
 
 
 async def serve(
@@ -59,15 +59,15 @@ async def serve(
     def fail() -> None:
         nonlocal failed
         failed = True
-        stop.told.set()
+        stop.requested.set()
 
     broker.on_fatal = fail
     starting = asyncio.ensure_future(_start(broker))
-    stopping = asyncio.ensure_future(stop.told.wait())
+    stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
     # A broker that is told to stop while it starts finishes its start first: half a start is hard to undo.
     await starting
-    if not stop.told.is_set():
+    if not stop.requested.is_set():
         on_ready()
         keeping = asyncio.ensure_future(kept_modules.keep())
         await stopping
@@ -95,7 +95,7 @@ async def _start(broker: AnyBroker) -> None:
 async def _shut_down_controlled(broker: AnyBroker, stop: Stop) -> None:
     """Find successors, unless nobody wants to wait for them."""
     handing_over = asyncio.ensure_future(broker.shut_down_controlled())
-    impatient = asyncio.ensure_future(stop.told_again.wait())
+    impatient = asyncio.ensure_future(stop.requested_again.wait())
     await asyncio.wait([handing_over, impatient], return_when=asyncio.FIRST_COMPLETED)
     impatient.cancel()
     handing_over.cancel()

@@ -87,20 +87,20 @@ class BrokerProcess:
             self._orders = Orders.decode(message)
             self._instructed.set()
         elif message[0] == STOP:
-            self._be_told(at_once=message[1])
+            self._request_stop(at_once=message[1])
         elif self._store is not None:
             self._store.receive(message)
 
     def _ended(self) -> None:
-        self._be_told(at_once=False)
+        self._request_stop(at_once=False)
         if self._store is not None:
             self._store.lost()
 
-    def _be_told(self, *, at_once: bool) -> None:
+    def _request_stop(self, *, at_once: bool) -> None:
         # A signal that came to all processes at once, and the other process's word on it, are not two.
-        self._stop.told.set()
+        self._stop.requested.set()
         if at_once:
-            self._stop.told_again.set()
+            self._stop.requested_again.set()
         self._instructed.set()
 
 

@@ -228,8 +228,8 @@ def _warn(config: BrokerConfig) -> None:
             ", ".join(config.ambiguous),
         )
     if config.unknown:
-        told = ", ".join(map(config.unknown_with_guess, config.unknown))
-        log.warning("Unknown settings are ignored: %s", told)
+        names = ", ".join(map(config.unknown_with_guess, config.unknown))
+        log.warning("Unknown settings are ignored: %s", names)
     if config.ignored_kraft:
         log.warning("KRaft settings are ignored: %s", ", ".join(config.ignored_kraft))
     without_effect = config.without_effect

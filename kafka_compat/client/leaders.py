@@ -76,11 +76,11 @@ def _by_leader(
     topics = {each.name: each for each in answer.topics}
     brokers: dict[int | None, list[TopicPartition]] = {}
     for topic, partition in partitions:
-        told = topics[topic]
-        if told.error_code and told.error_code not in PASSING:
-            found[topic, partition] = KafkaError(known_code(told.error_code))
+        known = topics[topic]
+        if known.error_code and known.error_code not in PASSING:
+            found[topic, partition] = KafkaError(known_code(known.error_code))
             continue
-        leaders = {each.partition_index: each.leader_id for each in told.partitions}
+        leaders = {each.partition_index: each.leader_id for each in known.partitions}
         leader = leaders.get(partition, -1)
         brokers.setdefault(leader if leader in cluster.nodes else None, []).append((topic, partition))
     yield from brokers.items()

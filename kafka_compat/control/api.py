@@ -75,7 +75,7 @@ class ControlApi:
         ]
 
     async def _time(self, call: Call) -> Answer:
-        return self._told()
+        return self._time_of_day()
 
     async def _advance(self, call: Call) -> Answer:
         began_s = time.perf_counter()
@@ -86,16 +86,16 @@ class ControlApi:
             await broker.catch_up()
         self._events.note(by_ms)
         took_ms = round((time.perf_counter() - began_s) * 1000, 3)
-        return {**self._told(), "took_ms": took_ms, "events": self._events.events[known:]}
+        return {**self._time_of_day(), "took_ms": took_ms, "events": self._events.events[known:]}
 
     async def _stand(self, call: Call) -> Answer:
         still = call.body.get("still")
         if not isinstance(still, bool):
             raise BadCall(f"still={still!r}: expected true or false")
         self._travel.stand(still=still)
-        return self._told()
+        return self._time_of_day()
 
-    def _told(self) -> dict[str, int]:
+    def _time_of_day(self) -> dict[str, int]:
         return {"now_ms": self._travel.clock.now_ms(), "ahead_ms": self._travel.clock.ahead_ms}
 
     async def _at_rest(self, after_ms: int) -> None:

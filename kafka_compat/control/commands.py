@@ -206,7 +206,7 @@ class PartitionCommands:
             wanted = integer(call, "broker", least=0)
             if wanted not in led.isr:
                 raise BadCall(
-                    f"broker={wanted}: expected one of {_told(led.isr)}, which are in sync", CONFLICT
+                    f"broker={wanted}: expected one of {_ids(led.isr)}, which are in sync", CONFLICT
                 )
             replicas = (wanted, *(each for each in replicas if each != wanted))
             if replicas != led.in_sync.replicas:
@@ -284,7 +284,7 @@ class PartitionCommands:
         led, wanted = self._leading(call), integer(call, "broker", least=0)
         followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
         if wanted not in led.in_sync.followers or wanted not in followers:
-            known = _told(led.in_sync.followers) or "none: it has one replica"
+            known = _ids(led.in_sync.followers) or "none: it has one replica"
             raise BadCall(f"broker={wanted}: expected one that follows {led}: {known}", CONFLICT)
         return followers[wanted]
 
@@ -311,7 +311,7 @@ async def _until(is_so: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-def _told(brokers: Sequence[int] | Any) -> str:
+def _ids(brokers: Sequence[int] | Any) -> str:
     return ", ".join(map(str, sorted(brokers)))
 
 

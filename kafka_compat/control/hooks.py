@@ -33,12 +33,12 @@ class FaultRules:
         self.held: dict[int, HeldBack] = {}
         """What brokers do not fetch, by their ids."""
         self.rules: dict[int, Rule] = {}
-        self._made = 0
+        self._last_number = 0
 
     def next_number(self) -> int:
         """For a rule that is made now; none is used again."""
-        self._made += 1
-        return self._made
+        self._last_number += 1
+        return self._last_number
 
     def clear(self) -> None:
         """Have nothing fail any more."""

@@ -22,7 +22,7 @@ class Reset:
 
     def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, events: EventLog) -> None:
         self._brokers = brokers
-        self._side = hooks
+        self._hooks = hooks
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
@@ -37,8 +37,8 @@ class Reset:
         ]
 
     async def _reset(self, call: Call) -> Answer:
-        self._side.faults.clear()
-        self._side.recording.reset()
+        self._hooks.faults.clear()
+        self._hooks.recording.reset()
         found = {
             (name, known.topic_id)
             for broker in self._brokers
@@ -57,9 +57,9 @@ class Reset:
             )
 
         # The controller of a cluster tells one broker after the other.
-        if not await self._side.pulse.until(are_gone, _TIMEOUT_MS):
+        if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
             raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", UNAVAILABLE)
-        self._side.travel.reset()
+        self._hooks.travel.reset()
         self._events.events.clear()
         return {"topics": topics}
 
@@ -81,7 +81,7 @@ class Reset:
         def active() -> Broker[Any] | None:
             return next((each for each in self._brokers if each.services.controller.is_active), None)
 
-        await self._side.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
+        await self._hooks.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
         found = active()
         if found is None:
             raise BadCall("the controller is not a broker of this process", UNAVAILABLE)

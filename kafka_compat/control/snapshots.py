@@ -42,7 +42,7 @@ class Snapshots:
         """`tree` is that of several brokers; a standalone one has its own."""
         self._brokers = brokers
         self._tree = tree
-        self._side = hooks
+        self._hooks = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
@@ -82,7 +82,7 @@ class Snapshots:
                 # Topics are neither created nor deleted meanwhile.
                 await stack.enter_async_context(broker.services.topics.lock)
             # All of it at one moment.
-            of_time = json.dumps({"ahead_ms": self._side.travel.clock.ahead_ms}).encode()
+            of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
                 if broker is self._brokers[0]:
@@ -100,11 +100,11 @@ class Snapshots:
         async with self._lock:
             try:
                 ahead_ms = json.loads(saved_states.read_file(self._directories[0], name, _TIME))["ahead_ms"]
-                self._side.travel.clock.ahead_ms = ahead_ms
+                self._hooks.travel.clock.ahead_ms = ahead_ms
                 await self._return_to(name)
             except (OSError, StartupError, StorageError) as error:
                 raise BadCall(f"the snapshot cannot be restored: {error}", UNAVAILABLE) from None
-        self._side.pulse.beat()
+        self._hooks.pulse.beat()
         topics = len(self._brokers[0].services.metadata.topics)
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
 

@@ -114,7 +114,7 @@ class Visit:
         self.body = body
         self.may_write = may_write
 
-    def anew(self) -> Visit:
+    def later(self) -> Visit:
         """The same at a later time, for work that outlives the request. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)

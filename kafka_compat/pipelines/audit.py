@@ -185,12 +185,12 @@ def run_audit(job: AuditJob) -> AuditReport:
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
         places = {tier.name: _place(tier, clusters.get(tier.name, "")) for tier in job.tiers}
-        origin = Origin.now(job.command, _told(clusters))
+        origin = Origin.now(job.command, _cluster_ids(clusters))
         plots = plot(job.plot, counts, differences, job.bucket_ms, places, origin)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
 
 
-def _told(clusters: Mapping[str, str]) -> str:
+def _cluster_ids(clusters: Mapping[str, str]) -> str:
     """The clusters, each with the tiers that are there."""
     tiers: dict[str, list[str]] = {}
     for name, cluster in clusters.items():

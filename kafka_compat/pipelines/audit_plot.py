@@ -300,12 +300,12 @@ def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) 
     rows = sum(count.rows for count in counts[first].values())
     if not differences:
         return f"All {len(counts)} tiers hold the same {rows:,} records, {each}."
-    told = "; ".join(
+    listed = "; ".join(
         f"{name}: {', '.join(_counted(own))}"
         for name in counts
         if (own := [difference for difference in differences if difference.tier == name])
     )
-    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {told}."
+    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {listed}."
 
 
 def _counted(differences: Sequence[Difference]) -> list[str]:

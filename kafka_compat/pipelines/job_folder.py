@@ -43,9 +43,9 @@ class JobFolder:
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
             if different:
-                told = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
+                changes = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
                 raise NotStarted(
-                    f"{self.directory} belongs to a job with other settings ({told}).",
+                    f"{self.directory} belongs to a job with other settings ({changes}).",
                     "Go on with the settings as they were, or choose a new folder.",
                 )
         elif holds_more_than(self.directory, _FIRST_FILES):

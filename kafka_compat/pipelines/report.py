@@ -101,7 +101,7 @@ def run_report(job: ReportJob) -> LogReport:
 
 def _cluster(folders: Sequence[Path]) -> str:
     """Whose folders they are, by their meta.properties."""
-    told = []
+    places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
         facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#")
@@ -109,8 +109,8 @@ def _cluster(folders: Sequence[Path]) -> str:
             facts.get("cluster.id", "without id"),
             facts.get("broker.id", facts.get("node.id", "?")),
         )
-        told.append(f"{cluster}, broker {broker}, {folder.resolve()}")
-    return "; ".join(told)
+        places.append(f"{cluster}, broker {broker}, {folder.resolve()}")
+    return "; ".join(places)
 
 
 def partition_lines(

@@ -249,8 +249,8 @@ def _keys_table(report: LogReport) -> Table:
 def _alt(report: LogReport, summary: str) -> str:
     largest = ", ".join(f"{topic} {size_text(report.size_bytes(topic))}" for topic in _topics(report)[:5])
     skew = max(report.topics, key=report.skew, default="")
-    told = f" The most uneven topic is {skew}, skew {report.skew(skew):.2f}." if skew else ""
+    most_uneven = f" The most uneven topic is {skew}, skew {report.skew(skew):.2f}." if skew else ""
     return (
         "Four charts: space by topic, hot keys, records by partition, sizes of values by partition. "
-        f"{summary} Largest topics: {largest}.{told} The tables have all figures."
+        f"{summary} Largest topics: {largest}.{most_uneven} The tables have all figures."
     )

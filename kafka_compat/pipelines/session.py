@@ -91,8 +91,8 @@ def create_session(
                 leftover = Path("artifacts").absolute()
                 if not leftover.exists():
                     atexit.register(remove_empty, leftover)
-                told = name.removeprefix("kafka-compat ")
-                print(f"{told}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
+                job = name.removeprefix("kafka-compat ")
+                print(f"{job}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
                 gateway = launch_gateway(conf, spark_output.redirection(verbose=spark.verbose))
                 SparkContext(conf=conf, gateway=gateway)

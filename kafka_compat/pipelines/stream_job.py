@@ -209,7 +209,7 @@ LookAtTarget = Callable[[Mapping[str, int]], None]
 
 
 @contextmanager
-def opened(
+def open_source(
     name: str,
     job: StreamJob,
     check: Callable[[], None],
@@ -265,7 +265,7 @@ def run_stream(
     once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
     between. `look_at_target` is asked before Spark starts. The job's folder is locked meanwhile.
     """
-    with opened(name, job, folder.check, look_at_target=look_at_target) as source:
+    with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view
         work = process(source.spark, folder.open())
         last = folder.last()

@@ -229,7 +229,7 @@ class KafkaBroker:
         self._process = BrokerProcess(
             {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
         )
-        self._told: list[dict[str, Any]] = []
+        self._brokers: list[dict[str, Any]] = []
         self._control: Control | None = None
 
     def _arguments(self) -> list[str]:
@@ -280,9 +280,9 @@ class KafkaBroker:
 
     def _addresses(self) -> list[tuple[str, int]]:
         """Of the first listener of each broker."""
-        if not self._told:
+        if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
-        first = [next(iter(broker["listeners"].values())) for broker in self._told]
+        first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
     # --- what it holds. What these import is not worth the wait of who starts a broker.
@@ -322,16 +322,16 @@ class KafkaBroker:
     def start(self) -> Self:
         """Start it and wait until it serves; again, after `stop` or `kill`, on its data. BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
-        told = self._process.start(self._start_timeout_s)
-        self._told = told["brokers"]
-        self._control = Control(told["http"]) if told["http"] else None
+        ready = self._process.start(self._start_timeout_s)
+        self._brokers = ready["brokers"]
+        self._control = Control(ready["http"]) if ready["http"] else None
         self._keep_ports()
         return self
 
     def _keep_ports(self) -> None:
         """Have another start listen where this one does: clients know no other place."""
         self._process.settings["listeners"] = ",".join(
-            f"{name}://{at['host']}:{at['port']}" for name, at in self._told[0]["listeners"].items()
+            f"{name}://{at['host']}:{at['port']}" for name, at in self._brokers[0]["listeners"].items()
         )
 
     def stop(self) -> None:

@@ -87,11 +87,6 @@ def principal_of(text: str) -> str:
     return text
 
 
-def supported_operations(kind: str) -> str:
-    """The operations on a resource, as they are told to users."""
-    return f"[{', '.join(SUPPORTED[kind].split())}]"
-
-
 _ANY: Final = 1
 _ANYONE: Final[dict[str, Any]] = {
     "principal_filter": None,
@@ -112,7 +107,8 @@ Wanted = dict[Resource, list[Entry]]
 
 def run(arguments: list[str]) -> int:
     """The exit code."""
-    options = _options(arguments)
+    options = Options.or_usage("acls", arguments, also=_ALSO)
+    options.exit_for_help()
     _check(options)
     try:
         if options.has("add"):
@@ -126,12 +122,6 @@ def run(arguments: list[str]) -> int:
         print(f"Error while executing ACL command: {failure.message}\n{failure.trace}")
         return 1
     return 0
-
-
-def _options(arguments: list[str]) -> Options:
-    options = Options.or_usage("acls", arguments, also=_ALSO)
-    options.exit_for_help()
-    return options
 
 
 def _check(options: Options) -> None:
@@ -371,8 +361,9 @@ def _wanted(options: Options) -> Wanted:
     for resource, entries in found.items():
         supported = SUPPORTED[resource.kind].split()
         if any(entry.operation not in supported for entry in entries):
-            told = supported_operations(resource.kind)
-            options.usage_error(f"ResourceType {resource.kind} only supports operations {told}")
+            options.usage_error(
+                f"ResourceType {resource.kind} only supports operations [{', '.join(supported)}]"
+            )
     return found
 
 
@@ -400,9 +391,9 @@ def _numbers(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(told: Any) -> Entry:
-    operation = OPERATIONS[told.operation]
-    return Entry(told.principal, told.host, operation, PERMISSIONS[told.permission_type])
+def _entry(acl: Any) -> Entry:
+    operation = OPERATIONS[acl.operation]
+    return Entry(acl.principal, acl.host, operation, PERMISSIONS[acl.permission_type])
 
 
 def _shown(entries: list[Entry]) -> str:

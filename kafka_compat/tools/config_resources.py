@@ -37,7 +37,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
         else:
             print(f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config.")
         return
-    told = []
+    described = []
     for name in names[:1] or _all_names(cluster, kind):
         if not options.as_json and name:
             print(f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {name} are:")
@@ -45,7 +45,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
             print(f"Default configs for {kind} in the cluster are:")
         found = configs_of(cluster, kind, name, everything, with_synonyms=True)
         if options.as_json:
-            told.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
+            described.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
             continue
         for each in found:
             synonyms = ", ".join(
@@ -54,7 +54,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
             sensitive = "true" if each.is_sensitive else "false"
             print(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
     if options.as_json:
-        show.as_json(told)
+        show.as_json(described)
 
 
 def _text(value: str | None) -> str:

@@ -179,8 +179,8 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
-    told = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
-    return ";".join(sorted(told)) or _MISSING
+    listed = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
+    return ";".join(sorted(listed)) or _MISSING
 
 
 def _states(groups: list[Description], options: Options) -> None:

@@ -337,12 +337,12 @@ def _update(cluster: Any, command: str, given: Given) -> None:
         show.as_json({name: str(errors[name].message) if name in errors else None for name in sorted(wanted)})
     else:
         for name in sorted(wanted):
-            print(_told(command, name, wanted[name], dry, errors.get(name)))
+            print(_outcome(command, name, wanted[name], dry, errors.get(name)))
     if errors:
         raise _terse(f"{len(errors)} out of {len(wanted)} operation(s) failed.")
 
 
-def _told(command: str, name: str, level: int, dry: bool, error: Failure | None) -> str:
+def _outcome(command: str, name: str, level: int, dry: bool, error: Failure | None) -> str:
     if error is not None:
         what = f"disable {name}" if command == "disable" else f"{command} {name} to {level}"
         return f"{'Can not' if dry else 'Could not'} {what}. {error.message}"

@@ -139,11 +139,11 @@ def _generate(cluster: Any, options: Options) -> None:
     current = current_replicas(cluster, topics)
     racks = {node.node_id: node.rack for node in cluster.brokers() if node.node_id in brokers}
     proposed = plans.proposal(current, racks, by_racks=not options.has("disable-rack-aware"))
-    told = plans.as_json(current, places_of(cluster, current))
+    as_json = plans.as_json(current, places_of(cluster, current))
     if options.as_json:
-        print(f'{{"current": {told}, "proposed": {plans.as_json(proposed)}}}')
+        print(f'{{"current": {as_json}, "proposed": {plans.as_json(proposed)}}}')
         return
-    print(f"Current partition replica assignment\n{told}\n")
+    print(f"Current partition replica assignment\n{as_json}\n")
     print(f"Proposed partition reassignment configuration\n{plans.as_json(proposed)}")
 
 
@@ -166,8 +166,8 @@ def _execute(cluster: Any, options: Options) -> None:
     if unknown:
         raise plans.failed(f"Unknown broker id {unknown[0]}")
     current = current_of(cluster, proposed)
-    told = plans.as_json(current, places_of(cluster, current))
-    print(f"Current partition replica assignment\n\n{told}\n")
+    as_json = plans.as_json(current, places_of(cluster, current))
+    print(f"Current partition replica assignment\n\n{as_json}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if throttle is not None or folder_throttle is not None:
         print(
@@ -233,14 +233,14 @@ def _verify(cluster: Any, options: Options) -> None:
                 f"{show.joined(current)} rather than {show.joined(target)}."
             )
     found = folders_of(cluster, plan.folders)
-    lines = [_told(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
+    lines = [_status(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
     print("\n".join(lines))
     moving = any(future is not None for _, future in found.values())
     if not ongoing and not moving and not options.has("preserve-throttles"):
         _clear_throttles(cluster, plan)
 
 
-def _told(replica: Replica, target: str, current: str | None, future: str | None) -> str:
+def _status(replica: Replica, target: str, current: str | None, future: str | None) -> str:
     partition = f"{replica.topic}-{replica.partition}"
     if current is None:
         return (

@@ -289,11 +289,11 @@ def describe(cluster: Cluster, options: Options) -> None:
     configs = _settings_of(cluster, [each.name for each in found]) if found else {}
     moves = _moves(cluster, found) if found else {}
     report = [name for name in _REPORTS if options.has(name)]
-    told = [_Topic(topic, configs[topic.name], moves, cluster) for topic in found]
+    described = [_Topic(topic, configs[topic.name], moves, cluster) for topic in found]
     if options.as_json:
-        show.as_json([each.as_json(report) for each in told])
+        show.as_json([each.as_json(report) for each in described])
         return
-    for each in told:
+    for each in described:
         if not report and (each.configs or not options.has("topics-with-overrides")):
             print(each.line())
         if not options.has("topics-with-overrides"):

@@ -72,7 +72,7 @@ async def act(visit: Visit) -> Done:
     if with_groups:
         raise BadCall("groups: positions are copied with a topic by a standalone broker, not in a cluster")
     await _make(visit, topic, target)
-    copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
+    copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.later))
     return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
@@ -169,8 +169,8 @@ async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: in
     if content is None:
         copy.done += end - first
         return end
-    made = await visit.cluster.long_work.in_thread(partial(_rebuilt, content, first, end))
-    for batch, count, next_offset in made:
+    rebuilt = await visit.cluster.long_work.in_thread(partial(_rebuilt, content, first, end))
+    for batch, count, next_offset in rebuilt:
         if batch is not None:
             await _append(look, copy.target, partition, batch)
             copy.records += count
@@ -196,10 +196,10 @@ def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None,
     """
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
-    made: list[tuple[bytes | None, int, int]] = []
+    rebuilt: list[tuple[bytes | None, int, int]] = []
     for header, batch in whole_batches(content.load()):
         if header.magic == 2 and header.base_offset >= end:
-            made.append((None, 0, end))
+            rebuilt.append((None, 0, end))
             break
         while waiting and waiting[-1][1] <= header.last_offset:
             out.add(waiting.pop()[0])
@@ -212,10 +212,10 @@ def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None,
         elif not (header.is_transactional and header.producer_id in out):
             records = [each for each in _records(header, batch) if first <= each.offset < end]
         if next_offset > first or records:
-            made.append((_batch(header, records), len(records), max(next_offset, first)))
-    if not made:
+            rebuilt.append((_batch(header, records), len(records), max(next_offset, first)))
+    if not rebuilt:
         raise StorageError(f"what is at offset {first} is no batch")
-    return made
+    return rebuilt
 
 
 def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:

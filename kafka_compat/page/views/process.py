@@ -40,11 +40,11 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
         for some in batched(list(server.connections)):
             for one in some:
                 session = one.session
-                told = session.told_client_id, session.software_name, session.software_version
-                key = (broker_id, one.listener_name, told, one.principal, one.peer_host)
+                software = session.told_client_id, session.software_name, session.software_version
+                key = (broker_id, one.listener_name, software, one.principal, one.peer_host)
                 row = found.get(key)
                 if row is None:
-                    client_id, name, version = told
+                    client_id, name, version = software
                     found[key] = row = {
                         "client_id": client_id or "",
                         "software": "" if name == _UNKNOWN else name,

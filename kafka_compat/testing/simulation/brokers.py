@@ -111,23 +111,19 @@ class SimulatedBroker:
         self._disk = SimulatedFilesystem(random.Random(f"{seed} disk {number}"))
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
-        self._node: Node | None = None
+        self.node: Node | None = None
+        """Its process, while there is one."""
         self._has_served = False
         self.ready = asyncio.Event()
         """Set while it serves."""
         loop.network.names[f"kafka-{number}"] = self._host
 
-    @property
-    def node(self) -> Node | None:
-        """Its process, while there is one."""
-        return self._node
-
     def start(self) -> None:
         """Start it, on what its disk has; it serves some time later."""
-        if self._node is None:
+        if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
-            self._node = Node(self.name, self._host)
-            self._node.spawn(self._loop, self._serve)
+            self.node = Node(self.name, self._host)
+            self.node.spawn(self._loop, self._serve)
 
     async def _serve(self) -> None:
         try:
@@ -158,21 +154,21 @@ class SimulatedBroker:
 
     def kill(self) -> None:
         """kill -9."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: killed")
-            self._node.kill()
-            self._node = None
+            self.node.kill()
+            self.node = None
             self.ready.clear()
             self._disk = self._disk.after_kill()
 
     def pause(self) -> None:
         """SIGSTOP."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: paused")
-            self._node.pause()
+            self.node.pause()
 
     def resume(self) -> None:
         """SIGCONT."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: resumed")
-            self._loop.resume(self._node)
+            self._loop.resume(self.node)

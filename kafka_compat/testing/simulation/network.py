@@ -57,7 +57,7 @@ class Network:
         self._chance = chance
         self._listening: dict[Address, SimulatedSocket] = {}
         self._next_port = _FIRST_PORT
-        self._made = 0
+        self._connection_count = 0
 
     def delay(self) -> float:
         """Of one piece of data, in seconds."""
@@ -126,8 +126,8 @@ class Network:
         if listening is None:
             client.refused()
             return
-        self._made += 1
-        name = f"{client.node_name} #{self._made}"
+        self._connection_count += 1
+        name = f"{client.node_name} #{self._connection_count}"
         server = listening.new_socket()
         connection = Connection(self, name, listening.node_name, client, server)
         self.connections[connection] = None
@@ -269,9 +269,9 @@ class SimulatedSocket:
     def new_socket(self) -> SimulatedSocket:
         """A socket of this listener's process, for a client; once connected, it waits to be accepted."""
         context = Context() if self._node is None else self._node.context()
-        made = context.run(SimulatedSocket, self._network)
-        made._listening = self
-        return made
+        accepted = context.run(SimulatedSocket, self._network)
+        accepted._listening = self
+        return accepted
 
     def connected(self, connection: Connection, peer: Address) -> None:
         self._connection = connection

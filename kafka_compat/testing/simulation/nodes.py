@@ -13,14 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-
-class Opened(Protocol):
-    """Something that a process has open."""
-
-    def reset(self) -> None:
-        """The process was killed."""
+if TYPE_CHECKING:
+    from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class Node:
@@ -36,7 +32,7 @@ class Node:
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
         """What came while it was paused."""
-        self.sockets: dict[Opened, None] = {}
+        self.sockets: dict[SimulatedSocket, None] = {}
 
     def context(self) -> contextvars.Context:
         """A new one, in which everything is this process's."""

@@ -266,17 +266,17 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
             os._exit(code)
     os.close(writer)
     try:
-        told = _read(reader)
+        pickled = _read(reader)
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    if told is None:
+    if pickled is None:
         return _lost(seed, f"it has not ended after {REAL_TIMEOUT_S:g} s of real time")
-    if not told:
+    if not pickled:
         return _lost(seed, "its process has ended: see what it wrote above")
-    report = pickle.loads(told)
+    report = pickle.loads(pickled)
     assert isinstance(report, Report)
     return report
 
