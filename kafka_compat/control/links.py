@@ -348,12 +348,10 @@ class BrokerFaults:
 
     def _shown(self, broker: Broker[Any]) -> dict[str, Any]:
         broker_id = broker.broker_id
+        cuts = [pair for pair in self._links.cuts if broker_id in pair]
         return {
             "broker": broker_id,
             "is_paused": broker_id in self._links.paused,
-            "cut_from": self._cut_from(broker_id),
+            "cut_from": sorted(other for pair in cuts for other in pair - {broker_id}),
             "is_cut_from_coordination": broker_id in self._links.cut_off,
         }
-
-    def _cut_from(self, broker_id: int) -> list[int]:
-        return sorted(other for pair in self._links.cuts if broker_id in pair for other in pair - {broker_id})

@@ -186,14 +186,10 @@ def _json(content: bytes) -> str:
     return json_of(text_of(content))
 
 
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
 _PLAIN: Final[dict[str, Callable[[bytes], str]]] = {
     "text": text_of,
     "json": _json,
     "hex": hex_of,
-    "base64": _base64,
+    "base64": lambda content: base64.b64encode(content).decode(),
     **{kind: partial(number_of, kind=kind) for kind in NUMBERS},
 }

@@ -282,5 +282,4 @@ async def _finish_at_once(steps: Any) -> str:
             next(steps)
             await asyncio.sleep(0)
     except StopIteration as stop:
-        html: str = stop.value
-        return html
+        return str(stop.value)

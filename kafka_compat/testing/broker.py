@@ -102,8 +102,7 @@ class BrokerProcess:
                 code = child.wait()
                 raise self._failed(f"the broker ended with exit code {code} before it was ready")
             line += part
-        found: dict[str, Any] = json.loads(line)
-        return found
+        return dict(json.loads(line))
 
     def stop(self) -> None:
         """Have it stop as one that is told to, and keep its data for another start. BrokerFailed."""

@@ -64,8 +64,7 @@ class Control:
         kept: list[list[dict[str, Any]]] = []
 
         def recorded() -> list[dict[str, Any]]:
-            found: list[dict[str, Any]] = kept[0] if kept else self.ask("GET", "/recording")
-            return found
+            return list(kept[0] if kept else self.ask("GET", "/recording"))
 
         try:
             yield recorded

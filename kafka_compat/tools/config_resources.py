@@ -138,14 +138,8 @@ def configs_of(
     resource = DescribeConfigsResource(
         resource_type=_RESOURCES[kind], resource_name=name, configuration_keys=None
     )
-    answer = _ask(
-        cluster,
-        kind,
-        name,
-        ApiKey.DESCRIBE_CONFIGS,
-        "describeConfigs",
-        {"resources": [resource], "include_synonyms": with_synonyms},
-    )
+    request = {"resources": [resource], "include_synonyms": with_synonyms}
+    answer = _ask(cluster, kind, name, ApiKey.DESCRIBE_CONFIGS, "describeConfigs", request)
     (result,) = answer.results
     check(result)
     own = _OWN_SOURCE.get(kind)
@@ -188,13 +182,7 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
     changes = [AlterableConfig(name=key, config_operation=_SET, value=value) for key, value in added.items()]
     changes += [AlterableConfig(name=key, config_operation=_DELETE, value="") for key in deleted]
     resource = AlterConfigsResource(resource_type=_RESOURCES[kind], resource_name=name, configs=changes)
-    answer = _ask(
-        cluster,
-        kind,
-        name,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        "incrementalAlterConfigs",
-        {"resources": [resource]},
-    )
+    key, call = ApiKey.INCREMENTAL_ALTER_CONFIGS, "incrementalAlterConfigs"
+    answer = _ask(cluster, kind, name, key, call, {"resources": [resource]})
     (result,) = answer.responses
     check(result)

@@ -14,7 +14,8 @@ from kafka_compat.tools import reassign_plan as plans
 from kafka_compat.tools.admin import TIMEOUT_MS, connected, settings_of
 from kafka_compat.tools.failure import Failure, check, executed, failure_of, in_background, of_client
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.reassign_plan import Partition, Plan, Replica, Replicas, failed, name_of
+from kafka_compat.tools.reassign_plan import Partition, Plan, Replica, Replicas, failed
+from kafka_compat.tools.show import name_of
 
 _FILE: Final = "reassignment-json-file"
 _NEEDED: Final = {
@@ -324,12 +325,8 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
             for topic, indexes in by_topic(sorted(partitions)).items()
         ]
-    answer = _controller(
-        cluster,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        "listPartitionReassignments",
-        {"topics": asked, "timeout_ms": TIMEOUT_MS},
-    )
+    call = "listPartitionReassignments"
+    answer = _controller(cluster, ApiKey.LIST_PARTITION_REASSIGNMENTS, call, topics=asked)
     return dict(each_partition(answer.topics))
 
 
@@ -383,30 +380,20 @@ def alter(
     )
 
     call = "alterPartitionReassignments"
-    if (
-        keeps_factor
-        and cluster.version(cluster.controller_id, ApiKey.ALTER_PARTITION_REASSIGNMENTS, call) < 1
-    ):
+    key = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    if keeps_factor and cluster.version(cluster.controller_id, key, call) < 1:
         return dict.fromkeys(wanted, _no_such_option())
-    answer = _controller(
-        cluster,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        call,
-        {
-            "timeout_ms": TIMEOUT_MS,
-            "allow_replication_factor_change": not keeps_factor,
-            "topics": [
-                ReassignableTopic(
-                    name=topic,
-                    partitions=[
-                        ReassignablePartition(partition_index=index, replicas=wanted[topic, index])
-                        for index in indexes
-                    ],
-                )
-                for topic, indexes in by_topic(sorted(wanted)).items()
+    topics = [
+        ReassignableTopic(
+            name=topic,
+            partitions=[
+                ReassignablePartition(partition_index=index, replicas=wanted[topic, index])
+                for index in indexes
             ],
-        },
-    )
+        )
+        for topic, indexes in by_topic(sorted(wanted)).items()
+    ]
+    answer = _controller(cluster, key, call, allow_replication_factor_change=not keeps_factor, topics=topics)
     return {
         place: failure_of(each.error_code, each.error_message)
         for place, each in each_partition(answer.responses)
@@ -423,9 +410,9 @@ def _no_such_option() -> Failure:
     )
 
 
-def _controller(cluster: Any, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
+def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
     with in_background():
-        answer = cluster.ask_controller(key, call, **request)
+        answer = cluster.ask_controller(key, call, timeout_ms=TIMEOUT_MS, **request)
     check(answer)
     return answer
 
@@ -435,7 +422,7 @@ def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) ->
     if configs:
         request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
         call = "incrementalAlterConfigs"
-        _configured(cluster.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request))
+        check(*cluster.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request).responses)
 
 
 def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
@@ -443,7 +430,7 @@ def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str |
     for broker in brokers:
         request = {"resources": [_resource(_BROKER, str(broker), values)]}
         call = "incrementalAlterConfigs"
-        _configured(cluster.ask_broker(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request))
+        check(*cluster.ask_broker(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request).responses)
 
 
 def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
@@ -454,10 +441,6 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
         for key, value in values.items()
     ]
     return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-
-
-def _configured(answer: Any) -> None:
-    check(*answer.responses)
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:

@@ -42,6 +42,10 @@ def joined(numbers: list[int], separator: str = ",") -> str:
     return separator.join(map(str, numbers))
 
 
+def name_of(partition: tuple[str, int]) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
 def java_hash(text: str) -> int:
     """String.hashCode of Java, without a sign."""
     return java_hash_code(text) & 0xFFFFFFFF
