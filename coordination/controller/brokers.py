@@ -9,6 +9,7 @@ Rules:
 
 from collections.abc import Iterable
 
+from kafka_compat.coordination.controller import outcomes
 from kafka_compat.coordination.controller.context import (
     ControllerContext,
     PartitionPhase,
@@ -17,11 +18,7 @@ from kafka_compat.coordination.controller.context import (
     ReplicaPhase,
 )
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered
-from kafka_compat.coordination.controller.outcomes import (
-    UNKNOWN_BROKER_EPOCH,
-    ControllerError,
-    TopicPartition,
-)
+from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
 from kafka_compat.coordination.controller.reassignment import Reassignments
 from kafka_compat.coordination.controller.replica_states import Replicas
@@ -75,7 +72,7 @@ class Brokers:
         info = context.brokers.get(broker)
         if info is None:
             return ControlledShutdownReply(ControllerError.BROKER_NOT_AVAILABLE)
-        if broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < info.epoch:
+        if broker_epoch != outcomes.UNKNOWN_BROKER_EPOCH and broker_epoch < info.epoch:
             return ControlledShutdownReply(ControllerError.STALE_BROKER_EPOCH)
         context.shutting_down.add(broker)
         led: list[TopicPartition] = []

@@ -12,15 +12,10 @@ from enum import Enum
 from typing import TypeVar
 from uuid import UUID
 
+from kafka_compat.coordination.controller import outcomes
 from kafka_compat.coordination.controller.effects import Effect, Level, Note, StateWrite, WriteTopic
 from kafka_compat.coordination.controller.events import Elected, StatesWritten
-from kafka_compat.coordination.controller.outcomes import (
-    EPOCH_DURING_DELETE,
-    NO_EPOCH,
-    Assignment,
-    ControllerSettings,
-    TopicPartition,
-)
+from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
 
 T = TypeVar("T")
@@ -43,7 +38,7 @@ def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
 
 
 class PartitionPhase(Enum):
-    """Where a partition stands; the moves between them are in controller_partitions.py."""
+    """Where a partition stands; the moves between them are in partition_states.py."""
 
     NEW = "new"
     ONLINE = "online"
@@ -52,7 +47,7 @@ class PartitionPhase(Enum):
 
 
 class ReplicaPhase(Enum):
-    """Where a replica stands; the moves between them are in controller_replicas.py."""
+    """Where a replica stands; the moves between them are in replica_states.py."""
 
     NEW = "new"
     ONLINE = "online"
@@ -66,7 +61,7 @@ class ReplicaPhase(Enum):
 class ControllerContext:
     """The knowledge of one term. `brokers` are those registered, also while they shut down."""
 
-    def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
+    def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.settings = settings
         self.controller_epoch = elected.controller_epoch
         self.epoch_znode_version = elected.epoch_znode_version
@@ -74,7 +69,7 @@ class ControllerContext:
         self.shutting_down: set[int] = set()
         self.topic_ids: dict[str, UUID | None] = {}
         self.topic_names: dict[UUID, str] = {}
-        self.assignments: dict[str, dict[int, Assignment]] = {}
+        self.assignments: dict[str, dict[int, outcomes.Assignment]] = {}
         self.states: dict[TopicPartition, PartitionState] = {}
         self.partition_phases: dict[TopicPartition, PartitionPhase] = {}
         self.replica_phases: dict[Replica, ReplicaPhase] = {}
@@ -147,7 +142,7 @@ class ControllerContext:
         added = []
         for index in sorted(topic.replicas.keys() - known.keys()):
             known[index] = self.shared(
-                Assignment(
+                outcomes.Assignment(
                     topic.replicas[index],
                     topic.adding_replicas.get(index, ()),
                     topic.removing_replicas.get(index, ()),
@@ -189,9 +184,9 @@ class ControllerContext:
         """Whether the partition is known."""
         return partition.partition in self.assignments.get(partition.topic, ())
 
-    def assignment(self, partition: TopicPartition) -> Assignment:
+    def assignment(self, partition: TopicPartition) -> outcomes.Assignment:
         """The partition's replicas; none when it is not known."""
-        return self.assignments.get(partition.topic, {}).get(partition.partition, Assignment(()))
+        return self.assignments.get(partition.topic, {}).get(partition.partition, outcomes.Assignment(()))
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         """Every replica of the partitions."""
@@ -204,7 +199,7 @@ class ControllerContext:
         wanted = set(brokers)
         return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
 
-    def write_assignment(self, partition: TopicPartition, assignment: Assignment) -> None:
+    def write_assignment(self, partition: TopicPartition, assignment: outcomes.Assignment) -> None:
         """Take over an assignment and write its topic's node."""
         self.assignments[partition.topic][partition.partition] = assignment
         self.write_topic(partition.topic)
@@ -234,9 +229,9 @@ class ControllerContext:
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The leader epoch that StopReplica names: special ones for a deletion and for no leader yet."""
         if self.is_deleted(partition.topic):
-            return EPOCH_DURING_DELETE
+            return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
-        return NO_EPOCH if state is None else state.leader_epoch
+        return outcomes.NO_EPOCH if state is None else state.leader_epoch
 
     def note(self, text: str) -> None:
         """Tell the log of something unusual."""

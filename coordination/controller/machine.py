@@ -16,6 +16,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
+from kafka_compat.coordination.controller import events, outcomes, replies
 from kafka_compat.coordination.controller.brokers import Brokers
 from kafka_compat.coordination.controller.context import (
     ControllerContext,
@@ -31,48 +32,13 @@ from kafka_compat.coordination.controller.effects import (
     WriteStates,
 )
 from kafka_compat.coordination.controller.elections import Elections
-from kafka_compat.coordination.controller.events import (
-    AlterPartitionRequested,
-    BrokersChanged,
-    ControlledShutdownRequested,
-    DeletionsRequested,
-    Elected,
-    ElectionRequested,
-    Event,
-    IsrChangesFound,
-    LeaderAndIsrAnswered,
-    LogDirsFailed,
-    PartitionsChanged,
-    PreferredElectionFound,
-    ReassignmentFound,
-    ReassignmentRequested,
-    ReassignmentsListed,
-    RebalanceTick,
-    Resigned,
-    StatesMended,
-    StatesWritten,
-    StopReplicaAnswered,
-    TopicsChanged,
-    UncleanConfigChanged,
-)
+from kafka_compat.coordination.controller.events import Elected, Event
 from kafka_compat.coordination.controller.isr_changes import alter_partitions, altered
-from kafka_compat.coordination.controller.outcomes import (
-    ControllerError,
-    ControllerSettings,
-    ElectionType,
-    TopicPartition,
-)
+from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
 from kafka_compat.coordination.controller.reassignment import Reassignments
 from kafka_compat.coordination.controller.replica_states import Replicas
-from kafka_compat.coordination.controller.replies import (
-    AlterPartitionReply,
-    ControlledShutdownReply,
-    ElectionReply,
-    ReassignmentReply,
-    ReassignmentsReply,
-    ReplyValue,
-)
+from kafka_compat.coordination.controller.replies import ElectionReply, ReassignmentReply, ReassignmentsReply
 from kafka_compat.coordination.controller.request_batch import send_metadata
 from kafka_compat.coordination.controller.topic_deletion import Deletions
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
@@ -90,9 +56,9 @@ class DeletionCounts(NamedTuple):
 class Controller:
     """The machine. It does nothing until Elected, and may be elected again after Resigned."""
 
-    def __init__(self, broker_id: int, settings: ControllerSettings | None = None) -> None:
+    def __init__(self, broker_id: int, settings: outcomes.ControllerSettings | None = None) -> None:
         self.broker_id = broker_id
-        self._settings = settings or ControllerSettings()
+        self._settings = settings or outcomes.ControllerSettings()
         self._term: _Term | None = None
         self._waiting: deque[Event] = deque()
         self._current: Event | None = None
@@ -139,10 +105,10 @@ class Controller:
 
     def handle(self, event: Event) -> list[Effect]:
         """What is to be done because of the event, in order."""
-        if isinstance(event, Resigned):
+        if isinstance(event, events.Resigned):
             return self._resign()
         effects = self._resign() if isinstance(event, Elected) else []
-        if isinstance(event, StatesWritten):
+        if isinstance(event, events.StatesWritten):
             if self._procedure is not None and event.write_id == self._write_id:
                 self._advance(event, effects)
         else:
@@ -161,7 +127,7 @@ class Controller:
         self._procedure = self._term.procedure(event)
         self._advance(None, effects)
 
-    def _advance(self, outcome: StatesWritten | None, effects: list[Effect]) -> None:
+    def _advance(self, outcome: events.StatesWritten | None, effects: list[Effect]) -> None:
         assert self._procedure is not None
         assert self._term is not None
         context = self._term.context
@@ -186,7 +152,7 @@ class Controller:
 class _Term:
     """What lives from an election to the resignation."""
 
-    def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
+    def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.context = ControllerContext(settings, elected)
         self._replicas = Replicas(self.context)
         self._partitions = Partitions(self.context)
@@ -202,64 +168,64 @@ class _Term:
         match event:
             case Elected():
                 yield from self._take_over(event)
-            case BrokersChanged():
+            case events.BrokersChanged():
                 yield from self._brokers.changed(event.brokers)
-            case TopicsChanged():
+            case events.TopicsChanged():
                 yield from self._topics_changed(event)
-            case PartitionsChanged():
+            case events.PartitionsChanged():
                 yield from self._partitions_changed(event)
-            case DeletionsRequested():
+            case events.DeletionsRequested():
                 yield from self._deletions.request(event.topics)
-            case AlterPartitionRequested():
+            case events.AlterPartitionRequested():
                 reply = yield from alter_partitions(self.context, event)
                 self._reply(event.request_id, reply)
                 yield from self._reassignments.complete(altered(reply))
-            case ControlledShutdownRequested():
+            case events.ControlledShutdownRequested():
                 left = yield from self._brokers.shutdown(event.broker_id, event.broker_epoch)
                 self._reply(event.request_id, left)
-            case ElectionRequested():
+            case events.ElectionRequested():
                 elected = yield from self._elections.request(event.election, event.partitions)
                 self._reply(event.request_id, ElectionReply(ControllerError.NONE, elected))
-            case PreferredElectionFound():
+            case events.PreferredElectionFound():
                 yield from self._elect_preferred(event.partitions)
-            case ReassignmentRequested():
+            case events.ReassignmentRequested():
                 begun = yield from self._reassignments.request(event.targets)
                 self._reply(event.request_id, ReassignmentReply(ControllerError.NONE, begun))
-            case ReassignmentFound():
+            case events.ReassignmentFound():
                 yield from self._reassignments.begin_legacy(event.targets)
-            case ReassignmentsListed():
+            case events.ReassignmentsListed():
                 under_way = self._reassignments.under_way(event.partitions)
                 self._reply(event.request_id, ReassignmentsReply(ControllerError.NONE, under_way))
-            case UncleanConfigChanged():
+            case events.UncleanConfigChanged():
                 self.context.unclean_default = event.default
                 self.context.unclean_topics = dict(event.topics)
                 yield from self._partitions.bring_online()
-            case LeaderAndIsrAnswered():
+            case events.LeaderAndIsrAnswered():
                 yield from self._brokers.answered(event)
-            case StopReplicaAnswered():
+            case events.StopReplicaAnswered():
                 yield from self._deletions.answered(event)
-            case LogDirsFailed():
+            case events.LogDirsFailed():
                 yield from self._brokers.log_dirs_failed(event.broker_ids)
-            case IsrChangesFound():
+            case events.IsrChangesFound():
                 yield from self._isrs_changed(event)
-            case StatesMended():
+            case events.StatesMended():
                 unknown = {
                     key: state for key, state in event.states.items() if key not in self.context.states
                 }
                 yield from self._adopt(unknown)
-            case RebalanceTick():
+            case events.RebalanceTick():
                 yield from self._elections.rebalance()
-            case Resigned() | StatesWritten():
+            case events.Resigned() | events.StatesWritten():
                 pass
 
-    def _isrs_changed(self, event: IsrChangesFound) -> Procedure[None]:
+    def _isrs_changed(self, event: events.IsrChangesFound) -> Procedure[None]:
         context = self.context
         known = {key: state for key, state in event.states.items() if context.exists(key)}
         context.states.update(known)
         send_metadata(context, context.brokers, known)
         yield from self._reassignments.complete(known)
 
-    def _reply(self, request_id: Hashable, value: ReplyValue) -> None:
+    def _reply(self, request_id: Hashable, value: replies.ReplyValue) -> None:
         self.context.effects.append(Reply(request_id, value))
 
     def _take_over(self, elected: Elected) -> Procedure[None]:
@@ -278,10 +244,10 @@ class _Term:
             yield from self._elect_preferred(elected.preferred_elections)
 
     def _elect_preferred(self, partitions: Sequence[TopicPartition]) -> Procedure[None]:
-        yield from self._elections.request(ElectionType.PREFERRED, partitions)
+        yield from self._elections.request(outcomes.ElectionType.PREFERRED, partitions)
         self.context.effects.append(ClearPreferredElection(self.context.epoch_znode_version))
 
-    def _topics_changed(self, event: TopicsChanged) -> Procedure[None]:
+    def _topics_changed(self, event: events.TopicsChanged) -> Procedure[None]:
         context = self.context
         for topic in context.assignments.keys() - event.names:
             context.remove_topic(topic)
@@ -293,7 +259,7 @@ class _Term:
         yield from self._create([partition for partition in added if partition not in event.states])
         yield from self._adopt({key: event.states[key] for key in added if key in event.states})
 
-    def _partitions_changed(self, event: PartitionsChanged) -> Procedure[None]:
+    def _partitions_changed(self, event: events.PartitionsChanged) -> Procedure[None]:
         context = self.context
         topic = event.topic.name
         if topic not in context.assignments:
@@ -343,15 +309,15 @@ def _refusal(event: Event) -> list[Effect]:
     """What somebody is told who asks one that is not the controller."""
     error = ControllerError.NOT_CONTROLLER
     match event:
-        case AlterPartitionRequested(request_id):
-            return [Reply(request_id, AlterPartitionReply(error))]
-        case ControlledShutdownRequested(request_id):
-            return [Reply(request_id, ControlledShutdownReply(error))]
-        case ElectionRequested(request_id):
+        case events.AlterPartitionRequested(request_id):
+            return [Reply(request_id, replies.AlterPartitionReply(error))]
+        case events.ControlledShutdownRequested(request_id):
+            return [Reply(request_id, replies.ControlledShutdownReply(error))]
+        case events.ElectionRequested(request_id):
             return [Reply(request_id, ElectionReply(error))]
-        case ReassignmentRequested(request_id):
+        case events.ReassignmentRequested(request_id):
             return [Reply(request_id, ReassignmentReply(error))]
-        case ReassignmentsListed(request_id):
+        case events.ReassignmentsListed(request_id):
             return [Reply(request_id, ReassignmentsReply(error))]
         case _:
             return []

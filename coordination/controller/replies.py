@@ -1,4 +1,4 @@
-"""What the controller answers to requests; they come out of it in a `Reply` (controller_effects.py)."""
+"""What the controller answers to requests; they come out of it in a `Reply` (effects.py)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -10,16 +10,8 @@ Rules:
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.context import ControllerContext
-from kafka_compat.coordination.controller.effects import (
-    BrokerEpoch,
-    LeaderAndIsrPartition,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    StopReplicaPartition,
-    UpdateMetadataPartition,
-)
 from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE, TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
@@ -29,10 +21,10 @@ class RequestBatch:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
-        self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
+        self._leader_and_isr: dict[int, dict[TopicPartition, effects.LeaderAndIsrPartition]] = {}
+        self._stop_replica: dict[int, dict[TopicPartition, effects.StopReplicaPartition]] = {}
         self._metadata_brokers: set[int] = set()
-        self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
+        self._metadata: dict[TopicPartition, effects.UpdateMetadataPartition] = {}
 
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
@@ -45,7 +37,7 @@ class RequestBatch:
             partitions = self._leader_and_isr.setdefault(broker, {})
             known = partitions.get(partition)
             already_new = known is not None and known.is_new
-            partitions[partition] = LeaderAndIsrPartition(
+            partitions[partition] = effects.LeaderAndIsrPartition(
                 partition, topic_id, state, assignment, is_new or already_new
             )
         self.update_metadata(context.brokers, [partition])
@@ -61,7 +53,7 @@ class RequestBatch:
             if context.is_deleted(partition.topic):
                 state = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
             replicas = context.assignment(partition).replicas
-            self._metadata[partition] = UpdateMetadataPartition(
+            self._metadata[partition] = effects.UpdateMetadataPartition(
                 partition,
                 context.topic_ids.get(partition.topic),
                 state,
@@ -74,7 +66,7 @@ class RequestBatch:
         partitions = self._stop_replica.setdefault(broker, {})
         known = partitions.get(partition)
         already_delete = known is not None and known.delete
-        partitions[partition] = StopReplicaPartition(
+        partitions[partition] = effects.StopReplicaPartition(
             partition, self._context.leader_epoch(partition), delete or already_delete
         )
 
@@ -85,7 +77,7 @@ class RequestBatch:
             if broker in context.brokers:
                 leader_ids = {each.state.leader for each in leaders.values()}
                 context.effects.append(
-                    SendLeaderAndIsr(
+                    effects.SendLeaderAndIsr(
                         self._address(broker),
                         context.controller_epoch,
                         tuple(leaders[partition] for partition in sorted(leaders)),
@@ -97,7 +89,7 @@ class RequestBatch:
         recipients = sorted(self._metadata_brokers & context.brokers.keys())
         if recipients:
             context.effects.append(
-                SendUpdateMetadata(
+                effects.SendUpdateMetadata(
                     tuple(self._address(broker) for broker in recipients),
                     context.controller_epoch,
                     tuple(self._metadata[partition] for partition in sorted(self._metadata)),
@@ -107,15 +99,15 @@ class RequestBatch:
         for broker, stopped in sorted(self._stop_replica.items()):
             if broker in context.brokers:
                 context.effects.append(
-                    SendStopReplica(
+                    effects.SendStopReplica(
                         self._address(broker),
                         context.controller_epoch,
                         tuple(stopped[partition] for partition in sorted(stopped)),
                     )
                 )
 
-    def _address(self, broker: int) -> BrokerEpoch:
-        return BrokerEpoch(broker, self._context.brokers[broker].epoch)
+    def _address(self, broker: int) -> effects.BrokerEpoch:
+        return effects.BrokerEpoch(broker, self._context.brokers[broker].epoch)
 
 
 def send_metadata(

@@ -11,13 +11,8 @@ from functools import partial
 from typing import Final
 
 from kafka_compat.coordination.nodes.notices import Notices
-from kafka_compat.coordination.store.metadata_store import (
-    Event,
-    MetadataStore,
-    MetadataStoreError,
-    SessionExpired,
-    SessionState,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
 from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)
@@ -62,7 +57,7 @@ class Following:
         while True:
             try:
                 await self._listen()
-            except SessionExpired:
+            except stores.SessionExpired:
                 await asyncio.sleep(RECONNECT_S)
             except MetadataStoreError as error:
                 log.info("following %s: %r", self._what, error)
@@ -89,7 +84,7 @@ class Following:
         """There is something to read again."""
         self._woken.set()
 
-    def _wake(self, notices: Notices, event: Event) -> None:
+    def _wake(self, notices: Notices, event: stores.Event) -> None:
         self._unwatched.add(notices)
         self.wake()
 

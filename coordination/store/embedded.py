@@ -10,22 +10,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.journal import Journal, JournalFull, encode_snapshot, encode_transaction
-from kafka_compat.coordination.store.metadata_store import (
-    Delete,
-    Event,
-    EventKind,
-    MetadataStore,
-    MetadataStoreError,
-    NoNode,
-    Operation,
-    SessionExpired,
-    SessionState,
-    Stat,
-    StateListener,
-    TransactionFailed,
-    Watch,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, Stat, Watch
 from kafka_compat.coordination.store.tree import check_path
 
 log = logging.getLogger(__name__)
@@ -43,7 +30,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.calls: list[tuple[Watch, Event]] = []
+        self.calls: list[tuple[Watch, stores.Event]] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -137,14 +124,14 @@ class EmbeddedMetadataStore:
         if batch:
             await asyncio.shield(batch.done)
 
-    async def multi(self, operations: Sequence[Operation], session_id: int) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation], session_id: int) -> list[str | Stat | None]:
         """Apply a transaction and wait until it is on disk."""
         if self._failure:
             raise StoreFailed(self._failure)
         now_ms = self._now_ms()
         try:
             results, changes, events = self._tree.apply(operations, session_id, now_ms)
-        except TransactionFailed:
+        except stores.TransactionFailed:
             await self.durable()
             raise
         if changes:
@@ -163,14 +150,14 @@ class EmbeddedMetadataStore:
         self._sessions.pop(session_id, None)
         ephemerals = self.ephemerals(session_id)
         if ephemerals:
-            await self.multi([Delete(path) for path in ephemerals], session_id)
+            await self.multi([stores.Delete(path) for path in ephemerals], session_id)
 
     def _remove_ephemerals(self, session_id: int | None) -> list[bytes]:
         paths = self._tree.ephemerals(session_id)
         if not paths:
             return []
         now_ms = self._now_ms()
-        _, changes, _ = self._tree.apply([Delete(path) for path in paths], 0, now_ms)
+        _, changes, _ = self._tree.apply([stores.Delete(path) for path in paths], 0, now_ms)
         return [encode_transaction(self._tree.zxid, now_ms, changes, self._synced)]
 
     def _batch(self) -> _Batch:
@@ -232,13 +219,13 @@ class EmbeddedMetadataStore:
                 batch.done.exception()
         self._current = self._next = None
 
-    def _take_watches(self, events: Sequence[Event]) -> list[tuple[Watch, Event]]:
+    def _take_watches(self, events: Sequence[stores.Event]) -> list[tuple[Watch, stores.Event]]:
         calls = []
         for event in events:
             taken = []
-            if event.kind is not EventKind.CHILDREN:
+            if event.kind is not stores.EventKind.CHILDREN:
                 taken += self._data_watches.pop(event.path, [])
-            if event.kind in (EventKind.CHILDREN, EventKind.DELETED):
+            if event.kind in (stores.EventKind.CHILDREN, stores.EventKind.DELETED):
                 taken += self._child_watches.pop(event.path, [])
             calls += [(watch, event) for watch in dict.fromkeys(taken)]
         return calls
@@ -250,15 +237,15 @@ class EmbeddedSession(MetadataStore):
     def __init__(self, store: EmbeddedMetadataStore, session_id: int) -> None:
         self._store = store
         self._session_id = session_id
-        self._state = SessionState.CONNECTED
-        self._listeners: list[StateListener] = []
+        self._state = stores.SessionState.CONNECTED
+        self._listeners: list[stores.StateListener] = []
 
     @property
     def session_id(self) -> int:
         return self._session_id
 
     @property
-    def state(self) -> SessionState:
+    def state(self) -> stores.SessionState:
         return self._state
 
     @property
@@ -266,14 +253,14 @@ class EmbeddedSession(MetadataStore):
         """Whether anything goes with it."""
         return bool(self._store.ephemerals(self._session_id))
 
-    def on_state(self, listener: StateListener) -> None:
+    def on_state(self, listener: stores.StateListener) -> None:
         self._listeners.append(listener)
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
         self._check()
         try:
             found = self._store.get(path, self._guard(watch))
-        except NoNode:
+        except stores.NoNode:
             # That a node is gone must not be learnt either before it is certain.
             await self._store.durable()
             raise
@@ -290,27 +277,27 @@ class EmbeddedSession(MetadataStore):
         self._check()
         try:
             names = self._store.children(path, self._guard(watch))
-        except NoNode:
+        except stores.NoNode:
             await self._store.durable()
             raise
         await self._store.durable()
         return names
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
         self._check()
         return await self._store.multi(operations, self._session_id)
 
     async def close(self) -> None:
-        if self._state is SessionState.CONNECTED:
-            await self._end(SessionState.CLOSED)
+        if self._state is stores.SessionState.CONNECTED:
+            await self._end(stores.SessionState.CLOSED)
 
     async def expire(self) -> None:
         """End the session against its owner's will, as a ZooKeeper does that has not heard of it for too
         long."""
         self._check()
-        await self._end(SessionState.EXPIRED)
+        await self._end(stores.SessionState.EXPIRED)
 
-    async def _end(self, state: SessionState) -> None:
+    async def _end(self, state: stores.SessionState) -> None:
         self._state = state
         try:
             await self._store.end_session(self._session_id)
@@ -319,16 +306,16 @@ class EmbeddedSession(MetadataStore):
                 listener(state)
 
     def _check(self) -> None:
-        if self._state is not SessionState.CONNECTED:
-            raise SessionExpired(f"session {self._session_id} is {self._state.value}")
+        if self._state is not stores.SessionState.CONNECTED:
+            raise stores.SessionExpired(f"session {self._session_id} is {self._state.value}")
 
     def _guard(self, watch: Watch | None) -> Watch | None:
         """A watch that falls silent when its session ends."""
         if watch is None:
             return None
 
-        def guarded(event: Event) -> None:
-            if self._state is SessionState.CONNECTED:
+        def guarded(event: stores.Event) -> None:
+            if self._state is stores.SessionState.CONNECTED:
                 watch(event)
 
         return guarded

@@ -12,19 +12,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store import store_wire
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    Event,
-    MetadataStore,
-    MetadataStoreError,
-    Operation,
-    SessionExpired,
-    SessionState,
-    Stat,
-    StateListener,
-    Watch,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
 from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT
 from kafka_compat.coordination.store.store_wire import Message
 from kafka_compat.coordination.store.tree import check_path
@@ -42,7 +32,7 @@ class StoreClient:
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
         """By request: who waits for the answer, and the watch that counts only if there is one."""
-        self._watches: dict[int, tuple[RemoteSession, Watch]] = {}
+        self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
         self._beat_every_s = session_timeout_ms / 1000 / CHECKS_PER_TIMEOUT
@@ -52,7 +42,7 @@ class StoreClient:
         """A new session. ConnectionLost when there is no connection any more."""
         session_id = await self._ask("open")
         if self._is_lost:
-            raise ConnectionLost("the process that has the metadata store is gone")
+            raise stores.ConnectionLost("the process that has the metadata store is gone")
         session = self._sessions[session_id] = RemoteSession(self, session_id)
         return session
 
@@ -81,7 +71,7 @@ class StoreClient:
         asked, self._asked = self._asked, {}
         for future, _ in asked.values():
             if not future.done():
-                future.set_exception(ConnectionLost("the process that has the metadata store is gone"))
+                future.set_exception(stores.ConnectionLost("the process that has the metadata store is gone"))
         for session in sessions.values():
             session.end(SessionState.CLOSED)
 
@@ -107,7 +97,7 @@ class StoreClient:
 
     async def _ask(self, kind: str, *arguments: Any, watch_id: int | None = None) -> Any:
         if self._is_lost:
-            raise ConnectionLost("the process that has the metadata store is gone")
+            raise stores.ConnectionLost("the process that has the metadata store is gone")
         request_id = self._new_id()
         # First: a message that is too long is not sent, and nobody waits.
         self._send([kind, request_id, *arguments])
@@ -115,7 +105,7 @@ class StoreClient:
         self._asked[request_id] = future, watch_id
         return await future
 
-    async def read(self, session: RemoteSession, kind: str, path: str, watch: Watch | None) -> Any:
+    async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
         """One of store_wire.READS."""
         watch_id = None
         if watch is not None:
@@ -124,7 +114,7 @@ class StoreClient:
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
-    async def multi(self, session: RemoteSession, operations: Sequence[Operation]) -> Any:
+    async def multi(self, session: RemoteSession, operations: Sequence[stores.Operation]) -> Any:
         """The results as they came."""
         return await self._ask("multi", session.session_id, store_wire.encode_operations(operations))
 
@@ -150,7 +140,7 @@ class RemoteSession(MetadataStore):
         self._client = client
         self._session_id = session_id
         self._state = SessionState.CONNECTED
-        self._listeners: list[StateListener] = []
+        self._listeners: list[stores.StateListener] = []
 
     @property
     def session_id(self) -> int:
@@ -160,20 +150,20 @@ class RemoteSession(MetadataStore):
     def state(self) -> SessionState:
         return self._state
 
-    def on_state(self, listener: StateListener) -> None:
+    def on_state(self, listener: stores.StateListener) -> None:
         self._listeners.append(listener)
 
-    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+    async def get(self, path: str, watch: stores.Watch | None = None) -> tuple[bytes | None, stores.Stat]:
         return store_wire.decode_node(await self._read("get", path, watch))
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+    async def exists(self, path: str, watch: stores.Watch | None = None) -> stores.Stat | None:
         return store_wire.decode_stat(await self._read("exists", path, watch))
 
-    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+    async def children(self, path: str, watch: stores.Watch | None = None) -> list[str]:
         names: list[str] = await self._read("children", path, watch)
         return names
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | stores.Stat | None]:
         self._check()
         for operation in operations:
             check_path(operation.path)
@@ -185,7 +175,7 @@ class RemoteSession(MetadataStore):
         self._state = SessionState.CLOSED
         try:
             await self._client.close(self)
-        except (ConnectionLost, SessionExpired):
+        except (stores.ConnectionLost, stores.SessionExpired):
             # It was over already.
             pass
         finally:
@@ -196,14 +186,14 @@ class RemoteSession(MetadataStore):
         self._client.forget(self)
         self._tell(state)
 
-    async def _read(self, kind: str, path: str, watch: Watch | None) -> Any:
+    async def _read(self, kind: str, path: str, watch: stores.Watch | None) -> Any:
         self._check()
         check_path(path)
         return await self._client.read(self, kind, path, watch)
 
     def _check(self) -> None:
         if self._state is not SessionState.CONNECTED:
-            raise SessionExpired(f"session {self._session_id} is {self._state.value}")
+            raise stores.SessionExpired(f"session {self._session_id} is {self._state.value}")
 
     def _tell(self, state: SessionState) -> None:
         self._state = state
@@ -211,6 +201,6 @@ class RemoteSession(MetadataStore):
             listener(state)
 
 
-def _call(session: RemoteSession, watch: Watch, event: Event) -> None:
+def _call(session: RemoteSession, watch: stores.Watch, event: stores.Event) -> None:
     if session.state is SessionState.CONNECTED:
         watch(event)

@@ -17,15 +17,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store import store_wire
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.store.metadata_store import (
-    Event,
-    MetadataStoreError,
-    SessionExpired,
-    SessionState,
-    Watch,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, SessionState
 from kafka_compat.coordination.store.store_wire import Message
 
 log = logging.getLogger(__name__)
@@ -150,11 +145,11 @@ class StoreServer:
     def _session(self, session_id: int) -> EmbeddedSession:
         session = self._sessions.get(session_id)
         if session is None:
-            raise SessionExpired(f"session {session_id} is over")
+            raise stores.SessionExpired(f"session {session_id} is over")
         return session
 
-    def _teller(self, watch_id: int) -> Watch:
-        def tell(event: Event) -> None:
+    def _teller(self, watch_id: int) -> stores.Watch:
+        def tell(event: stores.Event) -> None:
             self._send(["event", watch_id, event.kind.value, event.path])
 
         return tell
@@ -173,7 +168,7 @@ class StoreServer:
     async def _expire(self, session: EmbeddedSession) -> None:
         try:
             await session.expire()
-        except SessionExpired:
+        except stores.SessionExpired:
             return
         except MetadataStoreError as error:
             log.error("the end of session %d is not written: %s", session.session_id, error)

@@ -27,26 +27,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.journal import bytes_of, text_of
-from kafka_compat.coordination.store.metadata_store import (
-    BadVersion,
-    Check,
-    ConnectionLost,
-    Create,
-    Delete,
-    Event,
-    EventKind,
-    MetadataStoreError,
-    NoChildrenForEphemerals,
-    NodeExists,
-    NoNode,
-    NotEmpty,
-    Operation,
-    SessionExpired,
-    SetData,
-    Stat,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store.metadata_store import Event, MetadataStoreError, Operation, Stat
 from kafka_compat.coordination.store.tree import check_path
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
@@ -58,13 +41,13 @@ _LENGTH = struct.Struct(">I")
 _ERRORS: dict[str, type[MetadataStoreError]] = {
     error.__name__: error
     for error in (
-        NoNode,
-        NodeExists,
-        BadVersion,
-        NotEmpty,
-        NoChildrenForEphemerals,
-        SessionExpired,
-        ConnectionLost,
+        stores.NoNode,
+        stores.NodeExists,
+        stores.BadVersion,
+        stores.NotEmpty,
+        stores.NoChildrenForEphemerals,
+        stores.SessionExpired,
+        stores.ConnectionLost,
     )
 }
 
@@ -201,12 +184,12 @@ def encode_operations(operations: Sequence[Operation]) -> list[Message]:
 
 
 def _operation(operation: Operation) -> Message:
-    if isinstance(operation, Create):
+    if isinstance(operation, stores.Create):
         path, data, ephemeral, sequential = operation
         return ["create", path, text_of(data), ephemeral, sequential]
-    if isinstance(operation, SetData):
+    if isinstance(operation, stores.SetData):
         return ["set", operation.path, text_of(operation.data), operation.version]
-    return ["delete" if isinstance(operation, Delete) else "check", operation.path, operation.version]
+    return ["delete" if isinstance(operation, stores.Delete) else "check", operation.path, operation.version]
 
 
 def decode_request(message: Message) -> Request:
@@ -234,13 +217,13 @@ def _read_operation(item: Any) -> Operation:
     operation: Operation
     match item:
         case ["create", str(path), str() | None as data, bool(ephemeral), bool(sequential)]:
-            operation = Create(path, bytes_of(data), ephemeral, sequential)
+            operation = stores.Create(path, bytes_of(data), ephemeral, sequential)
         case ["set", str(path), str() | None as data, int(version)]:
-            operation = SetData(path, bytes_of(data), version)
+            operation = stores.SetData(path, bytes_of(data), version)
         case ["delete", str(path), int(version)]:
-            operation = Delete(path, version)
+            operation = stores.Delete(path, version)
         case ["check", str(path), int(version)]:
-            operation = Check(path, version)
+            operation = stores.Check(path, version)
         case _:
             raise ValueError(f"{_shown(item)} is no operation")
     check_path(path)
@@ -273,7 +256,7 @@ def decode_results(result: Any) -> list[str | Stat | None]:
 
 def encode_error(error: MetadataStoreError) -> Message:
     """An error; one that has no name of its own here is a MetadataStoreError at the other end."""
-    if isinstance(error, TransactionFailed):
+    if isinstance(error, stores.TransactionFailed):
         return ["TransactionFailed", str(error), error.index, encode_error(error.cause)]
     return [type(error).__name__, str(error)]
 
@@ -287,7 +270,7 @@ def decode_answer(message: Message) -> Answer:
             case ["failed", int(request_id), error]:
                 return Failed(request_id, _error(error))
             case ["event", int(watch_id), str(kind), str(path)]:
-                return Told(watch_id, Event(EventKind(kind), path))
+                return Told(watch_id, Event(stores.EventKind(kind), path))
             case ["expired", int(session_id)]:
                 return Expired(session_id)
     except ValueError as error:
@@ -298,7 +281,7 @@ def decode_answer(message: Message) -> Answer:
 def _error(error: Any) -> MetadataStoreError:
     match error:
         case ["TransactionFailed", str(), int(index), cause]:
-            return TransactionFailed(index, _error(cause))
+            return stores.TransactionFailed(index, _error(cause))
         case [str(name), str(text)]:
             return _ERRORS.get(name, MetadataStoreError)(text)
     raise ValueError(f"{_shown(error)} is no error")

@@ -3,24 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from kafka_compat.coordination.store.metadata_store import (
-    ANY_VERSION,
-    BadVersion,
-    Check,
-    Create,
-    Delete,
-    Event,
-    EventKind,
-    MetadataStoreError,
-    NoChildrenForEphemerals,
-    NodeExists,
-    NoNode,
-    NotEmpty,
-    Operation,
-    SetData,
-    Stat,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import Event, EventKind, MetadataStoreError, Stat
 
 NO_CHILDREN: "dict[str, Node]" = {}
 
@@ -84,10 +68,10 @@ class Tree:
         try:
             return self.nodes[path]
         except KeyError:
-            raise NoNode(path) from None
+            raise stores.NoNode(path) from None
 
     def apply(
-        self, operations: Sequence[Operation], session_id: int, now_ms: int
+        self, operations: Sequence[stores.Operation], session_id: int, now_ms: int
     ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
         """Do all operations or, raising TransactionFailed, none. Returns their results, the changes in the
         form that `replay` takes, and what the watchers of the changed nodes must hear.
@@ -102,7 +86,7 @@ class Tree:
             except MetadataStoreError as error:
                 for step in reversed(undo):
                     step()
-                raise TransactionFailed(index, error) from None
+                raise stores.TransactionFailed(index, error) from None
         if changes:
             self.zxid = zxid
         return results, changes, list(_events(changes))
@@ -128,7 +112,7 @@ class Tree:
 
     def _apply_one(
         self,
-        operation: Operation,
+        operation: stores.Operation,
         session_id: int,
         zxid: int,
         now_ms: int,
@@ -137,33 +121,33 @@ class Tree:
     ) -> str | Stat | None:
         path = operation.path
         check_path(path)
-        if isinstance(operation, Create):
+        if isinstance(operation, stores.Create):
             parent_path, _ = split(path)
             parent = self.node(parent_path)
             if parent.owner:
-                raise NoChildrenForEphemerals(path)
+                raise stores.NoChildrenForEphemerals(path)
             if operation.sequential:
                 path = f"{path}{parent.cversion:010d}"
             if path in self.nodes:
-                raise NodeExists(path)
+                raise stores.NodeExists(path)
             owner = session_id if operation.ephemeral else 0
             undo.append(self._undo_create(path, parent))
             self._add(path, operation.data, zxid, now_ms, owner)
             changes.append(["create", path, operation.data, owner])
             return path
         node = self.node(path)
-        if operation.version not in (ANY_VERSION, node.version):
-            raise BadVersion(f"{path}: is {node.version}, not {operation.version}")
-        if isinstance(operation, Check):
+        if operation.version not in (stores.ANY_VERSION, node.version):
+            raise stores.BadVersion(f"{path}: is {node.version}, not {operation.version}")
+        if isinstance(operation, stores.Check):
             return None
-        if isinstance(operation, SetData):
+        if isinstance(operation, stores.SetData):
             undo.append(self._undo_set(node))
             self._set(node, operation.data, zxid, now_ms)
             changes.append(["set", path, operation.data])
             return node.stat()
-        assert isinstance(operation, Delete)
+        assert isinstance(operation, stores.Delete)
         if node.children or path == "/":
-            raise NotEmpty(path)
+            raise stores.NotEmpty(path)
         parent = self.nodes[split(path)[0]]
         undo.append(self._undo_delete(path, node, parent))
         self._remove(path)

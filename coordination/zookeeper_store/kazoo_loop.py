@@ -22,18 +22,8 @@ from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import Callback
 from kazoo.retry import RetryFailedError
 
-from kafka_compat.coordination.store.metadata_store import (
-    BadVersion,
-    ConnectionLost,
-    LoginFailed,
-    MetadataStoreError,
-    NoChildrenForEphemerals,
-    NodeExists,
-    NoNode,
-    NotAllowed,
-    NotEmpty,
-    SessionExpired,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.coordination.zookeeper_store import tls_stream
 from kafka_compat.coordination.zookeeper_store.digest_md5 import DigestError, DigestMd5Client
 from kafka_compat.coordination.zookeeper_store.security import DigestLogin, Tls, Unusable
@@ -42,20 +32,20 @@ from kafka_compat.coordination.zookeeper_store.tls_stream import TlsStream
 OnResult = Callable[[Any, Exception | None], None]
 
 _ERRORS: dict[type[Exception], type[MetadataStoreError]] = {
-    kazoo_errors.NoNodeError: NoNode,
-    kazoo_errors.NodeExistsError: NodeExists,
-    kazoo_errors.BadVersionError: BadVersion,
-    kazoo_errors.NotEmptyError: NotEmpty,
-    kazoo_errors.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
-    kazoo_errors.SessionExpiredError: SessionExpired,
-    kazoo_errors.ConnectionLoss: ConnectionLost,
-    kazoo_errors.ConnectionClosedError: ConnectionLost,
-    kazoo_errors.SessionMovedError: ConnectionLost,
-    kazoo_errors.OperationTimeoutError: ConnectionLost,
-    KazooTimeoutError: ConnectionLost,
-    kazoo_errors.NoAuthError: NotAllowed,
-    kazoo_errors.InvalidACLError: NotAllowed,
-    kazoo_errors.SessionClosedRequireSaslError: LoginFailed,
+    kazoo_errors.NoNodeError: stores.NoNode,
+    kazoo_errors.NodeExistsError: stores.NodeExists,
+    kazoo_errors.BadVersionError: stores.BadVersion,
+    kazoo_errors.NotEmptyError: stores.NotEmpty,
+    kazoo_errors.NoChildrenForEphemeralsError: stores.NoChildrenForEphemerals,
+    kazoo_errors.SessionExpiredError: stores.SessionExpired,
+    kazoo_errors.ConnectionLoss: stores.ConnectionLost,
+    kazoo_errors.ConnectionClosedError: stores.ConnectionLost,
+    kazoo_errors.SessionMovedError: stores.ConnectionLost,
+    kazoo_errors.OperationTimeoutError: stores.ConnectionLost,
+    KazooTimeoutError: stores.ConnectionLost,
+    kazoo_errors.NoAuthError: stores.NotAllowed,
+    kazoo_errors.InvalidACLError: stores.NotAllowed,
+    kazoo_errors.SessionClosedRequireSaslError: stores.LoginFailed,
 }
 
 _ADVICE: dict[type[Exception], str] = {

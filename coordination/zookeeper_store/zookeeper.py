@@ -30,25 +30,8 @@ from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    Create,
-    Delete,
-    Event,
-    EventKind,
-    LoginFailed,
-    MetadataStore,
-    MetadataStoreError,
-    NoNode,
-    Operation,
-    SessionExpired,
-    SessionState,
-    SetData,
-    Stat,
-    StateListener,
-    TransactionFailed,
-    Watch,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
 from kafka_compat.coordination.store.tree import check_path
 from kafka_compat.coordination.zookeeper_store.kazoo_loop import Connection, LoopHandler, OnResult, translated
 from kafka_compat.coordination.zookeeper_store.security import OPEN, StoreSecurity, Unusable, access_of_others
@@ -63,10 +46,10 @@ _RETRY_WAIT_S_MAX = 1.0
 """Between attempts to reach a server again. kazoo's default grows to a minute, long after it is back."""
 
 _EVENT_KINDS = {
-    EventType.CREATED: EventKind.CREATED,
-    EventType.CHANGED: EventKind.CHANGED,
-    EventType.DELETED: EventKind.DELETED,
-    EventType.CHILD: EventKind.CHILDREN,
+    EventType.CREATED: stores.EventKind.CREATED,
+    EventType.CHANGED: stores.EventKind.CHANGED,
+    EventType.DELETED: stores.EventKind.DELETED,
+    EventType.CHILD: stores.EventKind.CHILDREN,
 }
 
 _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
@@ -78,21 +61,21 @@ class _Watching:
     `seen` is the stat in that answer, or None where there was no node.
     """
 
-    def __init__(self, path: str, of_children: bool, watch: Watch) -> None:
+    def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:
         self.path = path
         self.of_children = of_children
         self.watch = watch
         self.seen: ZnodeStat | None = None
 
-    def missed(self, now: ZnodeStat | None) -> EventKind | None:
+    def missed(self, now: ZnodeStat | None) -> stores.EventKind | None:
         """The first change between what was seen and `now`, or None."""
         if self.seen is None:
-            return EventKind.CREATED if now else None
+            return stores.EventKind.CREATED if now else None
         if now is None or now.czxid != self.seen.czxid:
-            return EventKind.DELETED
+            return stores.EventKind.DELETED
         if self.of_children:
-            return EventKind.CHILDREN if now.pzxid != self.seen.pzxid else None
-        return EventKind.CHANGED if now.mzxid != self.seen.mzxid else None
+            return stores.EventKind.CHILDREN if now.pzxid != self.seen.pzxid else None
+        return stores.EventKind.CHANGED if now.mzxid != self.seen.mzxid else None
 
 
 class ZooKeeperMetadataStore(MetadataStore):
@@ -128,7 +111,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         """How many were answered, and how long the last ones took."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
-        self._listeners: list[StateListener] = []
+        self._listeners: list[stores.StateListener] = []
         self._resuming: asyncio.Task[None] | None = None
         self._stopping: asyncio.Future[None] | None = None
 
@@ -160,13 +143,13 @@ class ZooKeeperMetadataStore(MetadataStore):
             error = store._handler.last_error
             reason = f" ({error})" if error else ""
             advice = "" if isinstance(error, Unusable) else ". Is zookeeper.connect right?"
-            raise ConnectionLost(
+            raise stores.ConnectionLost(
                 f"no ZooKeeper answers at {hosts} within {timeout_ms} ms{reason}{advice}"
             ) from None
-        except SessionExpired as error:
+        except stores.SessionExpired as error:
             await store.close()
             if store._refusal:
-                raise LoginFailed(store._refusal) from error
+                raise stores.LoginFailed(store._refusal) from error
             raise
         except BaseException:
             await store.close()
@@ -182,22 +165,22 @@ class ZooKeeperMetadataStore(MetadataStore):
     def state(self) -> SessionState:
         return self._state
 
-    def on_state(self, listener: StateListener) -> None:
+    def on_state(self, listener: stores.StateListener) -> None:
         self._listeners.append(listener)
 
-    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+    async def get(self, path: str, watch: stores.Watch | None = None) -> tuple[bytes | None, stores.Stat]:
         data, stat = await self._read(path, watch, of_children=False)
         return data, _stat(stat)
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+    async def exists(self, path: str, watch: stores.Watch | None = None) -> stores.Stat | None:
         stat = await self._read(path, watch, of_children=False, must_exist=False)
         return _stat(stat) if stat else None
 
-    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+    async def children(self, path: str, watch: stores.Watch | None = None) -> list[str]:
         names, _ = await self._read(path, watch, of_children=True)
         return sorted(names)
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | stores.Stat | None]:
         for operation in operations:
             check_path(operation.path)
         await self._until_connected()
@@ -216,7 +199,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         for index, answer in enumerate(answers):
             # ZooKeeper answers for the operations before the one that failed that they were rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
-                raise TransactionFailed(index, translated(answer, operations[index].path))
+                raise stores.TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]
 
     async def close(self) -> None:
@@ -232,10 +215,10 @@ class ZooKeeperMetadataStore(MetadataStore):
         """Wait while the session is suspended. SessionExpired when it is over."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
-            raise SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
+            raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
 
     async def _read(
-        self, path: str, watch: Watch | None, *, of_children: bool, must_exist: bool = True
+        self, path: str, watch: stores.Watch | None, *, of_children: bool, must_exist: bool = True
     ) -> Any:
         check_path(path)
         while True:
@@ -252,14 +235,14 @@ class ZooKeeperMetadataStore(MetadataStore):
                 if sent_on != self._connection:
                     # A later connection answered, on which the watches do not stand again yet: they would
                     # tell of a change after it was read.
-                    raise ConnectionLost(path)
+                    raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
                     self._watches.add(new)
 
             try:
                 return await self._ask(path, [watching] if watching else [], of_children, must_exist, arm)
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 log.debug("Read %s again: the connection was lost", path)
 
     async def _ask(
@@ -316,14 +299,14 @@ class ZooKeeperMetadataStore(MetadataStore):
 
         return tell
 
-    def _tell(self, watching: _Watching, kind: EventKind) -> None:
+    def _tell(self, watching: _Watching, kind: stores.EventKind) -> None:
         if watching in self._watches:
             self._watches.remove(watching)
             self._handler.loop.call_soon(self._call_watch, watching, kind)
 
-    def _call_watch(self, watching: _Watching, kind: EventKind) -> None:
+    def _call_watch(self, watching: _Watching, kind: stores.EventKind) -> None:
         if self._state in _ALIVE:
-            watching.watch(Event(kind, watching.path))
+            watching.watch(stores.Event(kind, watching.path))
 
     def _hear_state(self, state: str) -> None:
         """kazoo's listener, called by the connection's thread."""
@@ -389,7 +372,7 @@ class ZooKeeperMetadataStore(MetadataStore):
 
         try:
             await self._ask(path, watchings, of_children, of_children, compare)
-        except NoNode:
+        except stores.NoNode:
             return True
         except MetadataStoreError:
             return False
@@ -417,15 +400,15 @@ class ZooKeeperMetadataStore(MetadataStore):
     def _full(self, path: str) -> str:
         return self._chroot + path if path != "/" else self._chroot or path
 
-    def _request(self, operation: Operation) -> Any:
+    def _request(self, operation: stores.Operation) -> Any:
         # Built here and not by kazoo's methods: those refuse to write null, which many of Kafka's nodes hold.
         path = self._full(operation.path)
-        if isinstance(operation, Create):
+        if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2
             return serialization.Create(path, operation.data, self._acl(operation.path), flags)
-        if isinstance(operation, SetData):
+        if isinstance(operation, stores.SetData):
             return serialization.SetData(path, operation.data, operation.version)
-        if isinstance(operation, Delete):
+        if isinstance(operation, stores.Delete):
             return serialization.Delete(path, operation.version)
         return serialization.CheckVersion(path, operation.version)
 
@@ -437,14 +420,14 @@ class ZooKeeperMetadataStore(MetadataStore):
             return list(OPEN_ACL_UNSAFE)
         return [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if others.world_reads else ())]
 
-    def _result(self, answer: Any) -> str | Stat | None:
+    def _result(self, answer: Any) -> str | stores.Stat | None:
         if isinstance(answer, ZnodeStat):
             return _stat(answer)
         return answer[len(self._chroot) :] if isinstance(answer, str) else None
 
 
-def _stat(stat: ZnodeStat) -> Stat:
-    return Stat(
+def _stat(stat: ZnodeStat) -> stores.Stat:
+    return stores.Stat(
         czxid=stat.czxid,
         mzxid=stat.mzxid,
         version=stat.version,

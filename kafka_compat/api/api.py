@@ -82,7 +82,7 @@ class Api:
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """How many requests came, by version."""
-        self.codes = Codes()
+        self.codes = Codes(key)
         """How often each error code was answered, where somebody may ask for it."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:

@@ -13,12 +13,8 @@ from functools import partial
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.nodes.notices import Notices
-from kafka_compat.coordination.store.metadata_store import (
-    Event,
-    MetadataStore,
-    MetadataStoreError,
-    SessionExpired,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 log = logging.getLogger(__name__)
@@ -68,13 +64,13 @@ class ConfigChanges:
         while True:
             something = asyncio.Event()
 
-            def changed(event: Event, something: asyncio.Event = something) -> None:
+            def changed(event: stores.Event, something: asyncio.Event = something) -> None:
                 something.set()
 
             try:
                 await self._notices.hear(store, changed)
                 await something.wait()
-            except SessionExpired:
+            except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
                 log.info("listening for changed settings: %r", error)

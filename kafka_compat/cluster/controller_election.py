@@ -7,15 +7,8 @@ from typing import NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.store.metadata_store import (
-    Create,
-    MetadataStore,
-    NodeExists,
-    NoNode,
-    SetData,
-    Stat,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 FIRST_CONTROLLER_EPOCH = 0
 """What /controller_epoch holds before the first election."""
@@ -37,8 +30,8 @@ async def run_for_controller(
     """
     try:
         before = await read_controller_epoch(store, malformed)
-    except NoNode:
-        with suppress(NodeExists):
+    except stores.NoNode:
+        with suppress(stores.NodeExists):
             await store.create(
                 znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(FIRST_CONTROLLER_EPOCH)
             )
@@ -48,16 +41,16 @@ async def run_for_controller(
     try:
         results = await store.multi(
             [
-                Create(znodes.CONTROLLER, payload, ephemeral=True),
-                SetData(
+                stores.Create(znodes.CONTROLLER, payload, ephemeral=True),
+                stores.SetData(
                     znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), before.epoch_znode_version
                 ),
             ]
         )
-    except TransactionFailed:
+    except stores.TransactionFailed:
         return None
     written = results[1]
-    assert isinstance(written, Stat)
+    assert isinstance(written, stores.Stat)
     return ControllerEpoch(epoch, written.version)
 
 

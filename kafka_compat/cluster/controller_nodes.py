@@ -18,31 +18,12 @@ from typing import TypeVar
 from kafka_compat.coordination.controller.effects import StateWrite, WriteStates
 from kafka_compat.coordination.controller.events import StatesWritten
 from kafka_compat.coordination.controller.outcomes import CREATE, TopicPartition
-from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes import malformed_nodes, znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
-from kafka_compat.coordination.nodes.malformed_nodes import (
-    MALFORMED_FEATURES,
-    MALFORMED_SETTINGS,
-    NO_VERSION,
-    MalformedNode,
-    MalformedNodes,
-)
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT32_MAX, is_number
-from kafka_compat.coordination.store.metadata_store import (
-    BadVersion,
-    Check,
-    ConnectionLost,
-    Create,
-    Delete,
-    MetadataStore,
-    NodeExists,
-    NoNode,
-    Operation,
-    SetData,
-    Stat,
-    TransactionFailed,
-    Watch,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, Operation, Stat, Watch
 from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.topic_names import check_topic_name
@@ -66,7 +47,7 @@ class Deposed(Exception):
 class ControllerNodes:
     """The store as the controller uses it, for the session in which it was elected."""
 
-    def __init__(self, store: MetadataStore, malformed: MalformedNodes) -> None:
+    def __init__(self, store: MetadataStore, malformed: malformed_nodes.MalformedNodes) -> None:
         self._store = store
         self._malformed = malformed
 
@@ -82,7 +63,7 @@ class ControllerNodes:
         """What a node holds; None when there is no such node."""
         try:
             data, stat = await self._store.get(path, watch)
-        except NoNode:
+        except stores.NoNode:
             return None
         try:
             return decode(data, stat)
@@ -104,7 +85,7 @@ class ControllerNodes:
                 ids.append(int(name))
             else:
                 error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
-                self._malformed.tell(error, NO_VERSION, "nobody is taken for that broker")
+                self._malformed.tell(error, malformed_nodes.NO_VERSION, "nobody is taken for that broker")
         found = await asked_for_all(
             ids, lambda item: self._broker(item, watch_broker(item), known.get(item)), UNDER_WAY_MOST
         )
@@ -227,7 +208,7 @@ class ControllerNodes:
         def decode(data: bytes | None, _: Stat) -> dict[str, str]:
             return znodes.decode_config(path, data)
 
-        found = await self._read(path, decode, MALFORMED_SETTINGS)
+        found = await self._read(path, decode, malformed_nodes.MALFORMED_SETTINGS)
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
@@ -257,19 +238,19 @@ class ControllerNodes:
         taken = []
         for name in await self._children(folder, watch):
             path = f"{folder}/{name}"
-            with suppress(NoNode):
+            with suppress(stores.NoNode):
                 data, _ = await self._store.get(path)
                 try:
                     taken.append(decode(path, data))
                 except MalformedNode as error:
                     self._malformed.tell_of_notice(error)
-                await self._guarded(epoch_znode_version, [Delete(path)])
+                await self._guarded(epoch_znode_version, [stores.Delete(path)])
         return taken
 
     async def _children(self, path: str, watch: Watch | None) -> list[str]:
         try:
             return await self._store.children(path, watch)
-        except NoNode:
+        except stores.NoNode:
             return []
 
     # --- writing
@@ -278,16 +259,18 @@ class ControllerNodes:
         """Make /feature, or enable what an older inter.broker.protocol.version had disabled (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
-        except NoNode:
-            await self._guarded(epoch_znode_version, [Create(znodes.FEATURE, znodes.encode_feature({}))])
+        except stores.NoNode:
+            await self._guarded(
+                epoch_znode_version, [stores.Create(znodes.FEATURE, znodes.encode_feature({}))]
+            )
             return
         try:
             enabled, _ = znodes.decode_feature(data)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, MALFORMED_FEATURES)
+            self._malformed.tell(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return
         if not enabled:
-            operation = SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)
+            operation = stores.SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
@@ -315,19 +298,22 @@ class ControllerNodes:
         """
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
-            operations.append(Create(znodes.partitions_path(writes[0].partition.topic)))
+            operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
         for write in writes:
             data = znodes.encode_partition_state(write.state)
             path = znodes.partition_state_path(*write.partition)
             if write.expected_partition_epoch == CREATE:
-                operations += [Create(znodes.partition_path(*write.partition)), Create(path, data)]
+                operations += [
+                    stores.Create(znodes.partition_path(*write.partition)),
+                    stores.Create(path, data),
+                ]
             else:
-                operations.append(SetData(path, data, write.expected_partition_epoch))
+                operations.append(stores.SetData(path, data, write.expected_partition_epoch))
         try:
             results = await self._guarded(epoch_znode_version, operations)
-        except (ConnectionLost, NodeExists, NoNode, BadVersion) as error:
+        except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
             # One whose answer was lost may have written all of them.
-            lost = isinstance(error, ConnectionLost)
+            lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)
             return {
@@ -351,23 +337,25 @@ class ControllerNodes:
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
         expected = write.expected_partition_epoch
-        operation: Operation = Create(path, data) if expected == CREATE else SetData(path, data, expected)
+        operation: Operation = (
+            stores.Create(path, data) if expected == CREATE else stores.SetData(path, data, expected)
+        )
         while True:
             try:
                 results = await self._guarded(epoch_znode_version, [operation])
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 lost = True
                 await asyncio.sleep(RETRY_S)
                 continue
-            except NoNode:
+            except stores.NoNode:
                 if expected != CREATE or not await self._make_parents(write.partition, epoch_znode_version):
                     return False, None
                 continue
-            except (NodeExists, BadVersion):
+            except (stores.NodeExists, stores.BadVersion):
                 broken = await self._version_if_malformed(write.partition)
                 if broken is None or expected == CREATE:
                     break
-                operation = SetData(path, data, broken)
+                operation = stores.SetData(path, data, broken)
                 continue
             stat = results[-1]
             version = stat.version if isinstance(stat, Stat) else 0
@@ -393,10 +381,10 @@ class ControllerNodes:
         """Make /partitions and /partitions/P; False when the topic is gone."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
-                await self._guarded(epoch_znode_version, [Create(path)])
-            except NodeExists:
+                await self._guarded(epoch_znode_version, [stores.Create(path)])
+            except stores.NodeExists:
                 continue
-            except NoNode:
+            except stores.NoNode:
                 return False
         return True
 
@@ -411,8 +399,8 @@ class ControllerNodes:
             with suppress(MalformedNode):
                 if keeps_added:
                     written = topic.with_partitions_of(znodes.decode_topic(topic.name, data))
-            operation = SetData(path, znodes.encode_topic(written), stat.version)
-            with suppress(BadVersion):
+            operation = stores.SetData(path, znodes.encode_topic(written), stat.version)
+            with suppress(stores.BadVersion):
                 await self._guarded(epoch_znode_version, [operation])
                 return
 
@@ -423,7 +411,7 @@ class ControllerNodes:
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
         while True:
-            with suppress(NoNode):  # removed by somebody else since we looked
+            with suppress(stores.NoNode):  # removed by somebody else since we looked
                 await self._delete(
                     [node for node in last if await self._store.exists(node)], epoch_znode_version
                 )
@@ -446,9 +434,9 @@ class ControllerNodes:
             return
         data = znodes.encode_reassignment({(key.topic, key.partition): to for key, to in targets.items()})
         try:
-            await self._guarded(epoch_znode_version, [SetData(path, data)])
-        except NoNode:
-            await self._guarded(epoch_znode_version, [Create(path, data)])
+            await self._guarded(epoch_znode_version, [stores.SetData(path, data)])
+        except stores.NoNode:
+            await self._guarded(epoch_znode_version, [stores.Create(path, data)])
 
     async def _delete_tree(self, path: str, epoch_znode_version: int) -> None:
         nodes = [*await self._below(path), path] if await self._store.exists(path) else []
@@ -467,15 +455,15 @@ class ControllerNodes:
 
     async def _delete(self, paths: list[str], epoch_znode_version: int) -> None:
         if paths:
-            await self._guarded(epoch_znode_version, [Delete(path) for path in paths])
+            await self._guarded(epoch_znode_version, [stores.Delete(path) for path in paths])
 
     async def _guarded(
         self, epoch_znode_version: int, operations: list[Operation]
     ) -> list[str | Stat | None]:
-        check = Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)
+        check = stores.Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)
         try:
             return await self._store.multi([check, *operations])
-        except TransactionFailed as failed:
+        except stores.TransactionFailed as failed:
             if failed.index == 0:
                 raise Deposed from failed
             raise failed.take_cause() from None

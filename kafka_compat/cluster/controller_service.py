@@ -28,13 +28,8 @@ from kafka_compat.cluster.controller_election import (
 )
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    Event,
-    MetadataStore,
-    NoNode,
-    SessionExpired,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
@@ -190,10 +185,10 @@ class ControllerService:
         while True:
             try:
                 await self._step(store)
-            except SessionExpired:
+            except stores.SessionExpired:
                 self._name(NOBODY)
                 return
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
                 # Whatever it is: a broker that does not know the controller is of no use.
@@ -211,7 +206,7 @@ class ControllerService:
             return
         try:
             data, stat = await store.get(znodes.CONTROLLER)
-        except NoNode:
+        except stores.NoNode:
             return
         if stat.ephemeral_owner == store.session_id:
             # The answer to our election was lost. Nobody can have been elected since, so the epoch is ours.
@@ -241,11 +236,11 @@ class ControllerService:
         from kafka_compat.cluster.controller_nodes import Deposed
 
         failure = outcomes[0]
-        if isinstance(failure, SessionExpired):
+        if isinstance(failure, stores.SessionExpired):
             raise failure
         if isinstance(failure, Exception) and not isinstance(failure, Deposed):
             log.error("the controller failed and resigns", exc_info=failure)
-            with suppress(NoNode):
+            with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
             # Another broker gets the chance: what failed here may fail here again.
             await asyncio.sleep(FAILURE_PAUSE_S)
@@ -264,14 +259,14 @@ class ControllerService:
             self._changed.clear()
             try:
                 stat = await store.exists(znodes.CONTROLLER, self._on_change)
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
                 continue
             if stat is None or stat.ephemeral_owner != store.session_id:
                 return
             await self._changed.wait()
 
-    def _on_change(self, event: Event) -> None:
+    def _on_change(self, event: stores.Event) -> None:
         self._changed.set()
 
     def _name(self, controller_id: int) -> None:

@@ -12,19 +12,10 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.malformed_nodes import (
-    MALFORMED_FEATURES,
-    MalformedNode,
-    MalformedNodes,
-)
-from kafka_compat.coordination.store.metadata_store import (
-    Event,
-    MetadataStore,
-    MetadataStoreError,
-    NoNode,
-    SessionExpired,
-)
+from kafka_compat.coordination.nodes import malformed_nodes, znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
 
@@ -71,7 +62,7 @@ class FinalizedFeatures:
             try:
                 await self._read(store, tell)
                 await changed.wait()
-            except SessionExpired:
+            except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
                 log.info("following the finalized features: %r", error)
@@ -88,12 +79,12 @@ class FinalizedFeatures:
             return NO_EPOCH
         try:
             data, stat = await store.get(znodes.FEATURE)
-        except NoNode:
+        except stores.NoNode:
             return NO_EPOCH
         try:
             enabled, levels = znodes.decode_feature(data)
-        except MalformedNode as error:
-            self._malformed.tell(error, stat.version, MALFORMED_FEATURES)
+        except malformed_nodes.MalformedNode as error:
+            self._malformed.tell(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return NO_EPOCH
         if enabled and levels:
             raise UnsupportedFeatures(_problem(levels))

@@ -9,13 +9,7 @@ from uuid import UUID
 from kafka_compat.cluster.controller_orders import ControllerOrders
 from kafka_compat.cluster.metadata_updates import MetadataUpdate, TopicUpdate
 from kafka_compat.cluster.replica_states import Key, LeaderState, StopState
-from kafka_compat.coordination.controller.effects import (
-    LeaderAndIsrPartition,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    UpdateMetadataPartition,
-)
+from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
 from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.errors import ErrorCode
@@ -33,7 +27,7 @@ class LocalOrders:
         self._broker_id = broker_id
         self._listener = listener
 
-    async def lead_and_follow(self, effect: SendLeaderAndIsr) -> LeaderAndIsrAnswered:
+    async def lead_and_follow(self, effect: effects.SendLeaderAndIsr) -> LeaderAndIsrAnswered:
         states = [_leader_state(item) for item in effect.partitions]
         addresses = {
             broker.broker_id: (endpoint.host, endpoint.port)
@@ -46,7 +40,7 @@ class LocalOrders:
         error, partitions = _answer(outcomes)
         return LeaderAndIsrAnswered(self._broker_id, error, partitions)
 
-    async def stop(self, effect: SendStopReplica) -> StopReplicaAnswered:
+    async def stop(self, effect: effects.SendStopReplica) -> StopReplicaAnswered:
         """The answer is about the partitions that were to be deleted."""
         deleted = {item.partition for item in effect.partitions if item.delete}
         stops = [StopState(*item.partition, item.leader_epoch, item.delete) for item in effect.partitions]
@@ -57,7 +51,7 @@ class LocalOrders:
             self._broker_id, error, {key: code for key, code in partitions.items() if key in deleted}
         )
 
-    def update_metadata(self, effect: SendUpdateMetadata, broker_epoch: int) -> None:
+    def update_metadata(self, effect: effects.SendUpdateMetadata, broker_epoch: int) -> None:
         brokers = [
             BrokerMetadata(
                 broker.broker_id,
@@ -70,7 +64,7 @@ class LocalOrders:
         self._orders.update_metadata(effect.controller_epoch, broker_epoch, update)
 
 
-def _leader_state(item: LeaderAndIsrPartition) -> LeaderState:
+def _leader_state(item: effects.LeaderAndIsrPartition) -> LeaderState:
     return LeaderState(
         item.partition.topic,
         item.topic_id or _NO_TOPIC_ID,
@@ -91,14 +85,14 @@ def _answer(outcomes: ErrorCode | dict[Key, ErrorCode]) -> tuple[int, dict[Topic
     return 0, {TopicPartition(*key): int(code) for key, code in outcomes.items()}
 
 
-def _topics(effect: SendUpdateMetadata) -> Iterator[TopicUpdate]:
+def _topics(effect: effects.SendUpdateMetadata) -> Iterator[TopicUpdate]:
     """The partitions come in the order of their topics."""
     for name, items in groupby(effect.partitions, lambda item: item.partition.topic):
         some = list(items)
         yield TopicUpdate(name, some[0].topic_id or _NO_TOPIC_ID, [_partition(item) for item in some])
 
 
-def _partition(item: UpdateMetadataPartition) -> PartitionMetadata:
+def _partition(item: effects.UpdateMetadataPartition) -> PartitionMetadata:
     return PartitionMetadata(
         item.partition.partition,
         item.state.leader,

@@ -25,14 +25,8 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.store.metadata_store import (
-    Create,
-    MetadataStoreError,
-    NoNode,
-    Operation,
-    SetData,
-    Stat,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, Operation
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.producer_ids import skip_used_ids
@@ -150,7 +144,7 @@ class Recovery:
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
                 data, stat = await self._store.get(path)
-            except NoNode:
+            except stores.NoNode:
                 # The broker was killed while the topic was created.
                 created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
@@ -173,7 +167,7 @@ class Recovery:
                 continue
             epoch = max(epoch, old.leader_epoch)
             led = PartitionState(local, epoch + 1, (local,), old.controller_epoch)
-            operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
+            operations.append(stores.SetData(path, znodes.encode_partition_state(led), stat.version))
             partitions.append(
                 PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
             )
@@ -184,16 +178,16 @@ class Recovery:
     async def _creation_of(self, name: str, states: Mapping[int, PartitionState]) -> list[Operation]:
         operations: list[Operation] = []
         if states and await self._store.exists(znodes.partitions_path(name)) is None:
-            operations.append(Create(znodes.partitions_path(name)))
+            operations.append(stores.Create(znodes.partitions_path(name)))
         for index, state in states.items():
             if await self._store.exists(znodes.partition_path(name, index)) is None:
-                operations.append(Create(znodes.partition_path(name, index)))
+                operations.append(stores.Create(znodes.partition_path(name, index)))
             path = znodes.partition_state_path(name, index)
-            operations.append(Create(path, znodes.encode_partition_state(state)))
+            operations.append(stores.Create(path, znodes.encode_partition_state(state)))
         return operations
 
     @contextmanager
-    def _logging_malformed(self, stat: Stat) -> Iterator[None]:
+    def _logging_malformed(self, stat: stores.Stat) -> Iterator[None]:
         """Log a malformed node: once, though the controller will find it, too."""
         try:
             yield
@@ -245,7 +239,10 @@ class Recovery:
         if states:
             try:
                 await self._store.multi(
-                    [SetData(path, znodes.encode_partition_state(state)) for path, state in states.items()]
+                    [
+                        stores.SetData(path, znodes.encode_partition_state(state))
+                        for path, state in states.items()
+                    ]
                 )
             except MetadataStoreError as error:
                 # The journal may lie on the disk that failed. The next start finds out by itself.
@@ -296,7 +293,7 @@ class Recovery:
     async def _children(self, path: str) -> list[str]:
         try:
             return await self._store.children(path)
-        except NoNode:
+        except stores.NoNode:
             return []
 
 

@@ -12,18 +12,8 @@ from kafka_compat.cluster.controller_election import (
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    Create,
-    Event,
-    MetadataStore,
-    NodeExists,
-    NoNode,
-    Operation,
-    SetData,
-    Stat,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, Stat
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:
@@ -45,7 +35,7 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
                     return epoch
                 gone = asyncio.Event()
 
-                def changed(event: Event, gone: asyncio.Event = gone) -> None:
+                def changed(event: stores.Event, gone: asyncio.Event = gone) -> None:
                     gone.set()
 
                 found = await store.exists(path, changed)
@@ -57,7 +47,7 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
                 await gone.wait()
                 held = False
     except TimeoutError:
-        raise (NodeExists(path) if held else ConnectionLost(path)) from None
+        raise (stores.NodeExists(path) if held else stores.ConnectionLost(path)) from None
 
 
 async def register_alone(
@@ -66,24 +56,26 @@ async def register_alone(
     """Register in a store that no other broker uses, and become its controller, in one transaction; the
     broker's epoch and the controller's.
     """
-    operations: list[Operation] = []
+    operations: list[stores.Operation] = []
     try:
         before = await read_controller_epoch(store, malformed)
-    except NoNode:
+    except stores.NoNode:
         before = ControllerEpoch(FIRST_CONTROLLER_EPOCH, 0)
         operations.append(
-            Create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(FIRST_CONTROLLER_EPOCH))
+            stores.Create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(FIRST_CONTROLLER_EPOCH))
         )
     path, epoch = znodes.broker_path(broker.broker_id), before.controller_epoch + 1
     operations += [
-        Create(path, None, ephemeral=True),
-        Create(
+        stores.Create(path, None, ephemeral=True),
+        stores.Create(
             znodes.CONTROLLER,
             znodes.encode_controller(znodes.ControllerInfo(broker.broker_id, now_ms)),
             ephemeral=True,
         ),
-        SetData(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), before.epoch_znode_version),
-        SetData(path, znodes.encode_broker(broker, now_ms)),
+        stores.SetData(
+            znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), before.epoch_znode_version
+        ),
+        stores.SetData(path, znodes.encode_broker(broker, now_ms)),
     ]
     *_, controller, registration = await store.multi(operations)
     assert isinstance(controller, Stat)
@@ -94,12 +86,14 @@ async def register_alone(
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
     """The epoch of the new node; None when there is one, maybe by an earlier try whose answer was lost."""
     try:
-        results = await store.multi([Create(path, None, ephemeral=True), SetData(path, payload)])
-    except TransactionFailed as failed:
-        if not isinstance(failed.cause, NodeExists):
+        results = await store.multi(
+            [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]
+        )
+    except stores.TransactionFailed as failed:
+        if not isinstance(failed.cause, stores.NodeExists):
             raise failed.take_cause() from None
         return None
-    except ConnectionLost:
+    except stores.ConnectionLost:
         return None
     stat = results[1]
     assert isinstance(stat, Stat)

@@ -8,11 +8,7 @@ from typing import Any
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import ControllerRequest
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.coordination.controller.effects import (
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-)
+from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.events import Event
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState
@@ -21,7 +17,7 @@ Post = Callable[[Event], None]
 
 
 def leader_and_isr(
-    controller_id: int, effect: SendLeaderAndIsr, listener: str, post: Post
+    controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, post: Post
 ) -> ControllerRequest:
     """`post` gets the answer as an event."""
 
@@ -35,7 +31,7 @@ def leader_and_isr(
     )
 
 
-def stop_replica(controller_id: int, effect: SendStopReplica, post: Post | None) -> ControllerRequest:
+def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post | None) -> ControllerRequest:
     """`post` gets the answer as an event, if it is wanted."""
 
     def make() -> Any:
@@ -51,7 +47,7 @@ def stop_replica(controller_id: int, effect: SendStopReplica, post: Post | None)
 class UpdateMetadata:
     """The requests of one effect, which have their topics in common."""
 
-    def __init__(self, controller_id: int, effect: SendUpdateMetadata) -> None:
+    def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata) -> None:
         self._controller_id = controller_id
         self._effect = effect
         self._topics: list[UpdateMetadataTopicState] | None = None

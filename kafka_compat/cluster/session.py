@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from kafka_compat.coordination.store.metadata_store import (
-    MetadataStore,
-    Operation,
-    SessionState,
-    Stat,
-    StateListener,
-    Watch,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, Stat, Watch
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
 """A new session with the store. Raises MetadataStoreError when there is none to be had."""
@@ -32,10 +26,10 @@ class CurrentSession(MetadataStore):
         return self.session.session_id
 
     @property
-    def state(self) -> SessionState:
+    def state(self) -> stores.SessionState:
         return self.session.state
 
-    def on_state(self, listener: StateListener) -> None:
+    def on_state(self, listener: stores.StateListener) -> None:
         self.session.on_state(listener)
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
@@ -47,7 +41,7 @@ class CurrentSession(MetadataStore):
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         return await self.session.children(path, watch)
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
         return await self.session.multi(operations)
 
     async def close(self) -> None:

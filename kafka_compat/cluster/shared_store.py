@@ -10,14 +10,8 @@ from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
-from kafka_compat.coordination.store.metadata_store import (
-    LoginFailed,
-    MetadataStore,
-    MetadataStoreError,
-    NodeExists,
-    NoNode,
-    NotAllowed,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
@@ -40,7 +34,7 @@ class SharedStore:
             if not config.has_broker_id:
                 await _generate_broker_id(store, config)
             cluster_id = await _cluster_id(store, stored_cluster_id)
-        except (LoginFailed, NotAllowed) as error:
+        except (stores.LoginFailed, stores.NotAllowed) as error:
             raise StartupError(str(error)) from error
         except ConfigError as error:
             raise StartupError(error.in_full) from error
@@ -75,12 +69,12 @@ async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
     """The cluster's id, which the first broker writes."""
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
-    except NoNode:
+    except stores.NoNode:
         new_id = stored_id or znodes.encode_topic_id(new_topic_id())
         await store.ensure(znodes.CLUSTER_ID.rpartition("/")[0])
         try:
             await store.create(znodes.CLUSTER_ID, znodes.encode_cluster_id(new_id))
-        except NodeExists:
+        except stores.NodeExists:
             return await _cluster_id(store, stored_id)
         return new_id
     try:

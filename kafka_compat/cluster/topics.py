@@ -21,17 +21,8 @@ from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT32_MAX
-from kafka_compat.coordination.store.metadata_store import (
-    BadVersion,
-    ConnectionLost,
-    Create,
-    MetadataStoreError,
-    NodeExists,
-    NoNode,
-    Operation,
-    SetData,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.metadata import topic_log, topic_rules
@@ -226,7 +217,7 @@ class Topics:
             for index in znodes.decode_topic(name, data).replicas:
                 data, stat = await self._store.get(znodes.partition_state_path(name, index))
                 znodes.decode_partition_state(name, index, data, stat.version)
-        except NoNode:
+        except stores.NoNode:
             return None
         except MalformedNode as error:
             return error
@@ -236,20 +227,22 @@ class Topics:
         config_path, config = znodes.config_path("topics", state.name), znodes.encode_config(configs)
         while True:
             has_config = await self._store.exists(config_path) is not None
-            operations: list[Operation] = [
-                SetData(config_path, config) if has_config else Create(config_path, config),
-                Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
+            operations: list[stores.Operation] = [
+                stores.SetData(config_path, config) if has_config else stores.Create(config_path, config),
+                stores.Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
             ]
             try:
                 await self._store.multi(operations)
                 return
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 continue
-            except TransactionFailed as failed:
+            except stores.TransactionFailed as failed:
                 # The settings of a topic that was deleted went, or somebody wrote some, since we looked.
-                if failed.index == 0 and isinstance(failed.cause, NoNode if has_config else NodeExists):
+                if failed.index == 0 and isinstance(
+                    failed.cause, stores.NoNode if has_config else stores.NodeExists
+                ):
                     continue
-                if isinstance(failed.cause, NodeExists):
+                if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
                         # By an attempt whose answer was lost.
                         return
@@ -261,7 +254,7 @@ class Topics:
         try:
             data, _ = await self._store.get(znodes.topic_path(state.name))
             return znodes.decode_topic(state.name, data).topic_id == state.topic_id
-        except (NoNode, MalformedNode):
+        except (stores.NoNode, MalformedNode):
             return False
 
     async def _extend(self, state: TopicState, version: int) -> None:
@@ -272,9 +265,9 @@ class Topics:
             try:
                 await self._store.set(path, data, version)
                 return
-            except ConnectionLost:
+            except stores.ConnectionLost:
                 has_lost = True
-            except BadVersion:
+            except stores.BadVersion:
                 if has_lost and (await self._store.get(path))[0] == data:
                     return
                 raise
@@ -311,7 +304,7 @@ class Topics:
             try:
                 with store_failures_told(ErrorCode.NOT_CONTROLLER):
                     await self._extend(extended, stat.version)
-            except BadVersion:
+            except stores.BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
             topic_log.grown(name, len(present), added)

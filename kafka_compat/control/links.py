@@ -15,16 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.api.stages import StagedContext
 from kafka_compat.control.fault import Fault
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.embedded import EmbeddedSession
-from kafka_compat.coordination.store.metadata_store import (
-    Event,
-    MetadataStore,
-    Operation,
-    SessionState,
-    Stat,
-    StateListener,
-    Watch,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState, Stat, Watch
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, Answer, BadCall, Call, Route, integer, natural
 
 if TYPE_CHECKING:
@@ -118,7 +111,7 @@ class LinkedSession(MetadataStore):
     def state(self) -> SessionState:
         return SessionState.SUSPENDED if self._link.is_cut else self.held.state
 
-    def on_state(self, listener: StateListener) -> None:
+    def on_state(self, listener: stores.StateListener) -> None:
         self.held.on_state(lambda state: self._link.hear(lambda: listener(state)))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
@@ -133,7 +126,7 @@ class LinkedSession(MetadataStore):
         await self._link.reach()
         return await self.held.children(path, self._heard(watch))
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
         await self._link.reach()
         return await self.held.multi(operations)
 
@@ -144,7 +137,7 @@ class LinkedSession(MetadataStore):
         if watch is None:
             return None
 
-        def heard(event: Event) -> None:
+        def heard(event: stores.Event) -> None:
             self._link.hear(lambda: watch(event))
 
         return heard

@@ -12,15 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import HungUp
-from kafka_compat.security.acls.bindings import (
-    Entry,
-    EntryFilter,
-    Filter,
-    Pattern,
-    PatternFilter,
-    PatternType,
-    Permission,
-)
+from kafka_compat.security.acls import bindings as acls
+from kafka_compat.security.acls.bindings import Filter, PatternType
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 log = logging.getLogger(__name__)
@@ -59,14 +52,14 @@ def filter_of(wire: WireFilter, version: int) -> Filter:
     """Version 0 knows no types of patterns: it asks for literal ones."""
     pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
     return Filter(
-        PatternFilter(
+        acls.PatternFilter(
             member(ResourceType, wire.resource_type_filter), wire.resource_name_filter, pattern_type
         ),
-        EntryFilter(
+        acls.EntryFilter(
             wire.principal_filter,
             wire.host_filter,
             member(Operation, wire.operation),
-            member(Permission, wire.permission_type),
+            member(acls.Permission, wire.permission_type),
         ),
     )
 
@@ -76,7 +69,7 @@ def codes_of(wire: WireFilter) -> tuple[int, int, int, int]:
     return wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type
 
 
-def entry_fields(entry: Entry) -> dict[str, Any]:
+def entry_fields(entry: acls.Entry) -> dict[str, Any]:
     """An entry's fields as every response has them."""
     return {
         "principal": entry.principal,
@@ -86,7 +79,7 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
     }
 
 
-def pattern_fields(pattern: Pattern) -> dict[str, Any]:
+def pattern_fields(pattern: acls.Pattern) -> dict[str, Any]:
     """A pattern's fields as every response has them."""
     return {
         "resource_type": pattern.resource_type,

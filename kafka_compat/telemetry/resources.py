@@ -13,28 +13,21 @@ from urllib.parse import unquote
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
-from kafka_compat.coordination.store.metadata_store import (
-    Create,
-    Delete,
-    MetadataStore,
-    NoNode,
-    Operation,
-    SetData,
-    Watch,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 
 def _path(name: str) -> str:
     return f"{znodes.CLIENT_METRICS}/{node_name(name).replace('.', '%2E')}"
 
 
-async def resource_names(store: MetadataStore, watch: Watch | None = None) -> list[str]:
+async def resource_names(store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
     """Those that there are, sorted; `watch` hears of the next change of any. MetadataStoreError."""
     try:
         if watch is not None:
             await store.get(znodes.CLIENT_METRICS, watch)
         return sorted(map(unquote, await store.children(znodes.CLIENT_METRICS)))
-    except NoNode:
+    except stores.NoNode:
         return []
 
 
@@ -47,11 +40,11 @@ async def put_resource(store: MetadataStore, name: str, settings: Mapping[str, s
     """Store all settings of a resource; without settings there is none. MetadataStoreError."""
     path = _path(name)
     await store.ensure(znodes.CLIENT_METRICS)
-    change: list[Operation] = [SetData(znodes.CLIENT_METRICS, b"")]
+    change: list[stores.Operation] = [stores.SetData(znodes.CLIENT_METRICS, b"")]
     is_there = await store.exists(path) is not None
     if settings:
         payload = znodes.encode_config(settings)
-        change.append(SetData(path, payload) if is_there else Create(path, payload))
+        change.append(stores.SetData(path, payload) if is_there else stores.Create(path, payload))
     elif is_there:
-        change.append(Delete(path))
+        change.append(stores.Delete(path))
     await store.multi(change)

@@ -21,19 +21,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kafka_compat.storage.compaction.offset_map import OffsetMap
 from kafka_compat.storage.config import INT_MAX
-from kafka_compat.storage.records.batch import (
-    COMPRESSION_MASK,
-    CONTROL_FLAG,
-    DELETE_HORIZON_FLAG,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE_FLAG,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    seal,
-)
+from kafka_compat.storage.records import batch as batches
+from kafka_compat.storage.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, BatchHeader
 from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.record_keys import RecordKeys, read_keys, timestamp_delta_at
 from kafka_compat.storage.records.records import encode_varint, join_batch, read_marker, records_body
@@ -63,7 +52,7 @@ class Transactions:
         """
         if header.attributes & CONTROL_FLAG:
             return self._discards_marker(header, data)
-        if not header.attributes & TRANSACTIONAL_FLAG:
+        if not header.attributes & batches.TRANSACTIONAL_FLAG:
             return False
         self._advance(header.last_offset)
         if header.producer_id in self._aborted:
@@ -219,23 +208,23 @@ class BatchCleaner:
 
 def _without_records(header: BatchHeader) -> bytes:
     batch = bytearray(
-        HEADER.pack(
+        batches.HEADER.pack(
             *header._replace(
-                batch_length=HEADER_SIZE - LOG_OVERHEAD,
-                attributes=header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_FLAG),
-                base_timestamp=NO_TIMESTAMP,
+                batch_length=batches.HEADER_SIZE - batches.LOG_OVERHEAD,
+                attributes=header.attributes & ~(batches.COMPRESSION_MASK | DELETE_HORIZON_FLAG),
+                base_timestamp=batches.NO_TIMESTAMP,
                 record_count=0,
             )
         )
     )
-    seal(batch)
+    batches.seal(batch)
     return bytes(batch)
 
 
 def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
     """The header of a batch that has only the `kept` records left."""
     max_timestamp = header.max_timestamp
-    if not header.attributes & TIMESTAMP_TYPE_FLAG:
+    if not header.attributes & batches.TIMESTAMP_TYPE_FLAG:
         deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
         max_timestamp = header.base_timestamp + max(deltas)
     return header._replace(max_timestamp=max_timestamp, record_count=len(kept))

@@ -24,17 +24,10 @@ from kafka_compat.storage.records.batch import CONTROL_FLAG, BatchHeader
 from kafka_compat.storage.records.legacy import Message, read_message, unwrap
 from kafka_compat.storage.records.record_keys import read_keys
 from kafka_compat.storage.records.records import records_body
+from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.scan import ScannedBatch, scan_batches
-from kafka_compat.storage.segments.segment_files import (
-    CLEANED_SUFFIX,
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    SEGMENT_SUFFIXES,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    file_name,
-)
+from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from kafka_compat.storage.segments.time_index import TimeIndex
 from kafka_compat.storage.segments.txn_index import AbortedTxn, decode, encode
 
@@ -255,7 +248,7 @@ class _CleanedSegment:
         self._throttle = throttle
         self._prefix = f"{job.directory}/{file_name(base_offset, '')}"
         self._index_interval_bytes = job.index_interval_bytes
-        for suffix in SEGMENT_SUFFIXES:
+        for suffix in segment_files.SEGMENT_SUFFIXES:
             filesystem.unlink(self._path(suffix))
         self._file: File = filesystem.create(self._path(LOG_SUFFIX))
         self._offset_index = OffsetIndex(base_offset)
@@ -268,7 +261,7 @@ class _CleanedSegment:
         self._max_timestamp_offset = base_offset
 
     def _path(self, suffix: str) -> str:
-        return f"{self._prefix}{suffix}{CLEANED_SUFFIX}"
+        return f"{self._prefix}{suffix}{segment_files.CLEANED_SUFFIX}"
 
     @property
     def is_empty(self) -> bool:
@@ -308,8 +301,8 @@ class _CleanedSegment:
         self._write()
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
         indexes = {
-            OFFSET_INDEX_SUFFIX: self._offset_index.encode(),
-            TIME_INDEX_SUFFIX: self._time_index.encode(),
+            segment_files.OFFSET_INDEX_SUFFIX: self._offset_index.encode(),
+            segment_files.TIME_INDEX_SUFFIX: self._time_index.encode(),
         }
         if aborted:
             indexes[TXN_INDEX_SUFFIX] = encode(aborted)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
+from kafka_compat.storage import errors
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.checkpoints import TopicPartition
@@ -25,14 +26,6 @@ from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, STRAY_S
 from kafka_compat.storage.directories.found_logs import FoundLogs, find_logs, on_threads
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.log_moves import LogMoves
-from kafka_compat.storage.errors import (
-    DiskFull,
-    FolderInTheWay,
-    LogDirFailure,
-    LogDirInUse,
-    OutOfResources,
-    RefusedForNow,
-)
 from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.log.recovery import RecoveryProgress
@@ -130,7 +123,7 @@ class LogDirs:
         return {path for path, directory in self._directories.items() if not directory.online}
 
     @property
-    def failures(self) -> list[LogDirFailure]:
+    def failures(self) -> list[errors.LogDirFailure]:
         """Why directories are offline."""
         return [disk.failure for disk in self.disks if disk.failure is not None]
 
@@ -141,7 +134,7 @@ class LogDirs:
         try:
             for directory in self._directories.values():
                 self._guarded(directory, "open", directory.claim.lock)
-        except LogDirInUse:
+        except errors.LogDirInUse:
             self.unlock()
             raise
 
@@ -208,7 +201,7 @@ class LogDirs:
             if not directory.online:
                 self._directory_failed(directory)
         if not self._online():
-            raise LogDirFailure(f"every log directory is offline: {', '.join(report.offline)}")
+            raise errors.LogDirFailure(f"every log directory is offline: {', '.join(report.offline)}")
         report.log_count = len(self.logs)
         return report
 
@@ -225,9 +218,9 @@ class LogDirs:
             return action(*arguments)
         except OSError as error:
             failure = directory.disk.fail(error, doing)
-            if isinstance(failure, OutOfResources):
+            if isinstance(failure, errors.OutOfResources):
                 raise failure from error
-        except (LogDirFailure, DiskFull):
+        except (errors.LogDirFailure, errors.DiskFull):
             pass
         return None
 
@@ -284,11 +277,11 @@ class LogDirs:
         candidates = self._online()
         if len(candidates) > 1:
             candidates.sort(key=lambda candidate: (candidate.path != preferred, len(candidate.logs)))
-        refusal: Exception = LogDirFailure("every log directory is offline")
+        refusal: Exception = errors.LogDirFailure("every log directory is offline")
         for directory in candidates:
             try:
                 log = directory.create(key, topic_id, self._config_for(topic))
-            except (DiskFull, FolderInTheWay) as error:
+            except (errors.DiskFull, errors.FolderInTheWay) as error:
                 refusal = error
                 continue
             self.logs[key] = log
@@ -430,7 +423,7 @@ class LogDirs:
     ) -> None:
         try:
             directory.settle_at_end()
-        except RefusedForNow as error:
+        except errors.RefusedForNow as error:
             logger.warning("%s has no clean end: %s", directory.path, error)
             return
         futures = [log for log in self.futures.values() if log.disk is directory.disk]

@@ -17,14 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping
 
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories import folder_names
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.directory_worker import Done
-from kafka_compat.storage.directories.folder_names import (
-    DELETE_SUFFIX,
-    FUTURE_SUFFIX,
-    folder_name,
-    unique_folder_name,
-)
+from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.errors import RefusedForNow
 from kafka_compat.storage.log.log import Log
@@ -61,7 +57,7 @@ class LogMoves:
         """
         self.cancel(key)
         target = self._directories[directory]
-        path = f"{directory}/{unique_folder_name(key, FUTURE_SUFFIX)}"
+        path = f"{directory}/{folder_names.unique_folder_name(key, folder_names.FUTURE_SUFFIX)}"
         topic_id = self._logs[key].topic_id
         future = target.create_folder(key, path, topic_id, self._config_for(key[0]))
         target.follow_truncations(future)
@@ -85,7 +81,7 @@ class LogMoves:
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
-        path = f"{target.path}/{folder_name(key)}"
+        path = f"{target.path}/{folder_names.folder_name(key)}"
         topic_id = self._logs[key].topic_id
         placed: list[Log] = []
 

@@ -21,14 +21,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from kafka_compat.storage.directories import checkpoints
-from kafka_compat.storage.directories.folder_names import (
-    DELETE_SUFFIX,
-    RETURNING,
-    folder_name,
-    partition_of,
-    unique_folder_name,
-)
+from kafka_compat.storage.directories import checkpoints, folder_names
+from kafka_compat.storage.directories.folder_names import RETURNING
 from kafka_compat.storage.directories.log_summaries import LOG_SUMMARIES
 from kafka_compat.storage.directories.machine_crash import BOOT_MARKER
 from kafka_compat.storage.filesystem import TEMPORARY_SUFFIX, Buffer, RealFilesystem, copy_file
@@ -71,7 +65,7 @@ def save(
         logs = {key: log for key, log in log_dirs.logs.items() if log.disk.path == path}
         pack = Pack(target)
         for key, log in logs.items():
-            write_fork(log, folder_name(key), pack, is_new_topic=False)
+            write_fork(log, folder_names.folder_name(key), pack, is_new_topic=False)
         filesystem.write_file(f"{target}/{_PACK}", pack.encode())
         clean_offsets = log_dirs.clean_offsets
         offsets = {
@@ -216,9 +210,12 @@ def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
 def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
     """Take the logs but `logs` away, and the files in whose places others come."""
     for entry in os.listdir(path):
-        key = partition_of(entry)
+        key = folder_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
-            os.rename(f"{path}/{entry}", f"{path}/{unique_folder_name(key, DELETE_SUFFIX)}")
+            os.rename(
+                f"{path}/{entry}",
+                f"{path}/{folder_names.unique_folder_name(key, folder_names.DELETE_SUFFIX)}",
+            )
     for entry in {*wanted, *_OURS}:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{path}/{entry}")

@@ -18,13 +18,9 @@ from kafka_compat.storage.compaction.cleaner import LastOfProducer
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
 from kafka_compat.storage.config import LONG_MAX
 from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.segment import Segment
-from kafka_compat.storage.segments.segment_files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-)
+from kafka_compat.storage.segments.segment_files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +132,9 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     old = _sources(log, job, group)
     if old is None:
         return False
-    suffixes = [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX]
+    suffixes = [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_files.LOG_SUFFIX]
     if group.has_transaction_index:
-        suffixes.insert(0, TXN_INDEX_SUFFIX)
+        suffixes.insert(0, segment_files.TXN_INDEX_SUFFIX)
     try:
         segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, log.file_deletion_ms())
     except OSError as error:

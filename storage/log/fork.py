@@ -23,15 +23,8 @@ from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA
 from kafka_compat.storage.filesystem import copy_file
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
-from kafka_compat.storage.segments.segment_files import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    file_name,
-)
+from kafka_compat.storage.segments import segment_files
+from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from kafka_compat.storage.segments.segment_indexes import SMALL_BYTES
 
 if TYPE_CHECKING:
@@ -60,14 +53,14 @@ def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: b
             filesystem.link(f"{source}/{name}", f"{folder}/{name}")
 
     for segment in log.segments.all[:-1]:
-        for suffix in SEGMENT_SUFFIXES:
+        for suffix in segment_files.SEGMENT_SUFFIXES:
             link(file_name(segment.base_offset, suffix))
         link(file_name(segment.base_offset, SNAPSHOT_SUFFIX))
     active = log.segments.active
     base_offset = active.base_offset
     content = active.file.pread(active.size_bytes, 0) if active.size_bytes else b""
     filesystem.write_file(f"{folder}/{file_name(base_offset, LOG_SUFFIX)}", content)
-    transactions = file_name(base_offset, TXN_INDEX_SUFFIX)
+    transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
         # Its other indexes are made when it is opened.
         active.txn_index.store()
@@ -115,7 +108,11 @@ def link_folder(source: str, target: str) -> None:
     """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
     in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
     """
-    names = [name for name in os.listdir(source) if not name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))]
+    names = [
+        name
+        for name in os.listdir(source)
+        if not name.endswith((segment_files.DELETED_SUFFIX, segment_files.CLEANED_SUFFIX))
+    ]
     newest = max((name for name in names if name.endswith(LOG_SUFFIX)), default="").removesuffix(LOG_SUFFIX)
     os.mkdir(target)
     for name in names:

@@ -39,19 +39,11 @@ from kafka_compat.storage.log.log import Log, LogContents
 from kafka_compat.storage.log.log_folder import LogFolder
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
+from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
-from kafka_compat.storage.segments.segment_files import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    SegmentFiles,
-    file_name,
-)
+from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, file_name
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +173,7 @@ class LogLoader:
                     return None
             producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
             if summary.has_producers:
-                path = f"{directory}/{file_name(end_offset, SNAPSHOT_SUFFIX)}"
+                path = f"{directory}/{file_name(end_offset, segment_files.SNAPSHOT_SUFFIX)}"
                 producers = ProducerState.decode_snapshot(
                     self._filesystem.read_file(path), expiration_ms=config.producer_id_expiration_ms
                 )
@@ -218,7 +210,7 @@ class LogLoader:
 
     def _segment(self, directory: str, base_offset: int, size_bytes: int, config: LogConfig) -> Segment:
         return Segment(
-            SegmentFiles(self._filesystem, directory, base_offset),
+            segment_files.SegmentFiles(self._filesystem, directory, base_offset),
             self._open_segments,
             base_offset,
             size_bytes=size_bytes,
@@ -262,7 +254,9 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     does).
     """
     names = filesystem.listdir(directory)
-    leftovers = [name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))]
+    leftovers = [
+        name for name in names if name.endswith((segment_files.DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))
+    ]
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
@@ -280,7 +274,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):
             if swapped[0] <= base < end_offset:
-                for suffix in reversed(SEGMENT_SUFFIXES):
+                for suffix in reversed(segment_files.SEGMENT_SUFFIXES):
                     filesystem.unlink(f"{directory}/{file_name(base, suffix)}")
     waiting = [name for name in filesystem.listdir(directory) if name.endswith(SWAP_SUFFIX)]
     for name in sorted(waiting, key=lambda name: name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
@@ -294,7 +288,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
     logs = set(_base_offsets(names, LOG_SUFFIX))
     orphans = {
         file_name(base, suffix)
-        for suffix in SEGMENT_SUFFIXES
+        for suffix in segment_files.SEGMENT_SUFFIXES
         for base in _base_offsets(names, suffix)
         if base not in logs
     }

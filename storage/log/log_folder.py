@@ -16,18 +16,10 @@ from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
 from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.segment import Segment
-from kafka_compat.storage.segments.segment_files import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    SegmentFiles,
-    file_name,
-)
+from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_SUFFIX, SEGMENT_SUFFIXES
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
@@ -82,7 +74,7 @@ class LogFolder:
         """An empty segment whose log file is yet to be made."""
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         return Segment(
-            SegmentFiles(self._filesystem, self.path, base_offset),
+            segment_files.SegmentFiles(self._filesystem, self.path, base_offset),
             self._open_segments,
             base_offset,
             size_bytes=0,
@@ -98,7 +90,7 @@ class LogFolder:
         self.has_changed = True
         for segment in segments:
             segment.abandon()
-            for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+            for suffix in (*SEGMENT_SUFFIXES, segment_files.SNAPSHOT_SUFFIX):
                 self._take_away(segment.path(suffix), due_ms)
 
     def file_size(self, path: str) -> int:
@@ -118,16 +110,16 @@ class LogFolder:
         first = old[0]
         rename = self._filesystem.rename
         for suffix in suffixes:
-            rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + SWAP_SUFFIX)
+            rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + segment_files.SWAP_SUFFIX)
         first.abandon()
         for suffix in reversed(SEGMENT_SUFFIXES):
             self._take_away(first.path(suffix), due_ms)
         self.retire(old[1:], due_ms)
         for suffix in suffixes:
-            rename(first.path(suffix) + SWAP_SUFFIX, first.path(suffix))
+            rename(first.path(suffix) + segment_files.SWAP_SUFFIX, first.path(suffix))
         self.names_changed = True
         return Segment(
-            SegmentFiles(self._filesystem, self.path, first.base_offset),
+            segment_files.SegmentFiles(self._filesystem, self.path, first.base_offset),
             self._open_segments,
             first.base_offset,
             size_bytes=size_bytes,
@@ -199,7 +191,7 @@ class LogFolder:
         return load_producers(self._filesystem, self.path, names, segments, log_end_offset, expiration_ms)
 
     def _snapshot_path(self, offset: int) -> str:
-        return f"{self.path}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        return f"{self.path}/{segment_files.file_name(offset, segment_files.SNAPSHOT_SUFFIX)}"
 
     # --- the rest
 
@@ -209,7 +201,7 @@ class LogFolder:
     def stamps(self, active: Segment) -> tuple[int, int]:
         """When the folder last changed, and when the log file of the newest segment did, in ns."""
         stamp = self._filesystem.stamp
-        return stamp(self.path)[1], stamp(active.path(LOG_SUFFIX))[1]
+        return stamp(self.path)[1], stamp(active.path(segment_files.LOG_SUFFIX))[1]
 
     def write_topic_id(self, topic_id: UUID) -> None:
         """Write partition.metadata; `sync_names` makes it durable."""

@@ -17,16 +17,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
-from kafka_compat.storage.records.batch import (
-    COMPRESSION_MASK,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE_FLAG,
-    Buffer,
-    read_header,
-)
+from kafka_compat.storage.records import batch as batches
+from kafka_compat.storage.records.batch import LOG_OVERHEAD, MAGIC_POSITION, NO_TIMESTAMP, Buffer
 from kafka_compat.storage.records.compression import compress, decompress
 from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.records import Record, build_batch, iter_records
@@ -49,11 +41,11 @@ class Message(NamedTuple):
 
     @property
     def codec(self) -> int:
-        return self.attributes & COMPRESSION_MASK
+        return self.attributes & batches.COMPRESSION_MASK
 
     @property
     def is_log_append_time(self) -> bool:
-        return self.attributes & TIMESTAMP_TYPE_FLAG != 0
+        return self.attributes & batches.TIMESTAMP_TYPE_FLAG != 0
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
@@ -232,7 +224,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
             parts.append(bytes(view[position:end]))
         elif batch_magic == 1:
             parts.extend(_one_to_zero(view[position:end]))
-        elif length >= HEADER_SIZE - LOG_OVERHEAD:
+        elif length >= batches.HEADER_SIZE - LOG_OVERHEAD:
             try:
                 parts.extend(_down_convert_batch(view[position:end], magic, first_offset))
             except UnsupportedCompressionType:
@@ -254,13 +246,15 @@ def count_messages(data: Buffer) -> int:
 
 
 def _down_convert_batch(batch: memoryview, magic: int, first_offset: int) -> Iterator[bytes]:
-    header = read_header(batch)
+    header = batches.read_header(batch)
     if header.is_control:
         return
     codec = header.compression
     if codec is CompressionType.ZSTD:
         raise UnsupportedCompressionType("Fetch v10 and later can carry zstd, not this version")
-    attributes = TIMESTAMP_TYPE_FLAG if magic == 1 and header.attributes & TIMESTAMP_TYPE_FLAG else 0
+    attributes = (
+        batches.TIMESTAMP_TYPE_FLAG if magic == 1 and header.attributes & batches.TIMESTAMP_TYPE_FLAG else 0
+    )
     messages = [
         Message(
             record.offset,

@@ -13,16 +13,7 @@ import pytest
 
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
-from kafka_compat.coordination.controller.effects import (
-    BrokerEpoch,
-    LeaderAndIsrPartition,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    StateWrite,
-    StopReplicaPartition,
-    WriteStates,
-)
+from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.outcomes import Assignment as Replicas
 from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.coordination.nodes import znodes
@@ -74,8 +65,8 @@ class Known:
         self, state: PartitionState, *, controller_epoch: int | None = None, broker_epoch: int | None = None
     ) -> tuple[ErrorCode, list[ErrorCode]]:
         """The answers of the leader to LeaderAndIsr with that state: of the request, and of t-0."""
-        partition = LeaderAndIsrPartition(T0, self.topic_id, state, Replicas(ALL), False)
-        effect = SendLeaderAndIsr(
+        partition = effects.LeaderAndIsrPartition(T0, self.topic_id, state, Replicas(ALL), False)
+        effect = effects.SendLeaderAndIsr(
             self._address(broker_epoch), self._epoch(controller_epoch), (partition,), ()
         )
         answer = await self.cluster.send(
@@ -89,7 +80,7 @@ class Known:
     ) -> ErrorCode:
         """The leader's answer to UpdateMetadata that knows no brokers."""
         address = self._address(broker_epoch)
-        effect = SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
+        effect = effects.SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
         request = wire.update_metadata(9, effect, address.epoch, wire.metadata_topics(effect))
         answer = await self.cluster.send(self.state.leader, ApiKey.UPDATE_METADATA, 8, request)
         return ErrorCode(answer.error_code)
@@ -98,8 +89,10 @@ class Known:
         self, leader_epoch: int, *, controller_epoch: int | None = None, broker_epoch: int | None = None
     ) -> tuple[ErrorCode, list[ErrorCode]]:
         """The leader's answers to StopReplica that deletes t-0."""
-        stopped = StopReplicaPartition(T0, leader_epoch, True)
-        effect = SendStopReplica(self._address(broker_epoch), self._epoch(controller_epoch), (stopped,))
+        stopped = effects.StopReplicaPartition(T0, leader_epoch, True)
+        effect = effects.SendStopReplica(
+            self._address(broker_epoch), self._epoch(controller_epoch), (stopped,)
+        )
         answer = await self.cluster.send(
             self.state.leader, ApiKey.STOP_REPLICA, 4, wire.stop_replica(9, effect)
         )
@@ -142,8 +135,8 @@ class Known:
             if broker_id != self.state.leader and replicas.fetching is not None:
                 replicas.fetching.stop(self.partition(broker_id))
 
-    def _address(self, broker_epoch: int | None) -> BrokerEpoch:
-        return BrokerEpoch(
+    def _address(self, broker_epoch: int | None) -> effects.BrokerEpoch:
+        return effects.BrokerEpoch(
             self.state.leader, self.leader.broker_epoch if broker_epoch is None else broker_epoch
         )
 
@@ -216,9 +209,9 @@ async def test_a_controller_that_was_deposed_writes_nothing(known: Known) -> Non
     term = known.cluster.controller.controller.epoch
     assert term is not None
     nodes = ControllerNodes(known.leader.store, MalformedNodes())
-    write = StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)
+    write = effects.StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)
     with pytest.raises(Deposed):
-        await nodes.write_states(WriteStates(1, (write,), term.epoch_znode_version - 1))
+        await nodes.write_states(effects.WriteStates(1, (write,), term.epoch_znode_version - 1))
     with pytest.raises(Deposed):
         await nodes.delete_topic("t", term.epoch_znode_version - 1)
     assert await known.stored() == known.state

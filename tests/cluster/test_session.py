@@ -19,16 +19,9 @@ from kafka_compat.cluster.session import CurrentSession
 from kafka_compat.coordination.controller.outcomes import ControllerSettings
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    Create,
-    Delete,
-    MetadataStore,
-    NodeExists,
-    Operation,
-    Stat,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
@@ -62,12 +55,12 @@ class LosesAnswers(CurrentSession):
         super().__init__(session)
         self.lost = lost
 
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | stores.Stat | None]:
         if not self.lost:
             return await super().multi(operations)
         if self.lost.pop(0):
             await super().multi(operations)
-        raise ConnectionLost("the connection broke")
+        raise stores.ConnectionLost("the connection broke")
 
 
 @pytest.fixture
@@ -94,7 +87,7 @@ async def test_a_registration_whose_answer_was_lost_is_found(
 
 async def test_an_id_that_another_broker_keeps_is_refused(tree: EmbeddedMetadataStore) -> None:
     await register(tree.connect(), broker(1), 0, _WAIT_S)
-    with pytest.raises(NodeExists):
+    with pytest.raises(stores.NodeExists):
         await register(tree.connect(), broker(1), 0, _WAIT_S)
 
 
@@ -224,13 +217,15 @@ async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMeta
     service = ControllerService(3, lambda: settings, lambda: 0, Tasks(), long_work)
     link = ControllerLink("broker-3", service, address_of, 30_000)
     others = tree.connect()
-    first, second = (Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2))
+    first, second = (
+        stores.Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2)
+    )
     await others.multi([first])
     service.start(tree.connect())
     sending = asyncio.create_task(link.send(ApiKey.ALTER_PARTITION, 3, AlterPartitionRequest(broker_id=3)))
     async with asyncio.timeout(5):
         await asked.wait()
-        await others.multi([Delete(znodes.CONTROLLER), second])
+        await others.multi([stores.Delete(znodes.CONTROLLER), second])
         assert (await sending).throttle_time_ms == 7
     await link.close()
     await service.stop()

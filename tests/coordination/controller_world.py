@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from kafka_compat.coordination.controller import events, outcomes, replies
 from kafka_compat.coordination.controller.effects import (
     ClearDeletions,
     ClearPreferredElection,
@@ -23,34 +24,10 @@ from kafka_compat.coordination.controller.effects import (
     WriteStates,
     WriteTopic,
 )
-from kafka_compat.coordination.controller.events import (
-    AlterPartitionRequested,
-    BrokersChanged,
-    DeletionsRequested,
-    Elected,
-    Event,
-    IsrChange,
-    PartitionsChanged,
-    Resigned,
-    StatesWritten,
-    StopReplicaAnswered,
-    TopicsChanged,
-)
+from kafka_compat.coordination.controller.events import Event
 from kafka_compat.coordination.controller.machine import Controller
-from kafka_compat.coordination.controller.outcomes import (
-    CREATE,
-    Assignment,
-    ControllerSettings,
-    TopicPartition,
-)
-from kafka_compat.coordination.controller.replies import (
-    AlterPartitionReply,
-    ControlledShutdownReply,
-    ElectionReply,
-    ReassignmentReply,
-    ReassignmentsReply,
-    ReplyValue,
-)
+from kafka_compat.coordination.controller.outcomes import TopicPartition
+from kafka_compat.coordination.controller.replies import AlterPartitionReply, ReplyValue
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 
 
@@ -61,8 +38,8 @@ class World:
     told by UpdateMetadata. `unanswered` are the StopReplica requests that brokers have not answered yet.
     """
 
-    def __init__(self, settings: ControllerSettings | None = None) -> None:
-        self.settings = settings or ControllerSettings()
+    def __init__(self, settings: outcomes.ControllerSettings | None = None) -> None:
+        self.settings = settings or outcomes.ControllerSettings()
         self.controller = Controller(0, self.settings)
         self.controller_epoch = 0
         self.next_epoch = 0
@@ -75,7 +52,7 @@ class World:
         self.unclean_requested = False
         self.beliefs: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
         self.metadata: dict[int, dict[TopicPartition, PartitionState]] = {}
-        self.unanswered: deque[StopReplicaAnswered] = deque()
+        self.unanswered: deque[events.StopReplicaAnswered] = deque()
         self.replies: dict[object, ReplyValue] = {}
         self.leaders: dict[tuple[TopicPartition, UUID | None, int], int] = {}
         self.hold_writes = False
@@ -96,11 +73,11 @@ class World:
         self.held = None
         self.hold_writes = False
         self.unanswered.clear()
-        self._apply(self.controller.handle(Resigned()))
+        self._apply(self.controller.handle(events.Resigned()))
         self.controller = Controller(0, self.settings)
         self.controller_epoch += 1
         self.send(
-            Elected(
+            events.Elected(
                 self.controller_epoch,
                 self.controller_epoch,
                 tuple(self.brokers.values()),
@@ -129,7 +106,7 @@ class World:
     def send_brokers(self) -> None:
         """The watch of /brokers/ids fires."""
         self.unanswered = deque(answer for answer in self.unanswered if answer.broker_id in self.brokers)
-        self.send(BrokersChanged(tuple(self.brokers.values())))
+        self.send(events.BrokersChanged(tuple(self.brokers.values())))
 
     def create_topic(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
         """A topic's node appears."""
@@ -139,18 +116,18 @@ class World:
 
     def send_topics(self) -> None:
         """The watch of /brokers/topics fires."""
-        self.send(TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
+        self.send(events.TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
 
     def add_partitions(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
         """A topic's node gets more partitions."""
         topic = self.topics[name]
         self.topics[name] = replace(topic, replicas={**topic.replicas, **replicas})
-        self.send(PartitionsChanged(self.topics[name]))
+        self.send(events.PartitionsChanged(self.topics[name]))
 
     def delete_topic(self, name: str) -> None:
         """A topic is marked for deletion."""
         self.deletions.add(name)
-        self.send(DeletionsRequested(tuple(sorted(self.deletions))))
+        self.send(events.DeletionsRequested(tuple(sorted(self.deletions))))
 
     def propose_isr(self, partition: TopicPartition, isr: tuple[int, ...], **wrong: int) -> None:
         """The leader, as far as it knows, asks for another ISR; `wrong` takes the place of what it knows."""
@@ -159,7 +136,7 @@ class World:
         believed = state if told is None else told.state
         leader = wrong.get("by", state.leader)
         epoch = self.brokers[leader].epoch if leader in self.brokers else -1
-        change = IsrChange(
+        change = events.IsrChange(
             wrong.get("leader_epoch", believed.leader_epoch),
             isr,
             wrong.get("partition_epoch", believed.partition_epoch),
@@ -167,7 +144,9 @@ class World:
         )
         self.replies.pop("isr", None)
         self.send(
-            AlterPartitionRequested("isr", leader, wrong.get("broker_epoch", epoch), {partition: change})
+            events.AlterPartitionRequested(
+                "isr", leader, wrong.get("broker_epoch", epoch), {partition: change}
+            )
         )
         reply = self.replies.get("isr")
         if told is not None and isinstance(reply, AlterPartitionReply):
@@ -214,7 +193,7 @@ class World:
                         written = topic.with_partitions_of(self.topics[topic.name])
                     self.topics[topic.name] = written
                     self.lines.append(f"topic {topic.name}: {_topic(written)}")
-                    self._watched.append(PartitionsChanged(written))
+                    self._watched.append(events.PartitionsChanged(written))
                 case DeleteTopicNodes(topic_name):
                     self._delete(topic_name)
                 case ClearDeletions(names):
@@ -237,13 +216,13 @@ class World:
                 case Note(_, text):
                     self.lines.append(f"note: {text}")
 
-    def _write(self, effect: WriteStates) -> StatesWritten:
+    def _write(self, effect: WriteStates) -> events.StatesWritten:
         assert effect.epoch_znode_version == self.controller_epoch
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}
         for partition, state, expected in effect.writes:
             known = self.states.get(partition)
-            version = CREATE if known is None else known.partition_epoch
+            version = outcomes.CREATE if known is None else known.partition_epoch
             if version != expected:
                 conflicts[partition] = known
                 self.lines.append(f"conflict {partition}")
@@ -252,7 +231,7 @@ class World:
             self._check(partition, known, state)
             self.states[partition] = replace(state, partition_epoch=expected + 1)
             self.lines.append(f"state {partition}: {_state(self.states[partition])}")
-        return StatesWritten(effect.write_id, written, conflicts)
+        return events.StatesWritten(effect.write_id, written, conflicts)
 
     def _check(self, partition: TopicPartition, before: PartitionState | None, after: PartitionState) -> None:
         """What must hold of every write."""
@@ -272,7 +251,7 @@ class World:
         self.deletions.discard(topic)
         for partition in [partition for partition in self.states if partition.topic == topic]:
             del self.states[partition]
-        self._watched.append(TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
+        self._watched.append(events.TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
 
     def _leader_and_isr(self, effect: SendLeaderAndIsr) -> None:
         broker = effect.broker.broker_id
@@ -316,7 +295,7 @@ class World:
                 del self.beliefs[broker][each.partition]
         deleted = {each.partition: 0 for each in effect.partitions if each.delete}
         if deleted:
-            self.unanswered.append(StopReplicaAnswered(broker, 0, deleted))
+            self.unanswered.append(events.StopReplicaAnswered(broker, 0, deleted))
 
     def _hears(self, broker: int, epoch: int) -> bool:
         return broker in self.brokers and self.brokers[broker].epoch == epoch
@@ -331,7 +310,7 @@ def _state(state: PartitionState) -> str:
     return f"leader {state.leader}/{state.leader_epoch}, isr {_ids(state.isr)}{recovering}"
 
 
-def _assignment(assignment: Assignment) -> str:
+def _assignment(assignment: outcomes.Assignment) -> str:
     adding = f" adding {_ids(assignment.adding)}" if assignment.adding else ""
     removing = f" removing {_ids(assignment.removing)}" if assignment.removing else ""
     return f"replicas {_ids(assignment.replicas)}{adding}{removing}"
@@ -341,7 +320,9 @@ def _topic(topic: TopicState) -> str:
     return "; ".join(
         f"{index} "
         + _assignment(
-            Assignment(replicas, topic.adding_replicas.get(index, ()), topic.removing_replicas.get(index, ()))
+            outcomes.Assignment(
+                replicas, topic.adding_replicas.get(index, ()), topic.removing_replicas.get(index, ())
+            )
         )
         for index, replicas in topic.replicas.items()
     )
@@ -356,10 +337,10 @@ def _reply(value: ReplyValue) -> str:
                 f"{partition} {_state(each) if isinstance(each, PartitionState) else each.name}"
                 for partition, each in states.items()
             ]
-        case ControlledShutdownReply(_, remaining):
+        case replies.ControlledShutdownReply(_, remaining):
             parts = [f"remaining {' '.join(map(str, remaining)) or 'none'}"]
-        case ElectionReply(_, outcomes) | ReassignmentReply(_, outcomes):
+        case replies.ElectionReply(_, outcomes) | replies.ReassignmentReply(_, outcomes):
             parts = [f"{partition} {outcome.error.name}" for partition, outcome in outcomes.items()]
-        case ReassignmentsReply(_, assignments):
+        case replies.ReassignmentsReply(_, assignments):
             parts = [f"{partition} {_assignment(each)}" for partition, each in assignments.items()]
     return "; ".join(parts) or "nothing"

@@ -11,21 +11,8 @@ from uuid import UUID
 
 import pytest
 
+from kafka_compat.coordination.controller import events
 from kafka_compat.coordination.controller.context import AT_ONCE, DELETED_IDS_MAX, ControllerContext
-from kafka_compat.coordination.controller.events import (
-    ControlledShutdownRequested,
-    Elected,
-    ElectionRequested,
-    IsrChangesFound,
-    LeaderAndIsrAnswered,
-    PreferredElectionFound,
-    ReassignmentFound,
-    ReassignmentRequested,
-    ReassignmentsListed,
-    RebalanceTick,
-    Resigned,
-    UncleanConfigChanged,
-)
 from kafka_compat.coordination.controller.outcomes import ControllerSettings, ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 from tests.support.transcripts import check_transcript, transcripts
@@ -101,7 +88,7 @@ class Player:
         self.world.elect()
 
     def do_resigned(self) -> None:
-        self.world.send(Resigned())
+        self.world.send(events.Resigned())
 
     def do_up(self, broker: str) -> None:
         self.world.start_broker(int(broker))
@@ -117,7 +104,7 @@ class Player:
 
     def do_unclean(self, topic: str) -> None:
         self.world.unclean[topic] = True
-        self.world.send(UncleanConfigChanged(False, self.world.unclean))
+        self.world.send(events.UncleanConfigChanged(False, self.world.unclean))
 
     def do_delete(self, topic: str) -> None:
         self.world.delete_topic(topic)
@@ -140,24 +127,24 @@ class Player:
 
     def do_shutdown(self, broker: str, epoch: str = "") -> None:
         known = self.world.brokers[int(broker)].epoch if broker in map(str, self.world.brokers) else -1
-        self.world.send(ControlledShutdownRequested("shutdown", int(broker), int(epoch or known)))
+        self.world.send(events.ControlledShutdownRequested("shutdown", int(broker), int(epoch or known)))
 
     def do_elect(self, kind: str, *partitions: str) -> None:
         wanted = None if partitions == ("all",) else tuple(map(_partition, partitions))
         self.world.unclean_requested = kind == "unclean"
-        self.world.send(ElectionRequested("elect", ElectionType[kind.upper()], wanted))
+        self.world.send(events.ElectionRequested("elect", ElectionType[kind.upper()], wanted))
         self.world.unclean_requested = False
 
     def do_preferred_node(self, *partitions: str) -> None:
-        self.world.send(PreferredElectionFound(tuple(map(_partition, partitions))))
+        self.world.send(events.PreferredElectionFound(tuple(map(_partition, partitions))))
 
     def do_rebalance(self) -> None:
-        self.world.send(RebalanceTick())
+        self.world.send(events.RebalanceTick())
 
     def do_reassign(self, *targets: str) -> None:
         pairs = [target.split("=") for target in targets]
         self.world.send(
-            ReassignmentRequested(
+            events.ReassignmentRequested(
                 "reassign",
                 {_partition(name): None if ids == "cancel" else _ids(ids) for name, ids in pairs},
             )
@@ -165,19 +152,19 @@ class Player:
 
     def do_reassign_node(self, *targets: str) -> None:
         pairs = [target.split("=") for target in targets]
-        self.world.send(ReassignmentFound({_partition(name): _ids(ids) for name, ids in pairs}))
+        self.world.send(events.ReassignmentFound({_partition(name): _ids(ids) for name, ids in pairs}))
 
     def do_list(self, *partitions: str) -> None:
         wanted = tuple(map(_partition, partitions)) or None
-        self.world.send(ReassignmentsListed("list", wanted))
+        self.world.send(events.ReassignmentsListed("list", wanted))
 
     def do_isr_notice(self, *partitions: str) -> None:
         names = map(_partition, partitions)
-        self.world.send(IsrChangesFound({name: self.world.states[name] for name in names}))
+        self.world.send(events.IsrChangesFound({name: self.world.states[name] for name in names}))
 
     def do_disk_failed(self, broker: str, *partitions: str) -> None:
         errors = {_partition(name): 56 for name in partitions}
-        self.world.send(LeaderAndIsrAnswered(int(broker), 0, errors))
+        self.world.send(events.LeaderAndIsrAnswered(int(broker), 0, errors))
 
 
 def _ids(text: str) -> tuple[int, ...]:
@@ -195,7 +182,7 @@ def _partition(text: str) -> TopicPartition:
 
 
 def test_a_controller_remembers_a_bounded_number_of_deleted_topics() -> None:
-    context = ControllerContext(ControllerSettings(), Elected(1, 1, ()))
+    context = ControllerContext(ControllerSettings(), events.Elected(1, 1, ()))
     for number in range(DELETED_IDS_MAX + 5):
         context.note_deleted(UUID(int=number))
     assert len(context.deleted_ids) == DELETED_IDS_MAX

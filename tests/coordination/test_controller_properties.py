@@ -16,14 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kafka_compat.coordination.controller.events import (
-    ControlledShutdownRequested,
-    ElectionRequested,
-    LeaderAndIsrAnswered,
-    ReassignmentRequested,
-    RebalanceTick,
-    UncleanConfigChanged,
-)
+from kafka_compat.coordination.controller import events
 from kafka_compat.coordination.controller.outcomes import ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 
@@ -70,14 +63,14 @@ class Cluster(RuleBasedStateMachine):
         if broker in self.world.brokers:
             self.shutting_down.add(broker)
             epoch = self.world.brokers[broker].epoch
-            self.world.send(ControlledShutdownRequested("shutdown", broker, epoch))
+            self.world.send(events.ControlledShutdownRequested("shutdown", broker, epoch))
 
     @rule(broker=brokers, data=st.data())
     def disk_fails(self, broker: int, data: st.DataObject) -> None:
         if broker in self.world.brokers and self.world.states:
             self.bad_disks.add(broker)
             partition = data.draw(self._partitions())
-            self.world.send(LeaderAndIsrAnswered(broker, 0, {partition: 56}))
+            self.world.send(events.LeaderAndIsrAnswered(broker, 0, {partition: 56}))
 
     @rule(name=st.sampled_from(TOPICS), replicas=st.lists(replica_lists, min_size=1, max_size=2))
     def topic_appears(self, name: str, replicas: list[tuple[int, ...]]) -> None:
@@ -115,20 +108,20 @@ class Cluster(RuleBasedStateMachine):
     @precondition(lambda self: self.world.states)
     @rule(data=st.data(), wanted=st.one_of(st.none(), replica_lists))
     def reassignment(self, data: st.DataObject, wanted: tuple[int, ...] | None) -> None:
-        self.world.send(ReassignmentRequested("reassign", {data.draw(self._partitions()): wanted}))
+        self.world.send(events.ReassignmentRequested("reassign", {data.draw(self._partitions()): wanted}))
 
     @rule()
     def preferred_election(self) -> None:
-        self.world.send(ElectionRequested("elect", ElectionType.PREFERRED, None))
+        self.world.send(events.ElectionRequested("elect", ElectionType.PREFERRED, None))
 
     @rule()
     def rebalance(self) -> None:
-        self.world.send(RebalanceTick())
+        self.world.send(events.RebalanceTick())
 
     @rule(name=st.sampled_from(TOPICS))
     def unclean_is_allowed(self, name: str) -> None:
         self.world.unclean[name] = True
-        self.world.send(UncleanConfigChanged(False, self.world.unclean))
+        self.world.send(events.UncleanConfigChanged(False, self.world.unclean))
 
     @rule()
     def store_stalls(self) -> None:

@@ -12,24 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, StoreFailed
 from kafka_compat.coordination.store.journal import CorruptJournal, decode
-from kafka_compat.coordination.store.metadata_store import (
-    BadVersion,
-    Check,
-    Create,
-    Delete,
-    Event,
-    EventKind,
-    MetadataStoreError,
-    NoChildrenForEphemerals,
-    NodeExists,
-    NoNode,
-    NotEmpty,
-    Operation,
-    SetData,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store.metadata_store import Event, EventKind, MetadataStoreError, Operation
 from kafka_compat.coordination.store.tree import Tree
 
 
@@ -119,7 +105,7 @@ async def test_nothing_is_seen_before_it_is_on_disk(path: str, monkeypatch: pyte
     may_sync.set()
     assert await write == "/a"
     assert (await read)[0] == b"1"
-    with pytest.raises(NodeExists):
+    with pytest.raises(stores.NodeExists):
         await refused
     assert events == [Event(EventKind.CREATED, "/a")]
     await store.close()
@@ -254,10 +240,10 @@ PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join
 DATA = st.none() | st.binary(max_size=6)
 VERSIONS = st.sampled_from([-1, -1, 0, 1])
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Create, PATHS, DATA, st.booleans(), st.booleans()),
-    st.builds(SetData, PATHS, DATA, VERSIONS),
-    st.builds(Delete, PATHS, VERSIONS),
-    st.builds(Check, PATHS, VERSIONS),
+    st.builds(stores.Create, PATHS, DATA, st.booleans(), st.booleans()),
+    st.builds(stores.SetData, PATHS, DATA, VERSIONS),
+    st.builds(stores.Delete, PATHS, VERSIONS),
+    st.builds(stores.Check, PATHS, VERSIONS),
 )
 
 
@@ -273,29 +259,29 @@ class Model:
         for operation in operations:
             path = operation.path
             parent = path.rpartition("/")[0] or "/"
-            if isinstance(operation, Create):
+            if isinstance(operation, stores.Create):
                 if parent != "/" and parent not in nodes:
-                    return NoNode
+                    return stores.NoNode
                 if parent != "/" and nodes[parent][2]:
-                    return NoChildrenForEphemerals
+                    return stores.NoChildrenForEphemerals
                 if operation.sequential:
                     path += f"{created.get(parent, 0):010d}"
                 if path in nodes:
-                    return NodeExists
+                    return stores.NodeExists
                 nodes[path] = (operation.data, 0, operation.ephemeral)
                 created[path] = 0
                 created[parent] = created.get(parent, 0) + 1
                 continue
             if path not in nodes:
-                return NoNode
+                return stores.NoNode
             _, version, ephemeral = nodes[path]
             if operation.version not in (-1, version):
-                return BadVersion
-            if isinstance(operation, SetData):
+                return stores.BadVersion
+            if isinstance(operation, stores.SetData):
                 nodes[path] = (operation.data, version + 1, ephemeral)
-            elif isinstance(operation, Delete):
+            elif isinstance(operation, stores.Delete):
                 if any(other.startswith(path + "/") for other in nodes):
-                    return NotEmpty
+                    return stores.NotEmpty
                 del nodes[path]
                 created[parent] = created.get(parent, 0) + 1
         self.nodes, self.created = nodes, created
@@ -330,7 +316,7 @@ def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_le
                 try:
                     await session.multi(operations)
                     assert expected is None
-                except TransactionFailed as failed:
+                except stores.TransactionFailed as failed:
                     assert type(failed.cause) is expected
                 states.append(model.nodes)
                 acknowledged_at.append(size_of(path))

@@ -13,12 +13,8 @@ from kazoo.client import KazooClient
 
 from kafka_compat.cluster.zookeeper_tls import ZooKeeperTls
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    LoginFailed,
-    NotAllowed,
-    SessionState,
-)
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity
 from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 from tests.coordination.test_zookeeper import until
@@ -73,7 +69,7 @@ async def connect(
 
 async def refused(hosts: str, security: StoreSecurity, connection_timeout_ms: int = 1500) -> str:
     """What is said of a server that cannot be used."""
-    with pytest.raises(ConnectionLost) as failed:
+    with pytest.raises(stores.ConnectionLost) as failed:
         await connect(hosts, security, connection_timeout_ms)
     return str(failed.value)
 
@@ -100,11 +96,11 @@ async def test_nodes_belong_to_who_has_logged_in(server: SecureZooKeeper, admin:
     stranger = await connect(f"{server.address}/logins", OPEN)
     assert (await stranger.get("/controller"))[0] == b"me"
     for path in ("/config/users", "/config/users/alice"):
-        with pytest.raises(NotAllowed, match=f"{path}: the node's ACL"):
+        with pytest.raises(stores.NotAllowed, match=f"{path}: the node's ACL"):
             await stranger.get(path)
-    with pytest.raises(NotAllowed, match="/mine"):
+    with pytest.raises(stores.NotAllowed, match="/mine"):
         await stranger.create("/mine")
-    with pytest.raises(NotAllowed, match="/controller"):
+    with pytest.raises(stores.NotAllowed, match="/controller"):
         await stranger.set("/controller", b"somebody else")
     await stranger.close()
     await session.close()
@@ -120,7 +116,7 @@ async def test_a_refused_login_is_told_at_once(server: SecureZooKeeper, username
     # ZooKeeper 3.8 takes a name that it does not know with the password of whoever came before.
     login = DigestLogin(username, "wrong", "the setting")
     started = time.monotonic()
-    with pytest.raises(LoginFailed) as failed:
+    with pytest.raises(stores.LoginFailed) as failed:
         await connect(server.address, StoreSecurity(login))
     assert time.monotonic() - started < 10
     assert login.username in str(failed.value)
@@ -139,10 +135,10 @@ async def test_servers_that_know_no_logins_and_those_that_demand_them(tmp_path: 
     for server in (without, demanding):
         await asyncio.to_thread(server.wait_ready)
     try:
-        with pytest.raises(LoginFailed, match="JAAS file with a section Server"):
+        with pytest.raises(stores.LoginFailed, match="JAAS file with a section Server"):
             await connect(without.address, StoreSecurity(LOGIN))
         stranger = await connect(demanding.address, OPEN)
-        with pytest.raises(LoginFailed, match=r"kafka\.compat\.zookeeper\.sasl\.jaas\.config"):
+        with pytest.raises(stores.LoginFailed, match=r"kafka\.compat\.zookeeper\.sasl\.jaas\.config"):
             await stranger.get("/")
         await stranger.close()
         session = await connect(demanding.address, StoreSecurity(LOGIN, None, True))
@@ -201,7 +197,7 @@ async def test_nodes_belong_to_the_certificate(
 async def test_who_is_not_known_protects_no_nodes(server: SecureZooKeeper, tmp_path: Path) -> None:
     security = StoreSecurity(None, tls(tmp_path, keystore_location=""), True)
     session = await connect(server.secure_address, security)
-    with pytest.raises(NotAllowed, match=r"zookeeper\.set\.acl"):
+    with pytest.raises(stores.NotAllowed, match=r"zookeeper\.set\.acl"):
         await session.create("/nobodys")
     await session.close()
 

@@ -16,15 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.local_link import Link
-from kafka_compat.coordination.store.metadata_store import (
-    ConnectionLost,
-    MetadataStore,
-    NoNode,
-    SessionExpired,
-    SessionState,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState
 from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT, Silence, StoreServer
 from tests.coordination.conftest import Remote
 
@@ -175,7 +170,7 @@ async def test_after_an_expiry_another_session_begins_on_the_same_connection(
     second = await remote.client.connect()
     assert second.session_id not in (first.session_id, other.session_id)
     await second.create("/first", ephemeral=True)
-    with pytest.raises(SessionExpired, match="expired"):
+    with pytest.raises(stores.SessionExpired, match="expired"):
         await first.get("/first")
     assert other.state is SessionState.CONNECTED
     await remote.close()
@@ -197,7 +192,7 @@ async def test_a_session_is_of_its_connection_alone(store: EmbeddedMetadataStore
     session = await one.client.connect()
     stranger = await two.client.connect()
     stranger._session_id = session.session_id
-    with pytest.raises(SessionExpired):
+    with pytest.raises(stores.SessionExpired):
         await stranger.exists("/")
     assert await session.exists("/")
     await one.close()
@@ -212,13 +207,13 @@ async def test_the_end_of_the_connection_ends_calls_and_sessions(store: Embedded
     call = asyncio.ensure_future(session.get("/"))
     await asyncio.sleep(0)
     remote.asking._transport.abort()  # type: ignore[union-attr]
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(stores.ConnectionLost):
         await call
     # Not as expired: nobody could begin anew.
     assert states == [SessionState.CLOSED]
-    with pytest.raises(SessionExpired):
+    with pytest.raises(stores.SessionExpired):
         await session.get("/")
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(stores.ConnectionLost):
         await remote.client.connect()
     await session.close()
     await remote.close()
@@ -244,7 +239,7 @@ async def test_a_watch_whose_read_finds_nothing_is_forgotten(store: EmbeddedMeta
     remote = await Remote.to(store)
     session = await remote.client.connect()
     for _ in range(10):
-        with pytest.raises(NoNode):
+        with pytest.raises(stores.NoNode):
             await session.get("/missing", lambda event: None)
     assert remote.client._watches == {}
     await session.exists("/missing", lambda event: None)

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store import store_wire
-from kafka_compat.coordination.store.metadata_store import (
-    Check,
-    Create,
-    Delete,
-    MetadataStoreError,
-    NoNode,
-    Operation,
-    SetData,
-    Stat,
-    TransactionFailed,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, Operation
 from kafka_compat.coordination.store.store_wire import (
     BadFrame,
     Splitter,
@@ -37,10 +28,10 @@ PATHS = st.lists(NAMES, max_size=3).map(lambda names: "/" + "/".join(names))
 DATA = st.none() | st.binary(max_size=20)
 NUMBERS = st.integers(-1, 2**63)
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Create, PATHS, DATA, st.booleans(), st.booleans()),
-    st.builds(SetData, PATHS, DATA, NUMBERS),
-    st.builds(Delete, PATHS, NUMBERS),
-    st.builds(Check, PATHS, NUMBERS),
+    st.builds(stores.Create, PATHS, DATA, st.booleans(), st.booleans()),
+    st.builds(stores.SetData, PATHS, DATA, NUMBERS),
+    st.builds(stores.Delete, PATHS, NUMBERS),
+    st.builds(stores.Check, PATHS, NUMBERS),
 )
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -74,7 +65,7 @@ def test_a_transaction_comes_as_it_was_meant(operations: list[Operation]) -> Non
 
 @given(DATA, st.tuples(*[NUMBERS] * 8))
 def test_a_node_comes_as_it_is(data: bytes | None, numbers: tuple[int, ...]) -> None:
-    stat = Stat(*numbers)
+    stat = stores.Stat(*numbers)
     message = over(["done", 1, store_wire.encode_node(data, stat)])
     answer = decode_answer(message)
     assert isinstance(answer, store_wire.Done)
@@ -83,13 +74,18 @@ def test_a_node_comes_as_it_is(data: bytes | None, numbers: tuple[int, ...]) -> 
 
 @given(PATHS)
 def test_errors_keep_their_names_and_their_reasons(path: str) -> None:
-    failed = TransactionFailed(2, TransactionFailed(1, NoNode(path)))
+    failed = stores.TransactionFailed(2, stores.TransactionFailed(1, stores.NoNode(path)))
     answer = decode_answer(over(["failed", 1, store_wire.encode_error(failed)]))
     assert isinstance(answer, store_wire.Failed)
-    assert isinstance(answer.error, TransactionFailed)
+    assert isinstance(answer.error, stores.TransactionFailed)
     inner = answer.error.cause
-    assert isinstance(inner, TransactionFailed)
-    assert (answer.error.index, inner.index, type(inner.cause), str(inner.cause)) == (2, 1, NoNode, path)
+    assert isinstance(inner, stores.TransactionFailed)
+    assert (answer.error.index, inner.index, type(inner.cause), str(inner.cause)) == (
+        2,
+        1,
+        stores.NoNode,
+        path,
+    )
     assert str(answer.error) == str(failed)
 
 

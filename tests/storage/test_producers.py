@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.errors import (
-    CorruptFile,
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    OutOfOrderSequence,
-    TransactionCoordinatorFenced,
-)
+from kafka_compat.storage import errors
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.log.producers import Duplicate, ProducerState
 from kafka_compat.storage.records.batch import BatchHeader, read_header
@@ -87,7 +81,7 @@ def test_a_retry_of_any_of_the_last_five_batches_is_told_where_it_is() -> None:
     for sequence in range(4, 14, 2):
         assert partition.append(sequence, 2) == Duplicate(100 + sequence, 101 + sequence, NOW_MS)
     assert partition.end_offset == 114
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(2, 2)
 
 
@@ -95,7 +89,7 @@ def test_a_retry_of_any_of_the_last_five_batches_is_told_where_it_is() -> None:
 def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
     partition = Partition()
     partition.append(0, 2)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(sequence, count)
     assert partition.append(2) is None
 
@@ -103,7 +97,7 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     partition = Partition()
     assert partition.append(42, producer=1, epoch=3) is None
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(44, producer=1, epoch=3)
     assert partition.append(0, producer=2) is None
 
@@ -115,7 +109,7 @@ def test_sequences_go_on_at_zero_after_the_greatest() -> None:
     partition = Partition()
     assert partition.append(MAX_SEQUENCE - 1, 4) is None
     assert partition.append(MAX_SEQUENCE - 1, 4) == Duplicate(0, 3, NOW_MS)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(1)
     assert partition.append(2) is None
 
@@ -123,12 +117,12 @@ def test_sequences_go_on_at_zero_after_the_greatest() -> None:
 def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     partition = Partition()
     partition.append(0, 5)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(5, epoch=1)
     assert partition.append(0, 5, epoch=1) is None
-    with pytest.raises(InvalidProducerEpoch):
+    with pytest.raises(errors.InvalidProducerEpoch):
         partition.append(5, epoch=0)
-    with pytest.raises(InvalidProducerEpoch):
+    with pytest.raises(errors.InvalidProducerEpoch):
         partition.append(0, 5, epoch=0)
     assert partition.append(0, 5, epoch=1) == Duplicate(5, 9, NOW_MS)
 
@@ -137,9 +131,9 @@ def test_a_marker_with_a_new_epoch_fences_too() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     partition.end(ControlRecordType.ABORT, epoch=1)
-    with pytest.raises(InvalidProducerEpoch):
+    with pytest.raises(errors.InvalidProducerEpoch):
         partition.append(1, transactional=True)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         partition.append(1, epoch=1)
     assert partition.append(0, epoch=1) is None
 
@@ -156,7 +150,7 @@ def test_a_replaced_coordinator_is_fenced() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
-    with pytest.raises(TransactionCoordinatorFenced):
+    with pytest.raises(errors.TransactionCoordinatorFenced):
         partition.end(ControlRecordType.COMMIT, coordinator_epoch=4)
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
 
@@ -164,7 +158,7 @@ def test_a_replaced_coordinator_is_fenced() -> None:
 def test_nothing_else_is_written_while_a_transaction_is_open() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
-    with pytest.raises(InvalidTxnState):
+    with pytest.raises(errors.InvalidTxnState):
         partition.append(1)
     partition.end(ControlRecordType.COMMIT)
     assert partition.append(1) is None
@@ -174,7 +168,7 @@ def test_batches_of_coordinators_have_no_sequence() -> None:
     partition = Partition()
     for _ in range(3):
         assert partition.append(-1, epoch=1, transactional=True) is None
-    with pytest.raises(InvalidProducerEpoch):
+    with pytest.raises(errors.InvalidProducerEpoch):
         partition.append(-1, epoch=0, transactional=True)
 
 
@@ -262,9 +256,9 @@ def test_a_snapshot_keeps_retries_from_being_stored_twice() -> None:
         partition.append(sequence, epoch=2)
     restarted = Partition(ProducerState.decode_snapshot(partition.state.encode_snapshot()), 3)
     assert restarted.append(2, epoch=2) == Duplicate(2, 2, NOW_MS)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(errors.OutOfOrderSequence):
         restarted.append(1, epoch=2)
-    with pytest.raises(InvalidProducerEpoch):
+    with pytest.raises(errors.InvalidProducerEpoch):
         restarted.append(3, epoch=1)
     assert restarted.append(3, epoch=2) is None
 
@@ -324,7 +318,7 @@ def test_snapshots_that_cannot_be_believed(damage: str) -> None:
         "flip": snapshot[:20] + bytes((snapshot[20] ^ 1,)) + snapshot[21:],
         "longer": snapshot + b"\0",
     }[damage]
-    with pytest.raises(CorruptFile):
+    with pytest.raises(errors.CorruptFile):
         ProducerState.decode_snapshot(damaged)
 
 
@@ -344,7 +338,7 @@ def test_whatever_clients_send_each_sequence_is_stored_once_and_in_order(
         before = partition.end_offset
         try:
             duplicate = partition.append(sequence, count, producer=producer, epoch=epoch)
-        except (OutOfOrderSequence, InvalidProducerEpoch):
+        except (errors.OutOfOrderSequence, errors.InvalidProducerEpoch):
             assert partition.end_offset == before
             continue
         sequences = stored.setdefault((producer, epoch), [])

@@ -11,16 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.errors import (
-    CorruptRecord,
-    InvalidRecord,
-    InvalidTimestamp,
-    MessageTooLarge,
-    MisplacedBatch,
-    RecordListTooLarge,
-    StorageError,
-    UnsupportedCompressionType,
-)
+from kafka_compat.storage import errors
+from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.records.batch import crc_ok, read_header, seal
 from kafka_compat.storage.records.compression import NAMES, compress
 from kafka_compat.storage.records.kinds import CompressionType, TimestampType
@@ -33,13 +25,13 @@ from tests.support.campaign import rounds
 
 NOW_MS = 1_700_000_000_000
 CODES = {
-    CorruptRecord: 2,
-    MessageTooLarge: 10,
-    RecordListTooLarge: 18,
-    InvalidTimestamp: 32,
-    UnsupportedCompressionType: 76,
-    InvalidRecord: 87,
-    MisplacedBatch: 87,
+    errors.CorruptRecord: 2,
+    errors.MessageTooLarge: 10,
+    errors.RecordListTooLarge: 18,
+    errors.InvalidTimestamp: 32,
+    errors.UnsupportedCompressionType: 76,
+    errors.InvalidRecord: 87,
+    errors.MisplacedBatch: 87,
 }
 
 
@@ -95,64 +87,68 @@ TOO_LONG = encode_record(0, 0, b"k", b"v")[1:]
 OLD = encode_message(Message(0, 1, 0, NOW_MS, b"k", b"v"))
 
 REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], dict[str, object]]] = {
-    "24 bad CRC": (lambda: unsealed(100, ">b", 1), CorruptRecord, {}),
-    "25 magic 3": (lambda: edited(16, ">b", 3), CorruptRecord, {}),
-    "25 magic -1": (lambda: edited(16, ">b", -1), CorruptRecord, {}),
-    "25 batch length 13": (lambda: unsealed(8, ">i", 13), CorruptRecord, {}),
-    "25 batch length -1": (lambda: unsealed(8, ">i", -1), CorruptRecord, {}),
-    "25 batch length 48, below a header": (lambda: unsealed(8, ">i", 48), CorruptRecord, {}),
-    "26 magic 1": (lambda: OLD, InvalidRecord, {}),
-    "26 magic 0": (lambda: encode_message(Message(0, 0, 0, -1, None, b"v")), InvalidRecord, {}),
-    "27 nothing": (lambda: b"", InvalidRecord, {}),
-    "27 truncated batch": (lambda: good()[:-1], InvalidRecord, {}),
-    "27 truncated header": (lambda: good()[:30], InvalidRecord, {}),
-    "27 truncated before the magic": (lambda: good()[:14], InvalidRecord, {}),
-    "28 two batches": (lambda: good() + good(), InvalidRecord, {}),
-    "29 base offset": (lambda: unsealed(0, ">q", 1), MisplacedBatch, {}),
-    "30 count too small": (lambda: edited(57, ">i", 2), MisplacedBatch, {}),
-    "30 count too great": (lambda: edited(57, ">i", 4), MisplacedBatch, {}),
-    "30 count 0": (lambda: edited(57, ">i", 0, edited(23, ">i", -1)), MisplacedBatch, {}),
-    "30 count negative": (lambda: edited(57, ">i", -1, edited(23, ">i", -2)), MisplacedBatch, {}),
+    "24 bad CRC": (lambda: unsealed(100, ">b", 1), errors.CorruptRecord, {}),
+    "25 magic 3": (lambda: edited(16, ">b", 3), errors.CorruptRecord, {}),
+    "25 magic -1": (lambda: edited(16, ">b", -1), errors.CorruptRecord, {}),
+    "25 batch length 13": (lambda: unsealed(8, ">i", 13), errors.CorruptRecord, {}),
+    "25 batch length -1": (lambda: unsealed(8, ">i", -1), errors.CorruptRecord, {}),
+    "25 batch length 48, below a header": (lambda: unsealed(8, ">i", 48), errors.CorruptRecord, {}),
+    "26 magic 1": (lambda: OLD, errors.InvalidRecord, {}),
+    "26 magic 0": (lambda: encode_message(Message(0, 0, 0, -1, None, b"v")), errors.InvalidRecord, {}),
+    "27 nothing": (lambda: b"", errors.InvalidRecord, {}),
+    "27 truncated batch": (lambda: good()[:-1], errors.InvalidRecord, {}),
+    "27 truncated header": (lambda: good()[:30], errors.InvalidRecord, {}),
+    "27 truncated before the magic": (lambda: good()[:14], errors.InvalidRecord, {}),
+    "28 two batches": (lambda: good() + good(), errors.InvalidRecord, {}),
+    "29 base offset": (lambda: unsealed(0, ">q", 1), errors.MisplacedBatch, {}),
+    "30 count too small": (lambda: edited(57, ">i", 2), errors.MisplacedBatch, {}),
+    "30 count too great": (lambda: edited(57, ">i", 4), errors.MisplacedBatch, {}),
+    "30 count 0": (lambda: edited(57, ">i", 0, edited(23, ">i", -1)), errors.MisplacedBatch, {}),
+    "30 count negative": (lambda: edited(57, ">i", -1, edited(23, ">i", -2)), errors.MisplacedBatch, {}),
     "30 count as many as int32 holds": (
         lambda: edited(57, ">i", 2**31 - 1, edited(23, ">i", 2**31 - 2)),
-        InvalidRecord,
+        errors.InvalidRecord,
         {},
     ),
-    "31 control bit": (lambda: good(control=True), MisplacedBatch, {}),
-    "32 producer id without sequence": (lambda: good(producer_id=5, producer_epoch=0), MisplacedBatch, {}),
-    "33 record length past the batch": (lambda: with_body(b"\x7e" + TOO_LONG), InvalidRecord, {}),
-    "33 record length negative": (lambda: with_body(b"\1" + TOO_LONG), InvalidRecord, {}),
-    "34 header count negative": (lambda: with_body(b"\x0c\0\0\0\1\1\1"), InvalidRecord, {}),
-    "34 header count beyond the buffer": (lambda: with_body(b"\x0c\0\0\0\1\1\x7e"), InvalidRecord, {}),
-    "trailing bytes": (lambda: with_body(RECORD + b"\0"), InvalidRecord, {}),
-    "a record too few": (lambda: with_body(RECORD, count=2), InvalidRecord, {}),
+    "31 control bit": (lambda: good(control=True), errors.MisplacedBatch, {}),
+    "32 producer id without sequence": (
+        lambda: good(producer_id=5, producer_epoch=0),
+        errors.MisplacedBatch,
+        {},
+    ),
+    "33 record length past the batch": (lambda: with_body(b"\x7e" + TOO_LONG), errors.InvalidRecord, {}),
+    "33 record length negative": (lambda: with_body(b"\1" + TOO_LONG), errors.InvalidRecord, {}),
+    "34 header count negative": (lambda: with_body(b"\x0c\0\0\0\1\1\1"), errors.InvalidRecord, {}),
+    "34 header count beyond the buffer": (lambda: with_body(b"\x0c\0\0\0\1\1\x7e"), errors.InvalidRecord, {}),
+    "trailing bytes": (lambda: with_body(RECORD + b"\0"), errors.InvalidRecord, {}),
+    "a record too few": (lambda: with_body(RECORD, count=2), errors.InvalidRecord, {}),
     "36 LogAppendTime bit": (
         lambda: good(timestamp_type=TimestampType.LOG_APPEND_TIME),
-        InvalidTimestamp,
+        errors.InvalidTimestamp,
         {"timestamp_type": TimestampType.LOG_APPEND_TIME},
     ),
     "37 zstd in v6": (
         lambda: good(compression=CompressionType.ZSTD),
-        UnsupportedCompressionType,
+        errors.UnsupportedCompressionType,
         {"produce_version": 6},
     ),
-    "38 codec 5": (lambda: edited(21, ">h", 5), InvalidRecord, {}),
-    "38 codec 7": (lambda: edited(21, ">h", 7), InvalidRecord, {}),
-    "39 broken gzip": (lambda: broken_codec(CompressionType.GZIP), CorruptRecord, {}),
-    "39 broken snappy": (lambda: broken_codec(CompressionType.SNAPPY), CorruptRecord, {}),
-    "39 broken lz4": (lambda: broken_codec(CompressionType.LZ4), CorruptRecord, {}),
-    "39 broken zstd": (lambda: broken_codec(CompressionType.ZSTD), CorruptRecord, {}),
-    "40 above max.message.bytes": (good, MessageTooLarge, {"max_message_bytes": 100}),
+    "38 codec 5": (lambda: edited(21, ">h", 5), errors.InvalidRecord, {}),
+    "38 codec 7": (lambda: edited(21, ">h", 7), errors.InvalidRecord, {}),
+    "39 broken gzip": (lambda: broken_codec(CompressionType.GZIP), errors.CorruptRecord, {}),
+    "39 broken snappy": (lambda: broken_codec(CompressionType.SNAPPY), errors.CorruptRecord, {}),
+    "39 broken lz4": (lambda: broken_codec(CompressionType.LZ4), errors.CorruptRecord, {}),
+    "39 broken zstd": (lambda: broken_codec(CompressionType.ZSTD), errors.CorruptRecord, {}),
+    "40 above max.message.bytes": (good, errors.MessageTooLarge, {"max_message_bytes": 100}),
     "40 before the CRC is looked at": (
         lambda: unsealed(100, ">b", 1),
-        MessageTooLarge,
+        errors.MessageTooLarge,
         {"max_message_bytes": 100},
     ),
-    "41 above segment.bytes": (good, RecordListTooLarge, {"segment_bytes": 100}),
-    "48 bomb": (bomb, MessageTooLarge, {}),
+    "41 above segment.bytes": (good, errors.RecordListTooLarge, {"segment_bytes": 100}),
+    "48 bomb": (bomb, errors.MessageTooLarge, {}),
     "compressed body with one byte too many": (
         lambda: with_body(RECORD + b"\0", codec=CompressionType.GZIP),
-        InvalidRecord,
+        errors.InvalidRecord,
         {},
     ),
 }
@@ -211,7 +207,7 @@ def test_keys_are_needed_where_a_topic_is_compacted(oracle: RecordOracle) -> Non
     keys = [b"a", None, b"b", None]
     batch = build_batch([Record(timestamp=NOW_MS, key=key) for key in keys])
     validate(batch)
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(errors.InvalidRecord) as caught:
         validate(batch, compact=True)
     assert [index for index, _ in caught.value.record_errors] == [1, 3]
     assert oracle.validate(batch, compact=True).code == 87
@@ -235,7 +231,7 @@ def test_timestamps_within_limits(ages_ms: list[int], refused: list[int], codec:
     if not refused:
         validate(batch, **limits)
         return
-    with pytest.raises(InvalidTimestamp) as caught:
+    with pytest.raises(errors.InvalidTimestamp) as caught:
         validate(batch, **limits)
     assert [index for index, _ in caught.value.record_errors] == refused
     assert validate(batch, **limits, timestamp_type=TimestampType.LOG_APPEND_TIME).log_append_time == NOW_MS
@@ -247,14 +243,14 @@ def test_a_record_without_timestamp_is_in_no_range() -> None:
 
 def test_a_missing_key_and_a_bad_timestamp_are_told_together() -> None:
     batch = build_batch([Record(timestamp=NOW_MS), Record(timestamp=0, key=b"k")])
-    with pytest.raises(InvalidTimestamp) as caught:
+    with pytest.raises(errors.InvalidTimestamp) as caught:
         validate(batch, compact=True, before_max_ms=1000)
     assert [index for index, _ in caught.value.record_errors] == [0, 1]
 
 
 def test_a_wrong_offset_delta_is_told_by_its_index() -> None:
     body = encode_record(0, 0, b"k", b"v") + encode_record(5, 0, b"k", b"v")
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(errors.InvalidRecord) as caught:
         validate(with_body(body, count=2))
     assert [index for index, _ in caught.value.record_errors] == [1]
 
@@ -306,7 +302,7 @@ def test_the_codec_of_the_topic(source: CompressionType, target: str) -> None:
 
 def test_what_grows_by_another_codec_is_measured_again() -> None:
     batch = good(200, compression=CompressionType.ZSTD)
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(errors.MessageTooLarge):
         validate(batch, compression_type="uncompressed", max_message_bytes=2000)
 
 
@@ -358,12 +354,12 @@ def test_old_formats_obey_the_topic(magic: int) -> None:
     assert stamped.log_append_time == NOW_MS
     assert {record.timestamp for record in iter_records(stamped.data)} == {NOW_MS}
     assert validate(data, 2, compression_type="zstd").headers[0].compression is CompressionType.ZSTD
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(errors.InvalidRecord) as caught:
         validate(data, 2, compact=True)
     assert [index for index, _ in caught.value.record_errors] == [1]
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(errors.MessageTooLarge):
         validate(data, 2, max_message_bytes=20)
-    with pytest.raises(RecordListTooLarge):
+    with pytest.raises(errors.RecordListTooLarge):
         validate(data, 2, segment_bytes=20)
 
 
@@ -376,20 +372,20 @@ def test_old_clients_may_send_nothing_or_a_cut_message() -> None:
 def test_old_format_errors() -> None:
     set_of_two = message_set(1, OLD_RECORDS[:2], 1)
     for data, error in [
-        (OLD[:-1] + b"x", CorruptRecord),
-        (OLD + set_of_two, InvalidRecord),
-        (OLD + encode_message(Message(0, 0, 0, -1, None, b"v")), InvalidRecord),
-        (encode_message(Message(0, 1, 1, NOW_MS, None, None)), InvalidRecord),
-        (encode_message(Message(0, 1, 1, NOW_MS, None, b"not gzip")), CorruptRecord),
-        (encode_message(Message(0, 1, 4, NOW_MS, None, b"zstd")), InvalidRecord),
+        (OLD[:-1] + b"x", errors.CorruptRecord),
+        (OLD + set_of_two, errors.InvalidRecord),
+        (OLD + encode_message(Message(0, 0, 0, -1, None, b"v")), errors.InvalidRecord),
+        (encode_message(Message(0, 1, 1, NOW_MS, None, None)), errors.InvalidRecord),
+        (encode_message(Message(0, 1, 1, NOW_MS, None, b"not gzip")), errors.CorruptRecord),
+        (encode_message(Message(0, 1, 4, NOW_MS, None, b"zstd")), errors.InvalidRecord),
         (
             encode_message(Message(0, 1, 2, NOW_MS, None, bytes(cramjam.snappy.compress_raw(set_of_two)))),
-            InvalidRecord,
+            errors.InvalidRecord,
         ),
     ]:
         with pytest.raises(error):
             validate(data, 2)
-    with pytest.raises(InvalidTimestamp):
+    with pytest.raises(errors.InvalidTimestamp):
         validate(OLD, 2, after_max_ms=-1)
 
 
@@ -399,7 +395,7 @@ def test_zstd_by_version(version: int | None) -> None:
     if version is None or version >= 7:
         validate(batch, version)
     else:
-        with pytest.raises(UnsupportedCompressionType):
+        with pytest.raises(errors.UnsupportedCompressionType):
             validate(batch, version)
 
 

@@ -26,18 +26,9 @@ from kafka_compat.coordination.store.metadata_store import Event, MetadataStore
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Turn, batched
+from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls import nodes
-from kafka_compat.security.acls.bindings import (
-    EVERYBODY,
-    WILDCARD,
-    Binding,
-    Entry,
-    Filter,
-    Pattern,
-    PatternType,
-    Permission,
-    parse_principal,
-)
+from kafka_compat.security.acls.bindings import Binding, Entry, Filter, Pattern, PatternType
 from kafka_compat.security.acls.rules import Rules
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.tasks import Tasks, asked_for_all
@@ -52,7 +43,7 @@ _READS_AT_ONCE: Final = 100
 Entries = frozenset[Entry]
 Change = Callable[[Entries], Entries]
 
-_CLOSED: Final = frozenset((Entry(str(EVERYBODY), WILDCARD, Operation.ALL, Permission.DENY),))
+_CLOSED: Final = frozenset((Entry(str(acls.EVERYBODY), acls.WILDCARD, Operation.ALL, acls.Permission.DENY),))
 _MALFORMED: Final = "the ACLs that were known of it count, or if none were, nobody but super users is allowed"
 
 
@@ -138,7 +129,7 @@ class Keeper:
         try:
             nodes.path_of(pattern)
             for entry in added:
-                parse_principal(entry.principal)
+                acls.parse_principal(entry.principal)
         except ValueError as error:
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
         return await self._change(pattern, lambda entries: entries | added)

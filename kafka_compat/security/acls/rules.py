@@ -24,15 +24,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kafka_compat.security.acls.bindings import (
-    EVERYBODY,
-    WILDCARD,
-    Entry,
-    Pattern,
-    PatternType,
-    Permission,
-    parse_principal,
-)
+from kafka_compat.security.acls import bindings as acls
+from kafka_compat.security.acls.bindings import EVERYBODY, WILDCARD, Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
@@ -269,7 +262,7 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
     """Shared by all entries that name the same, of which there may be very many."""
-    return parse_principal(principal), _spelled(host)
+    return acls.parse_principal(principal), _spelled(host)
 
 
 @lru_cache(maxsize=4096)

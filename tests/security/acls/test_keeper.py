@@ -11,21 +11,11 @@ import pytest
 
 from kafka_compat.coordination.nodes.notices import NOTICE_MAX_AGE_MS
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.store.metadata_store import (
-    MetadataStoreError,
-)
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import LongWork
-from kafka_compat.security.acls.bindings import (
-    Binding,
-    Entry,
-    EntryFilter,
-    Filter,
-    Pattern,
-    PatternFilter,
-    PatternType,
-    Permission,
-)
+from kafka_compat.security.acls import bindings as acls
+from kafka_compat.security.acls.bindings import Binding, Filter, Pattern, PatternType, Permission
 from kafka_compat.security.acls.keeper import WRITES_MAX, Deleted, Keeper
 from kafka_compat.security.acls.nodes import path_of
 from kafka_compat.security.acls.rules import Rules, Verdict
@@ -38,9 +28,9 @@ from tests.coordination.losing_answers import LosingAnswers
 ANN = Principal("User", "ann")
 ORDERS = Pattern(ResourceType.TOPIC, "orders", PatternType.LITERAL)
 PREFIX = Pattern(ResourceType.TOPIC, "or", PatternType.PREFIXED)
-READ = Entry("User:ann", "*", Operation.READ, Permission.ALLOW)
-EVERY_ENTRY = EntryFilter(None, None, Operation.ANY, Permission.ANY)
-EVERYTHING = Filter(PatternFilter(ResourceType.ANY, None, PatternType.ANY), EVERY_ENTRY)
+READ = acls.Entry("User:ann", "*", Operation.READ, Permission.ALLOW)
+EVERY_ENTRY = acls.EntryFilter(None, None, Operation.ANY, Permission.ANY)
+EVERYTHING = Filter(acls.PatternFilter(ResourceType.ANY, None, PatternType.ANY), EVERY_ENTRY)
 
 
 class Member:
@@ -112,7 +102,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def filter_for(pattern: Pattern) -> Filter:
-    return Filter(PatternFilter(*pattern), EVERY_ENTRY)
+    return Filter(acls.PatternFilter(*pattern), EVERY_ENTRY)
 
 
 async def test_who_changes_acls_obeys_at_once_and_all_others_soon(world: World) -> None:
