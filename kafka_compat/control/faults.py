@@ -117,7 +117,7 @@ class FaultRoutes:
 
 
 def _shown(rule: Rule) -> dict[str, Any]:
-    return {"number": rule.number, "hits": rule.hits, **rule.told}
+    return {"number": rule.number, "hits": rule.hits, **rule.asked}
 
 
 def _fault(call: Call) -> Fault:

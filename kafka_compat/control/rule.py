@@ -96,7 +96,7 @@ class Rule:
     number: int
     fault: Fault
     """Of the whole request, where it is about nothing else."""
-    told: dict[str, Any]
+    asked: dict[str, Any]
     """As it was asked for."""
     api: int | None = None
     version: int | None = None
