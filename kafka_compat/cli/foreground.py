@@ -9,7 +9,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat import kept_modules
 from kafka_compat.cli.http_services import HttpServices, hooks_of
@@ -18,9 +18,6 @@ from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.cluster.membership import Membership
-
-AnyBroker: TypeAlias = "Broker[Membership]"
 
 STOP_TIMEOUT_S = 4.5
 
@@ -48,9 +45,7 @@ class Stop:
             asyncio.get_running_loop().add_signal_handler(number, self.request)
 
 
-async def serve(
-    broker: AnyBroker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True
-) -> int:
+async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
     """Start, make the topics that the settings name, serve, and stop. Returns the exit code; raises
     StartupError. `hands_over`: have others lead first, if there are any.
     """
@@ -86,13 +81,13 @@ async def serve(
     return 1 if failed else 0
 
 
-async def _start(broker: AnyBroker) -> None:
+async def _start(broker: Broker) -> None:
     await broker.start()
     if broker.config.create_topics:
         await broker.create_wanted_topics(broker.config.create_topics)
 
 
-async def _shut_down_controlled(broker: AnyBroker, stop: Stop) -> None:
+async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
     """Find successors, unless nobody wants to wait for them."""
     handing_over = asyncio.ensure_future(broker.shut_down_controlled())
     impatient = asyncio.ensure_future(stop.requested_again.wait())
@@ -117,7 +112,7 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> AnyBroker:
+def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker:
     """A broker that is alone, or with zookeeper.connect one of a cluster."""
     hooks = hooks_of(http)
     if not config.str("zookeeper.connect"):
@@ -130,7 +125,7 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> AnyBro
     return cluster_broker(config, zookeeper_sessions(config), hooks)
 
 
-def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_json: bool) -> None:
+def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_json: bool) -> None:
     """Print that they serve: a line for each, or one of JSON for all."""
     if not as_json:
         for broker in brokers:
@@ -153,7 +148,7 @@ def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_
     write(json.dumps({"brokers": found, "http": http_url}))
 
 
-def tell_started(broker: AnyBroker) -> None:
+def tell_started(broker: Broker) -> None:
     """Print the lines that those who wait for a container of Kafka's look for in its log: Testcontainers'
     modules, and scripts. They are Kafka's own, of KRaft and of ZooKeeper's time.
     """
@@ -168,7 +163,7 @@ def tell_started(broker: AnyBroker) -> None:
         write(f"[{moment}] INFO {line}")
 
 
-def ready_line(broker: AnyBroker) -> str:
+def ready_line(broker: Broker) -> str:
     """What a person wants to know once the broker serves: where, and where its data are."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"

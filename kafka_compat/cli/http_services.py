@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
@@ -148,7 +148,7 @@ class HttpServices:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
-    def serve(self, brokers: Sequence[Broker[Any]], tree: SharedTree | None = None) -> None:
+    def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Answer, as soon as what answers is imported, and push. Brokers that have started; `tree`: the
         metadata that they alone share.
         """
@@ -163,7 +163,7 @@ class HttpServices:
     def _answer(
         self,
         listener: HttpListener,
-        brokers: Sequence[Broker[Any]],
+        brokers: Sequence[Broker],
         scraper: Scraper,
         tree: SharedTree | None,
     ) -> None:

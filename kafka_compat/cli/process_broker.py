@@ -23,7 +23,7 @@ from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
     # At once, while the other process gets ready, too.
-    from kafka_compat.broker import cluster_broker
+    from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
 
@@ -76,7 +76,7 @@ class BrokerProcess:
             self._link.close()
             await self._link.ended.wait()
 
-    def _broker(self, config: BrokerConfig, http: HttpServices | None) -> foreground.AnyBroker:
+    def _broker(self, config: BrokerConfig, http: HttpServices | None) -> Broker:
         if config.str("zookeeper.connect"):
             return foreground.new_broker(config, http)
         self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from kafka_compat.broker import Broker
 from kafka_compat.control.awaiting import Awaiting
@@ -26,7 +25,7 @@ class ControlApi:
     """All of it."""
 
     def __init__(
-        self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, tree: SharedTree | None = None
+        self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
         """`tree`: the metadata that these brokers alone share."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)

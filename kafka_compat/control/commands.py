@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 _LEAVE_VERSION = 5
 _CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)
 
-Command = Callable[["Broker[Any]", "Partition"], Awaitable[None]]
+Command = Callable[["Broker", "Partition"], Awaitable[None]]
 
 
 class Commands:
     """The routes; all return when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
@@ -97,22 +97,22 @@ class Commands:
         raise BadCall(f"there is no group {group}", NOT_FOUND)
 
 
-async def _compact(broker: Broker[Any], partition: Partition) -> None:
+async def _compact(broker: Broker, partition: Partition) -> None:
     if not partition.log.config.compact:
         raise BadCall(f"cleanup.policy of {partition.topic} is not compact", CONFLICT)
     await broker.compact(partition)
 
 
-async def _retention(broker: Broker[Any], partition: Partition) -> None:
+async def _retention(broker: Broker, partition: Partition) -> None:
     partition.log.apply_retention(broker.services.clock.now_ms(), partition.high_watermark)
 
 
-async def _roll(broker: Broker[Any], partition: Partition) -> None:
+async def _roll(broker: Broker, partition: Partition) -> None:
     if partition.log.segments.active.size_bytes:
         partition.log.roll(broker.services.clock.now_ms())
 
 
-async def _flush(broker: Broker[Any], partition: Partition) -> None:
+async def _flush(broker: Broker, partition: Partition) -> None:
     error = await finished(partial(broker.services.flusher.request, partition.log))
     if error is not None:
         raise BadCall(f"{partition.topic}-{partition.partition}: {error}", CONFLICT)
@@ -173,7 +173,7 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 class PartitionCommands:
     """The routes; all return the partition as it is then, when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], held: dict[int, HeldBack]) -> None:
+    def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
         """`held` is what brokers do not fetch, by their ids."""
         self._brokers = brokers
         self._held = held
@@ -280,7 +280,7 @@ class PartitionCommands:
             raise BadCall(f"nobody here leads {topic}-{number}", CONFLICT)
         return max(led, key=lambda partition: partition.leader_epoch)
 
-    def _follower(self, call: Call) -> Broker[Any]:
+    def _follower(self, call: Call) -> Broker:
         led, wanted = self._leading(call), integer(call, "broker", least=0)
         followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
         if wanted not in led.in_sync.followers or wanted not in followers:
@@ -288,11 +288,11 @@ class PartitionCommands:
             raise BadCall(f"broker={wanted}: expected one that follows {led}: {known}", CONFLICT)
         return followers[wanted]
 
-    def _controller(self) -> Broker[Any]:
+    def _controller(self) -> Broker:
         known = self._brokers[0].services.metadata.controller_id
         return next((each for each in self._brokers if each.broker_id == known), self._brokers[0])
 
-    def _fetching_of(self, follower: Broker[Any]) -> HeldBack:
+    def _fetching_of(self, follower: Broker) -> HeldBack:
         replicas = follower.services.replicas
         held = self._held.get(follower.broker_id)
         if held is None:

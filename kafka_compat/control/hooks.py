@@ -52,7 +52,7 @@ class FaultRules:
         """From now on."""
         self.rules[rule.number] = rule
 
-    def fault_for(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
+    def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
         """What becomes of this request; None where it is served as ever."""
         fault = self.links.fault_for(ctx)
         if fault is not None:
@@ -84,7 +84,7 @@ class ControlHooks:
             pushed=pushed,
         )
 
-    def _serve(self, ctx: StagedContext[Any], request: Any, go_on: Next) -> Any:
+    def _serve(self, ctx: StagedContext, request: Any, go_on: Next) -> Any:
         self.recording.came(ctx, request)
         fault = self.faults.fault_for(ctx, request)
         return go_on(ctx, request) if fault is None else fault.serve(ctx, request, go_on)

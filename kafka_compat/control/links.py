@@ -157,7 +157,7 @@ class Links:
         self.coordination: dict[int, CoordinationLink] = {}
         self.cut_off: set[int] = set()
         """Brokers that do not reach the metadata store, by a test's word."""
-        self.paused: dict[int, Broker[Any]] = {}
+        self.paused: dict[int, Broker] = {}
         self._sessions: dict[tuple[int, int], set[Session]] = {}
         """From the first broker to the second."""
 
@@ -169,7 +169,7 @@ class Links:
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
 
-    def fault_for(self, ctx: StagedContext[Any]) -> Fault | None:
+    def fault_for(self, ctx: StagedContext) -> Fault | None:
         """What becomes of a request that a broker sends; None where it is served as ever."""
         sender = _sender(ctx.client_id)
         if sender is None:
@@ -207,7 +207,7 @@ class Links:
         if broker_id in self.coordination and broker_id not in self.paused:
             self.coordination[broker_id].mend()
 
-    def pause(self, broker: Broker[Any]) -> None:
+    def pause(self, broker: Broker) -> None:
         """Have a broker stand still."""
         broker_id = broker.broker_id
         self.paused[broker_id] = broker
@@ -254,7 +254,7 @@ def _sender(client_id: str | None) -> int | None:
 class BrokerFaults:
     """All return how the broker is then."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], links: Links) -> None:
+    def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
         self._brokers = brokers
         self._links = links
 
@@ -321,7 +321,7 @@ class BrokerFaults:
         await self._links.coordination[broker.broker_id].expire()
         return self._shown(broker)
 
-    def _session(self, broker: Broker[Any]) -> None:
+    def _session(self, broker: Broker) -> None:
         if broker.broker_id not in self._links.coordination:
             raise BadCall(
                 f"broker {broker.broker_id} has no session that can be ended here: expected one of several "
@@ -329,7 +329,7 @@ class BrokerFaults:
                 CONFLICT,
             )
 
-    def _found(self, call: Call) -> Broker[Any]:
+    def _found(self, call: Call) -> Broker:
         broker_id = natural(call.path["broker"], "the broker")
         for broker in self._brokers:
             if broker.broker_id == broker_id:
@@ -339,7 +339,7 @@ class BrokerFaults:
     def _known(self) -> str:
         return ", ".join(str(broker.broker_id) for broker in self._brokers)
 
-    def _shown(self, broker: Broker[Any]) -> dict[str, Any]:
+    def _shown(self, broker: Broker) -> dict[str, Any]:
         broker_id = broker.broker_id
         cuts = [pair for pair in self._links.cuts if broker_id in pair]
         return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from kafka_compat.broker import Broker
 from kafka_compat.control.events import EventLog
@@ -20,7 +19,7 @@ class Reset:
     is the machine's again.
     """
 
-    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, events: EventLog) -> None:
+    def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
         self._brokers = brokers
         self._hooks = hooks
         self._events = events
@@ -77,8 +76,8 @@ class Reset:
                     raise BadCall(problem, UNAVAILABLE) from None
             return
 
-    async def _controller(self) -> Broker[Any]:
-        def active() -> Broker[Any] | None:
+    async def _controller(self) -> Broker:
+        def active() -> Broker | None:
             return next((each for each in self._brokers if each.services.controller.is_active), None)
 
         await self._hooks.pulse.until(lambda: active() is not None, _TIMEOUT_MS)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.broker import Broker
 from kafka_compat.broker.services import BrokerServices
@@ -34,7 +34,7 @@ from kafka_compat.storage.records.records import EndTransactionMarker, build_mar
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
 
-Services = BrokerServices[Any]
+Services = BrokerServices
 
 
 async def fork_topic(
@@ -208,7 +208,7 @@ _STATUS = {
 class Forks:
     """The route; it answers when the fork can be used, and would survive a kill of the broker."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:

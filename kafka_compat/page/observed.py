@@ -145,7 +145,7 @@ log = logging.getLogger(__name__)
 class Observed:
     """Of the brokers of this process."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], registry: Registry | None) -> None:
+    def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
         """On their event loop, while they run."""
         self._brokers = brokers
         self.registry = registry

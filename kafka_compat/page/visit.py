@@ -159,7 +159,7 @@ class Visit:
         except (ConnectionError, TimeoutError) as error:
             raise BadCall(f"broker {broker_id} does not answer: {error}", 502) from None
 
-    def _services_of(self, broker_id: int | None) -> BrokerServices[Any] | None:
+    def _services_of(self, broker_id: int | None) -> BrokerServices | None:
         services = self.cluster.services
         if broker_id is None:
             return services[0]

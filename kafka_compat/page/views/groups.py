@@ -12,8 +12,7 @@ from kafka_compat.client.partitions import TopicPartition, by_topic, each_partit
 from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.metrics.group_lag import GroupLags
-from kafka_compat.metrics.remote_lag import remote_lags
+from kafka_compat.metrics.group_lag import GroupLags, remote_lags
 from kafka_compat.page.listing import Row, listed
 from kafka_compat.page.remote_leaders import RemoteReport
 from kafka_compat.page.views.topics import extent

@@ -17,7 +17,7 @@ from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.nodes import Node
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import Membership
+    pass
 
 _DISK_S = (0.00002, 0.002)
 
@@ -143,7 +143,7 @@ class SimulatedBroker:
         self._has_served = True
         self.ready.set()
 
-    def _new_broker(self, config: BrokerConfig) -> Broker[Membership]:
+    def _new_broker(self, config: BrokerConfig) -> Broker:
         def new_worker(path: str) -> SimulatedWorker:
             return SimulatedWorker(self._chance)
 
