@@ -13,10 +13,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from kafka_compat.testing.simulation.network import SimulatedSocket
+
+class NodeSocket(Protocol):
+    """A socket that a process has open."""
+
+    def reset(self) -> None:
+        """The process was killed."""
 
 
 class Node:
@@ -32,7 +36,7 @@ class Node:
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
         """What came while it was paused."""
-        self.sockets: dict[SimulatedSocket, None] = {}
+        self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
         """A new one, in which everything is this process's."""
