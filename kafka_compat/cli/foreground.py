@@ -84,7 +84,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
 async def _start(broker: Broker) -> None:
     await broker.start()
     if broker.config.create_topics:
-        await broker.create_wanted_topics(broker.config.create_topics)
+        await broker.membership.create_wanted_topics(broker.config.create_topics)
 
 
 async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:

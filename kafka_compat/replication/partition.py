@@ -30,8 +30,14 @@ from kafka_compat.replication.in_sync import (
     IsrProposer,
     Proposal,
 )
-from kafka_compat.replication.listeners import CallSoon, PartitionListeners
-from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
+from kafka_compat.replication.waiters import (
+    CallSoon,
+    CommitCallback,
+    OffsetWaiters,
+    PartitionListeners,
+    dismiss,
+    pushed,
+)
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import AppendInfo, Log
@@ -46,8 +52,6 @@ _FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
 class Partition:
-    """See the rules above."""
-
     __slots__ = (
         "_alone",
         "_append_listeners",

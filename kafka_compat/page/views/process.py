@@ -40,7 +40,7 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
         for some in batched(list(server.connections)):
             for one in some:
                 session = one.session
-                software = session.told_client_id, session.software_name, session.software_version
+                software = session.software_client_id, session.software_name, session.software_version
                 key = (broker_id, one.listener_name, software, one.principal, one.peer_host)
                 row = found.get(key)
                 if row is None:
