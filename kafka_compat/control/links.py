@@ -23,7 +23,7 @@ from kafka_compat.http.routes import CONFLICT, NOT_FOUND, Answer, BadCall, Call,
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Session
     from kafka_compat.broker import Broker
-    from kafka_compat.cluster.session import ConnectStore
+    from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
