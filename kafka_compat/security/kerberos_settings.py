@@ -9,8 +9,15 @@ from kafka_compat.config import ConfigError
 from kafka_compat.config.listener_config import PREFIX, ListenerConfig
 from kafka_compat.security.jaas import LoginModule
 from kafka_compat.security.kerberos_names import ShortNamer
-from kafka_compat.security.sasl.gssapi import Acceptor, Identity, Unusable, acceptor
-from kafka_compat.security.sasl.gssapi_client import GssapiClient, by_key_table, fetched_before
+from kafka_compat.security.sasl.gssapi import (
+    Acceptor,
+    GssapiClient,
+    Identity,
+    Unusable,
+    acceptor,
+    by_key_table,
+    fetched_before,
+)
 
 _SERVICE: Final = "sasl.kerberos.service.name"
 _RULES: Final = "sasl.kerberos.principal.to.local.rules"

@@ -14,8 +14,7 @@ from kafka_compat.security.sasl.exchange import (
     UnexpectedRequest,
     UnsupportedMechanism,
 )
-from kafka_compat.security.sasl.mechanism import Refused
-from kafka_compat.security.sasl.plain import Plain
+from kafka_compat.security.sasl.mechanism import Plain, Refused
 
 ALICE = Principal("User", "alice")
 GOOD, WRONG, OTHER = b"\0alice\0secret", b"\0alice\0wrong", b"\0bob\0b"
