@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import ControllerContext, Procedure, write_states
-from kafka_compat.coordination.controller.effects import StateWrite
+from kafka_compat.coordination.controller.effects import AlterPartitionReply, StateWrite
 from kafka_compat.coordination.controller.events import AlterPartitionRequested, IsrChange
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.replies import AlterPartitionReply
 from kafka_compat.coordination.controller.request_batch import send_metadata
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 

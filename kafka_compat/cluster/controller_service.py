@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
     from kafka_compat.cluster.controller_times import ControllerTimes
-    from kafka_compat.coordination.controller import events, replies
+    from kafka_compat.coordination.controller import effects, events
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class ControllerService:
             # The next request begins another term.
             self._term = None
 
-    async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
+    async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """The controller's reply to a request; None when this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None

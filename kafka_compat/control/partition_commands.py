@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.control.held_back import HeldBack
+from kafka_compat.coordination.controller.effects import ElectionReply, ReassignmentReply
 from kafka_compat.coordination.controller.events import ElectionRequested, ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, ElectionType, TopicPartition
-from kafka_compat.coordination.controller.replies import ElectionReply, ReassignmentReply
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer, natural
 
 if TYPE_CHECKING:

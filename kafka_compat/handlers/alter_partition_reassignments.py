@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
+from kafka_compat.coordination.controller.effects import ReassignmentReply
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey

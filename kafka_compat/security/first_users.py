@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.errors import StartupError
 from kafka_compat.security import scram

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import is_number
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError

@@ -394,10 +394,6 @@ class Log:
         self.segments.add(segment)
         return segment
 
-    def expire_producers(self, now_ms: int) -> None:
-        """Forget producers that were silent for producer.id.expiration.ms."""
-        self.producers.remove_expired(now_ms)
-
     def roll_if_due(self, now_ms: int) -> bool:
         """Start a new segment when segment.ms has passed over the active one; whether that was so."""
         if self.is_settling:

@@ -35,7 +35,7 @@ DECODERS: dict[str, tuple[Callable[[bytes | None], Any], bytes]] = {
     ),
     "/isr_change_notification/isr_change_0": (
         lambda data: znodes.decode_partitions("/isr_change_notification/isr_change_0", data),
-        znodes.encode_partitions([("t", 0)]),
+        b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
     ),
     "/admin/reassign_partitions": (
         znodes.decode_reassignment,

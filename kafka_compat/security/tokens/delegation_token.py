@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT64_MAX, NodeObject, encode_json
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security import scram
 from kafka_compat.security.principal import Principal
