@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.pipelines import plot_style
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
 from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
-from kafka_compat.pipelines.plot_style import (
-    Theme,
-    rows_of,
-    shortened,
-    size_text,
-    sizes,
-    thousands,
-    titled,
-    unit_of,
-)
+from kafka_compat.pipelines.plot_style import Theme, rows_of, shortened, size_text, thousands, titled
 from kafka_compat.pipelines.progress import utc
 
 PARTITIONS_MAX = 40
@@ -57,7 +49,7 @@ def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: T
     owned = [[line for line in report.partitions if line.topic == topic] for topic in topics]
     whole = [report.size_bytes(topic) for topic in topics]
     due = [sum(line.due_bytes for line in partitions) for partitions in owned]
-    unit, factor = unit_of(whole)
+    unit, factor = plot_style.unit_of(whole)
     thickness = _THICKNESS * len(topics) / lines
     _bars_with_due(axes, [n / factor for n in whole], [n / factor for n in due], thickness, theme)
     for row, partitions in enumerate(owned):
@@ -120,7 +112,7 @@ def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
         axes.plot(shown, rows, marker, color=color, markersize=4.5, label=name, clip_on=False)
     if far_apart:
         axes.set_xscale("log", base=2)
-        sizes(axes.xaxis)
+        plot_style.sizes(axes.xaxis)
     else:
         thousands(axes.xaxis)
     axes.set_xlabel("size of a value, logarithmic" if far_apart else "bytes of a value")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from kafka_compat.pipelines import windows_rows
 from kafka_compat.pipelines.checkpoint import batch_range
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
@@ -21,14 +22,7 @@ from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
 from kafka_compat.pipelines.watermark import latest_time
-from kafka_compat.pipelines.windows_rows import (
-    WindowQuery,
-    count_by_window,
-    dead_letters,
-    judge,
-    merge,
-    results,
-)
+from kafka_compat.pipelines.windows_rows import WindowQuery
 
 _FIGURES = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters", "reasons")
 _NOTHING: dict[str, Any] = {
@@ -119,12 +113,12 @@ def _batch(
     before = last[1] if last else _NOTHING
     spark, query, versions = rows.sparkSession, job.query, Versions(folder.directory)
     versions.forget_all_but([before["version"]])
-    judged = judge(rows, query, before["max_ms"]).persist()
-    added = count_by_window(judged.where("reason IS NULL"), query)
+    judged = windows_rows.judge(rows, query, before["max_ms"]).persist()
+    added = windows_rows.count_by_window(judged.where("reason IS NULL"), query)
     open_before = spark.createDataFrame([], added.schema)
     if before["version"] is not None:
         open_before = spark.read.schema(added.schema).parquet(versions.path(before["version"], "open"))
-    merged = merge(open_before, added, query).persist()
+    merged = windows_rows.merge(open_before, added, query).persist()
     try:
         by_reason = {row["reason"]: row for row in _summed(judged).collect()}
         latest = _latest([before["max_ms"], by_reason[None]["latest"] if None in by_reason else None])
@@ -135,9 +129,9 @@ def _batch(
         of_closed = f.coalesce(f.sum(f.when(closed, f.col("rows"))), f.lit(0))
         closed_rows, changed = merged.agg(of_closed, f.count_if("changed")).collect()[0]
         partitions = len(begun[job.to_topic])
-        records = results(merged.where("changed"), query, job.to_topic, partitions, batch_id).unionByName(
-            dead_letters(judged.where("reason IS NOT NULL"), job.dead_letter_topic)
-        )
+        records = windows_rows.results(
+            merged.where("changed"), query, job.to_topic, partitions, batch_id
+        ).unionByName(windows_rows.dead_letters(judged.where("reason IS NOT NULL"), job.dead_letter_topic))
         done = write_exactly_once(records, target, job_id, begun, folder.directory)
     finally:
         merged.unpersist()

@@ -305,26 +305,17 @@ def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
     ssl.allow.dn.changes; fewer names of hosts, unless ssl.allow.san.changes; stores where it had none.
     """
     if old.keys and not new.keys:
-        raise _refused(
-            settings,
-            "keystore",
-            "Cannot remove the SSL keystore from an existing listener for which a keystore was configured.",
-        )
+        what = "remove the SSL keystore from an existing listener for which a keystore was configured"
+        raise _refused_change(settings, "keystore", f"Cannot {what}.")
     if new.keys and not old.keys:
-        raise _refused(
-            settings,
-            "keystore",
-            "Cannot add SSL keystore to an existing listener for which no keystore was configured.",
-        )
+        what = "add SSL keystore to an existing listener for which no keystore was configured"
+        raise _refused_change(settings, "keystore", f"Cannot {what}.")
     if new.trusted is not None and old.trusted is None:
-        raise _refused(
-            settings,
-            "truststore",
-            "Cannot add SSL truststore to an existing listener for which no truststore was configured.",
-        )
+        what = "add SSL truststore to an existing listener for which no truststore was configured"
+        raise _refused_change(settings, "truststore", f"Cannot {what}.")
     allow_names, allow_hosts = settings.allow_dn_changes, settings.allow_san_changes
     if len(old.keys) != len(new.keys) and not (allow_names and allow_hosts):
-        raise _refused(
+        raise _refused_change(
             settings,
             "keystore",
             "Keystore entries do not match, "
@@ -332,7 +323,7 @@ def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
         )
     for before, after in zip(old.keys, new.keys, strict=False):
         if not allow_names and _name(before).casefold() != _name(after).casefold():
-            raise _refused(
+            raise _refused_change(
                 settings,
                 "keystore",
                 "Keystore DistinguishedName does not match:  "
@@ -341,7 +332,7 @@ def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
                 "expected the same owner, or ssl.allow.dn.changes=true",
             )
         if not allow_hosts and not _hosts(after) >= _hosts(before):
-            raise _refused(
+            raise _refused_change(
                 settings,
                 "keystore",
                 "Keystore SubjectAltNames do not match:  "
@@ -351,7 +342,7 @@ def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
             )
 
 
-def _refused(settings: TlsSettings, store: str, sentence: str, expected: str = "") -> ConfigError:
+def _refused_change(settings: TlsSettings, store: str, sentence: str, expected: str = "") -> ConfigError:
     name = settings.named(f"ssl.{store}.location")
     return ConfigError(
         name, None, f"org.apache.kafka.common.config.ConfigException: {sentence}", expected, whole=True

@@ -12,16 +12,9 @@ from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
+from kafka_compat.status import snapshot
 from kafka_compat.status.groups import ask_groups
-from kafka_compat.status.snapshot import (
-    Broker,
-    Group,
-    LogDir,
-    Partition,
-    Position,
-    Snapshot,
-    Topic,
-)
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Snapshot, Topic
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster, Node
@@ -217,7 +210,7 @@ class Observer:
                 place = (topic.name, one.partition_index)
                 bytes_of = sizes.get(place, {})
                 partitions.append(
-                    Partition(
+                    snapshot.Partition(
                         one.partition_index,
                         one.leader_id if one.leader_id >= 0 else None,
                         tuple(one.replica_nodes),
@@ -350,7 +343,7 @@ def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[
 
 
 def _with_ends(group: Group, ends: dict[TopicPartition, int]) -> Group:
-    positions = (Position(*each[:3], ends.get(each[:2])) for each in group.positions)
+    positions = (snapshot.Position(*each[:3], ends.get(each[:2])) for each in group.positions)
     return group._replace(positions=tuple(positions))
 
 

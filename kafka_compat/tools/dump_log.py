@@ -8,17 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from kafka_compat.storage.errors import CorruptFile, StorageError
-from kafka_compat.tools import internal_records
-from kafka_compat.tools.dumped_index import (
-    CorruptIndex,
-    Mismatches,
-    NoBatch,
-    base_offset_of,
-    offset_index,
-    producer_snapshot,
-    time_index,
-    transaction_index,
-)
+from kafka_compat.tools import dumped_index, internal_records
 from kafka_compat.tools.dumped_log import NO_LIMIT, BrokenSegment, DumpedLog, Shown
 from kafka_compat.tools.failure import Failure
 from kafka_compat.tools.options import Options
@@ -51,7 +41,7 @@ class _Dump:
         self._verify_only = options.has("verify-index-only")
         self._message_bytes_max = options.integer("max-message-size") or _MESSAGE_BYTES_MAX
         self._options = options
-        self._mismatches = Mismatches()
+        self._mismatches = dumped_index.Mismatches()
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
@@ -65,10 +55,10 @@ class _Dump:
         except ValueError as error:
             name = os.path.basename(path).split(".")[0]
             raise Failure("java.lang.NumberFormatException", f'For input string: "{name}"') from error
-        except CorruptIndex as error:
+        except dumped_index.CorruptIndex as error:
             kind = "org.apache.kafka.storage.internals.log.CorruptIndexException"
             raise Failure(kind, str(error)) from error
-        except NoBatch as error:
+        except dumped_index.NoBatch as error:
             raise Failure("java.util.NoSuchElementException", "") from error
         except (BrokenSegment, StorageError) as error:
             raise Failure("org.apache.kafka.common.errors.CorruptRecordException", str(error)) from error
@@ -81,7 +71,7 @@ class _Dump:
         match suffix if dot else "":
             case "log":
                 log = DumpedLog(path, self._shown)
-                yield f"Log starting offset: {base_offset_of(path)}"
+                yield f"Log starting offset: {dumped_index.base_offset_of(path)}"
                 yield from self._log(log)
             case "checkpoint":
                 log = DumpedLog(path, self._shown)
@@ -92,7 +82,7 @@ class _Dump:
                     yield f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
                 yield from self._log(log)
             case "index":
-                yield from offset_index(
+                yield from dumped_index.offset_index(
                     path,
                     self._mismatches,
                     sanity_only=self._sanity_only,
@@ -100,16 +90,16 @@ class _Dump:
                     message_bytes_max=self._message_bytes_max,
                 )
             case "timeindex":
-                yield from time_index(
+                yield from dumped_index.time_index(
                     path, self._mismatches, sanity_only=self._sanity_only, verify_only=self._verify_only
                 )
             case "snapshot":
                 try:
-                    yield from producer_snapshot(path)
+                    yield from dumped_index.producer_snapshot(path)
                 except CorruptFile as error:
                     print(error, file=sys.stderr)
             case "txnindex":
-                yield from transaction_index(path)
+                yield from dumped_index.transaction_index(path)
             case _:
                 print(f"Ignoring unknown file {path}", file=sys.stderr)
 

@@ -7,20 +7,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from kafka_compat.client import transactions
 from kafka_compat.client.partitions import TopicPartition
-from kafka_compat.client.transactions import (
-    ActiveProducer,
-    Transaction,
-    describe_producers,
-    describe_transaction,
-    list_transactions,
-)
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
 
-Hanging = tuple[TopicPartition, ActiveProducer]
+Hanging = tuple[TopicPartition, transactions.ActiveProducer]
 Failed = Callable[[str, Exception], NoReturn]
 
 _AT_ONCE_MAX: Final = 500
@@ -44,7 +38,7 @@ def find_hanging(
     for start in range(0, len(places), _AT_ONCE_MAX):
         some = places[start : start + _AT_ONCE_MAX]
         try:
-            producers = describe_producers(cluster, some, broker_id)
+            producers = transactions.describe_producers(cluster, some, broker_id)
         except Exception as error:
             broker = "Optional.empty" if broker_id is None else f"Optional[{broker_id}]"
             failed(f"Failed to describe producers for {len(some)} partitions on broker {broker}", error)
@@ -78,13 +72,13 @@ def _without_owner(cluster: Cluster, candidates: list[Hanging], failed: Failed) 
     """Those whose coordinator will not end them."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     try:
-        listed = list_transactions(cluster, producer_ids=producer_ids)
+        listed = transactions.list_transactions(cluster, producer_ids=producer_ids)
     except Exception as error:
         failed(f"Failed to list transactions for {len(producer_ids)} producers", error)
-    known: dict[int, Transaction | None] = {}
+    known: dict[int, transactions.Transaction | None] = {}
     for listing in listed:
         try:
-            known[listing.producer_id] = describe_transaction(cluster, listing.transactional_id)
+            known[listing.producer_id] = transactions.describe_transaction(cluster, listing.transactional_id)
         except Exception as error:
             if isinstance(error, KafkaError) and error.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 continue

@@ -183,8 +183,7 @@ class LogDirectory:
         """A new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow (NotSettled
         unless `is_free`), FolderInTheWay.
         """
-        if not self.is_free(key):
-            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+        self._check_settled(key)
         log = self.create_folder(key, f"{self.path}/{folder_name(key)}", topic_id, config)
         self.adopt(key, log)
         return log
@@ -192,8 +191,7 @@ class LogDirectory:
     def create_folder(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
         """An empty log in a new folder, of which the checkpoints know nothing. Raises as `create`."""
         self.disk.check()
-        if self._filesystem.exists(path):
-            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        self._check_vacant(path)
         try:
             return self.loader.create(self.disk, path, key, topic_id, config)
         except (OSError, RefusedForNow) as error:
@@ -211,7 +209,9 @@ class LogDirectory:
         flush. Raises as `create`.
         """
         path = f"{self.path}/{folder_name(key)}"
-        self._check_free(key, path)
+        self.disk.check()
+        self._check_settled(key)
+        self._check_vacant(path)
         # What a crash leaves of it goes with the next start.
         building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
         try:
@@ -228,10 +228,11 @@ class LogDirectory:
         self.adopt(key, log)
         return log
 
-    def _check_free(self, key: TopicPartition, path: str) -> None:
-        self.disk.check()
+    def _check_settled(self, key: TopicPartition) -> None:
         if not self.is_free(key):
             raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+
+    def _check_vacant(self, path: str) -> None:
         if self._filesystem.exists(path):
             raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
 
@@ -276,8 +277,7 @@ class LogDirectory:
         """In the worker: close a copy, give its folder the name of the log's, and open it there. Raises as
         `create`; the copy may be closed then, and in its new folder.
         """
-        if self._filesystem.exists(path):
-            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        self._check_vacant(path)
         copy.close()
         try:
             self._filesystem.rename(copy.directory, path)

@@ -15,12 +15,16 @@ A folder of a fork is one as a clean stop would leave it, at the moment of the f
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA
-from kafka_compat.storage.filesystem import copy_file
+from kafka_compat.storage.directories.folder_names import partition_of
+from kafka_compat.storage.errors import FolderInTheWay, LogDirInUse
+from kafka_compat.storage.filesystem import RealFilesystem, copy_file
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.segments import segment_files
@@ -30,6 +34,7 @@ from kafka_compat.storage.segments.segment_indexes import SMALL_BYTES
 if TYPE_CHECKING:
     from kafka_compat.storage.filesystem import Filesystem
     from kafka_compat.storage.log.log import Log
+
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
 """Of an active segment; copying as much takes as long as some links."""
@@ -119,3 +124,48 @@ def link_folder(source: str, target: str) -> None:
         stem = os.path.splitext(name)[0]
         is_copied = stem == newest or not stem.isdigit()
         (copy_file if is_copied else os.link)(f"{source}/{name}", f"{target}/{name}")
+
+
+def fork_data(source: str, target: str) -> int:
+    """Make `target`, which is not there yet, hold what the log directory `source` holds; how many logs. It is
+    there as a whole or not at all. Raises LogDirInUse when a broker has `source`, FolderInTheWay, OSError.
+    """
+    filesystem = RealFilesystem()
+    if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):
+        raise FileNotFoundError(
+            f"{source} is no folder of a broker: it has no {checkpoints.META_PROPERTIES}. "
+            "Name one of its log.dirs"
+        )
+    if os.path.exists(target):
+        raise FolderInTheWay(f"{target} is there already: name a folder that is not, or remove it")
+    lock = filesystem.lock(f"{source}/{checkpoints.LOCK}")
+    if lock is None:
+        raise LogDirInUse(f"a broker uses {source}: stop it, or fork its topics (--http)")
+    building = f"{target}.{uuid4().hex}"
+    try:
+        os.makedirs(building)
+        logs = _link_all(source, building)
+        os.rename(building, target)
+    except OSError as error:
+        import shutil
+
+        shutil.rmtree(building, ignore_errors=True)
+        if error.errno == errno.EXDEV:
+            reason = f"{target} is on another disk than {source}: closed segments can be shared on one alone"
+            raise OSError(errno.EXDEV, reason) from error
+        raise
+    finally:
+        lock.release()
+    return logs
+
+
+def _link_all(source: str, target: str) -> int:
+    logs = 0
+    for entry in sorted(os.listdir(source)):
+        path = f"{source}/{entry}"
+        if partition_of(entry) is not None and os.path.isdir(path):
+            link_folder(path, f"{target}/{entry}")
+            logs += 1
+        elif os.path.isfile(path) and entry != checkpoints.LOCK:
+            copy_file(path, f"{target}/{entry}")
+    return logs

@@ -18,9 +18,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.following import Following
+from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore
 from kafka_compat.error_mapping import told_as

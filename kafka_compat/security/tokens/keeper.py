@@ -17,9 +17,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka_compat.coordination.nodes.following import Following
+from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_failures_told

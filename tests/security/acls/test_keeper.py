@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination.nodes.notices import NOTICE_MAX_AGE_MS
+from kafka_compat.coordination.nodes.following import NOTICE_MAX_AGE_MS
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
