@@ -199,16 +199,16 @@ class EmbeddedMetadataStore:
         wait on: their changes are in the tree, and will be on disk.
         """
         loop = asyncio.get_running_loop()
-        told = False
+        reported = False
         while True:
             try:
                 return await loop.run_in_executor(None, self._journal.append, lines)
             except JournalFull as error:
                 if self._closing:
                     raise
-                if not told:
+                if not reported:
                     log.error("%s. Changes wait until there is space", error)
-                    told = True
+                    reported = True
                 await asyncio.sleep(FULL_DISK_RETRY_S)
 
     def _fail(self, reason: str) -> None:

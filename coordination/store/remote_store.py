@@ -53,11 +53,11 @@ class StoreClient:
                 self._settle(request_id, result, None)
             case store_wire.Failed(request_id, error):
                 self._settle(request_id, None, error)
-            case store_wire.Told(watch_id, event):
-                told = self._watches.pop(watch_id, None)
-                if told is not None:
+            case store_wire.WatchEvent(watch_id, event):
+                watching = self._watches.pop(watch_id, None)
+                if watching is not None:
                     # As an answer's: whoever reads the change is woken up after this.
-                    self._loop.call_soon(_call, *told, event)
+                    self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
                 if session is not None:

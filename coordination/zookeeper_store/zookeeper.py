@@ -259,14 +259,14 @@ class ZooKeeperMetadataStore(StoreSession):
         must_exist: bool,
         on_result: OnResult,
     ) -> asyncio.Future[Any]:
-        teller = self._teller(watchings) if watchings else None
+        kazoo_watch = self._kazoo_watch(watchings) if watchings else None
         full = self._full(path)
         if of_children:
-            result = self._client.get_children_async(full, teller, include_data=True)
+            result = self._client.get_children_async(full, kazoo_watch, include_data=True)
         elif must_exist:
-            result = self._client.get_async(full, teller)
+            result = self._client.get_async(full, kazoo_watch)
         else:
-            result = self._client.exists_async(full, teller)
+            result = self._client.exists_async(full, kazoo_watch)
         result.on_result = on_result
         answer: asyncio.Future[Any] = result.future
         return answer
@@ -275,7 +275,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.requests += 1
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
-    def _teller(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
+    def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
         """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
 
         def tell(event: WatchedEvent) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
-from kafka_compat.broker import access, data_folders, limits
+from kafka_compat.broker import access, limits, log_directories
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
@@ -152,7 +152,7 @@ class Broker(Generic[M_co]):
         overrides = TopicOverrides(config)
         log_dirs = self._open_log_dirs(overrides)
         server.descriptors.make_room = log_dirs.spare_descriptors
-        stored_cluster_id = data_folders.claim(log_dirs, config)
+        stored_cluster_id = log_directories.claim(log_dirs, config)
         first = log_dirs.directories[0]
         opened = await membership.open_store(config, self._clock, first, stored_cluster_id)
         log_dirs.identify(config.broker_id, opened.cluster_id)
@@ -195,7 +195,7 @@ class Broker(Generic[M_co]):
                 await entrances.open(context, self._tasks)
             await access.read_acls(services, context, self._tasks)
             await quotas.load()
-            report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
+            report = log_directories.load(log_dirs, keep_gaps=opened.may_lack_topics)
             await membership.recover(report, may_lack_topics=opened.may_lack_topics)
         finally:
             gc.enable()
@@ -275,8 +275,8 @@ class Broker(Generic[M_co]):
             new_worker=self._hooks.new_worker
             or (lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe)),
         )
-        data_folders.lock(log_dirs)
-        data_folders.finish_return(log_dirs)
+        log_directories.lock(log_dirs)
+        log_directories.finish_return(log_dirs)
         return log_dirs
 
     def _new_context(

@@ -83,7 +83,7 @@ class ConfigChanges:
         try:
             await self._changed(znodes.decode_config_change(path, data))
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
         except MetadataStoreError:
             raise
         except Exception:

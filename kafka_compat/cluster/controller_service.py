@@ -177,7 +177,7 @@ class ControllerService:
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
         """Have the log told of a node that a request to the controller came upon; once."""
-        self._malformed.tell(error, NO_VERSION, consequence)
+        self._malformed.report(error, NO_VERSION, consequence)
 
     # --- the campaign
 
@@ -215,7 +215,7 @@ class ControllerService:
         try:
             self._name(znodes.decode_controller(data).broker_id)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, "nobody is the controller")
+            self._malformed.report(error, stat.version, "nobody is the controller")
             self._name(NOBODY)
         await self._changed.wait()
 

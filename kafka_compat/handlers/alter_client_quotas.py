@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey
@@ -43,7 +43,7 @@ async def _alter(
     entity = {item.entity_type: item.entity_name for item in entry.entity}
     changes = [Change(item.key, None if item.remove else item.value) for item in entry.ops]
     try:
-        with store_failures_told():
+        with store_errors_mapped():
             await ctx.services.client_quotas.alter(entity, changes, validate_only)
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.api_keys import ApiKey
@@ -29,7 +29,7 @@ async def describe_user_scram_credentials(
     require_cluster(ctx, Operation.DESCRIBE)
     users = [item.name for item in request.users or ()]
     try:
-        with store_failures_told():
+        with store_errors_mapped():
             found = await ctx.services.scram_credentials.describe(users)
     except KafkaError as error:
         return DescribeUserScramCredentialsResponse(

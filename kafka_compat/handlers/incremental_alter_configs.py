@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
-from kafka_compat.error_mapping import config_message, told_as
+from kafka_compat.error_mapping import as_kafka_error, config_message
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
@@ -55,7 +55,7 @@ async def _alter(
         refusal = config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name)
         await ctx.services.configs.alter_incrementally(kind, name, changes, validate_only, refusal)
     except Exception as error:
-        told = told_as(error, f"IncrementalAlterConfigs of {resource.resource_name!r}")
+        told = as_kafka_error(error, f"IncrementalAlterConfigs of {resource.resource_name!r}")
         response.error_code = told.code
         response.error_message = config_message(told)
     return response

@@ -22,7 +22,7 @@ from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Turn, batched
 from kafka_compat.security.acls import bindings as acls
@@ -161,7 +161,7 @@ class Keeper:
             async with self._lock:
                 await self._update(pattern, change)
         except Exception as error:
-            return told_as(error, f"changing the ACLs of {pattern}")
+            return as_kafka_error(error, f"changing the ACLs of {pattern}")
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:
@@ -247,7 +247,7 @@ class Keeper:
                 resource_type = acls.resource_type(name)
                 if resource_type is None:
                     problem = MalformedNode(f"{folder}/{name}", "is no type of resources")
-                    self._malformed.tell(problem, NO_VERSION, "it is left alone")
+                    self._malformed.report(problem, NO_VERSION, "it is left alone")
                     continue
                 found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
         await asked_for_all(found, self._reread, _READS_AT_ONCE)
@@ -267,7 +267,7 @@ class Keeper:
             if not znodes.is_name(pattern.name):
                 raise MalformedNode(path, f"{pattern.name!r:.80} is no name of a node")
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
             return
         async with self._lock:
             await self._reread(pattern)
@@ -284,7 +284,7 @@ class Keeper:
                 self._know(pattern, _ABSENT)
                 return
             except MalformedNode as error:
-                self._malformed.tell(error, stat.version, _MALFORMED)
+                self._malformed.report(error, stat.version, _MALFORMED)
         if pattern not in self._known:
             self._closed.add(pattern)
             self._rules.put(pattern, _CLOSED)

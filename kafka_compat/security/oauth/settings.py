@@ -19,7 +19,7 @@ from kafka_compat.security.oauth.key_set import KeySource
 from kafka_compat.security.oauth.login import Client, RefreshWindow, TokenEndpoint, TokenSource
 from kafka_compat.security.oauth.secured import Expected, Keys, SecuredValidator
 from kafka_compat.security.oauth.tokens import Validator
-from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, made
+from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, unsecured_token
 from kafka_compat.security.sasl.oauthbearer import OAuthBearerClient, compose_message
 from kafka_compat.security.tls_settings import Secret, TrustStoreSettings
 
@@ -150,8 +150,8 @@ def client_of(
     try:
         compose_message("token", extensions)
         if chosen == _UNSECURED_LOGIN:
-            made(options, now_ms())
-            return lambda: OAuthBearerClient(made(options, now_ms()).text, extensions)
+            unsecured_token(options, now_ms())
+            return lambda: OAuthBearerClient(unsecured_token(options, now_ms()).text, extensions)
         for option in ("clientId", "clientSecret"):
             if not options.get(option, "").strip():
                 raise ValueError(f"The OAuth configuration option {option} value must be non-null")

@@ -12,13 +12,13 @@ from kafka_compat.security.principal import Principal
 class Refused(Exception):
     """The client has not proved who it says it is.
 
-    The text is for the broker's log. `told` is what the client is told; None for what any wrong password
+    The text is for the broker's log. `client_message` is sent to the client; None for what any wrong password
     gets, so that nobody learns which users there are.
     """
 
-    def __init__(self, why: str, told: str | None = None) -> None:
+    def __init__(self, why: str, client_message: str | None = None) -> None:
         super().__init__(why)
-        self.told = told
+        self.client_message = client_message
 
 
 class Mechanism(Protocol):
@@ -61,8 +61,8 @@ class Plain:
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "there is no such user" if expected is None else "the password is wrong"
-            told = "Authentication failed: Invalid username or password"
-            raise Refused(f"user {name!r}: {why}", told)
+            message = "Authentication failed: Invalid username or password"
+            raise Refused(f"user {name!r}: {why}", message)
         if authorization_id and authorization_id != name:
             raise _refused(
                 "Authentication failed: Client requested an authorization id that is different from username"

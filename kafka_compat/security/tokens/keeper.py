@@ -21,7 +21,7 @@ from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.sasl.scram import Found
@@ -131,7 +131,7 @@ class Keeper:
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        with store_failures_told():
+        with store_errors_mapped():
             async with self._lock:
                 await self._write_new(token.token_id, stores.Create(path, data))
                 known = self._know(token, 0)
@@ -160,7 +160,7 @@ class Keeper:
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
         """What `change` makes of a token, stored."""
-        with store_failures_told():
+        with store_errors_mapped():
             async with self._lock:
                 for _ in range(WRITES_MAX):
                     known = self._known.get(self._ids.get(hmac, ""))
@@ -208,9 +208,9 @@ class Keeper:
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
         """The node's new version, if it has another."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
-        told = stores.Create(notice, model.encode_change(token_id), sequential=True)
+        created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
-            results = await self._store.multi([operation, told])
+            results = await self._store.multi([operation, created_notice])
         except stores.TransactionFailed as failed:
             raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
@@ -250,7 +250,7 @@ class Keeper:
         try:
             token_id = model.decode_change(path, data)
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
             return
         async with self._lock:
             await self._reread(token_id)
@@ -266,7 +266,7 @@ class Keeper:
         try:
             known = self._know(model.decode_token(token_id, data), stat.version)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, _NO_TOKEN)
+            self._malformed.report(error, stat.version, _NO_TOKEN)
             self._forget(token_id)
             return
         if is_new:

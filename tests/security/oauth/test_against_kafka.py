@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kafka_compat.security.oauth.key_set import parse_key_set
 from kafka_compat.security.oauth.secured import Expected, Key, SecuredValidator
 from kafka_compat.security.oauth.tokens import EXPIRES_MS_MAX, Validator
-from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, made
+from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, unsecured_token
 from kafka_compat.security.sasl.mechanism import Refused
 from kafka_compat.security.sasl.oauthbearer import OAuthBearer, OAuthBearerClient
 from tests.oracle.sasl_oracle import SECURED, UNSECURED, SaslOracle
@@ -41,7 +41,7 @@ def _ours(validator: Validator, messages: Sequence[bytes]) -> list[str]:
         try:
             answers.append(mechanism.evaluate(message).decode())
         except Refused as refused:
-            return [*answers, f"!{refused.told or ''}"]
+            return [*answers, f"!{refused.client_message or ''}"]
         if mechanism.principal is not None:
             return [*answers, f"={mechanism.principal.name} {mechanism.expires_ms}"]
     return answers
@@ -186,7 +186,7 @@ def test_what_is_no_unsecured_token_is_refused_as_by_kafka(oracle: SaslOracle, p
 
 @given(st.text(min_size=1).filter(lambda name: name.strip() != "" and min(name) > " "))
 def test_genuine_kafka_believes_what_is_made_here(oracle: SaslOracle, name: str) -> None:
-    token = made({"unsecuredLoginStringClaim_sub": name}, int(time.time() * 1000))
+    token = unsecured_token({"unsecuredLoginStringClaim_sub": name}, int(time.time() * 1000))
     message = OAuthBearerClient(token.text, {"traceId": "1"}).first()
     assert _unsecured(oracle, {}, message)[-1] == f"={name} {token.expires_ms}"
 
