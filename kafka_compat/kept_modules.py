@@ -37,54 +37,76 @@ class _Kept(NamedTuple):
     is_bytecode: bool
 
 
+class _Extent(NamedTuple):
+    """Bytes of the file."""
+
+    offset: int
+    size: int
+
+
 class KeptModules:
     """Finds and loads the modules in the file of `descriptor`, as sys.meta_path and importlib expect it."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._found: dict[str, _Kept] = {}
+        self._packages: dict[str, _Extent] = {}
+        """Where the modules of a package are listed, by name: in the file, since most are never asked for."""
         self._extensions: dict[str, int] = {}
         """Descriptors of C extensions that are not loaded yet: they can be loaded from a file alone."""
         self._end = 0
-        self._index_at = 0
+        self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
         """Copy them, in steps of less than a millisecond; find them from the last step on. OSError."""
-        for number, (name, path) in enumerate(_sources(), 1):
-            self._keep(name, path)
-            if number % _FILES_PER_STEP == 0:
-                yield
-        self._index_at = self._end
-        self._write(marshal.dumps({name: tuple(kept) for name, kept in self._found.items()}))
+        number = 0
+        for package, sources in _sources():
+            found = {}
+            for name, path in sources:
+                found[name] = tuple(self._keep(name, path))
+                number += 1
+                if number % _FILES_PER_STEP == 0:
+                    yield
+            self._packages[package] = self._write(marshal.dumps(found))
+        self._index = self._write(marshal.dumps({name: tuple(at) for name, at in self._packages.items()}))
         sys.meta_path.insert(0, self)
 
-    def _keep(self, name: str, path: str) -> None:
+    def _keep(self, name: str, path: str) -> _Kept:
         data, is_bytecode = _code(path)
-        is_package = os.path.basename(path) == "__init__.py"
-        self._found[name] = _Kept(path, is_package, self._end, len(data), is_bytecode)
-        self._write(data)
         if name not in sys.modules:
             extension = path.removesuffix(".py") + EXTENSION_SUFFIXES[0]
             if os.path.exists(extension):
                 self._extensions[name] = os.open(extension, os.O_RDONLY | os.O_CLOEXEC)
+        is_package = os.path.basename(path) == "__init__.py"
+        return _Kept(path, is_package, *self._write(data), is_bytecode)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> _Extent:
+        extent = _Extent(self._end, len(data))
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self.descriptor, rest, self._end)
             self._end += written
             rest = rest[written:]
+        return extent
+
+    def _read(self, extent: _Extent) -> bytes:
+        return os.pread(self.descriptor, extent.size, extent.offset)
+
+    def _find(self, name: str) -> _Kept | None:
+        extent = self._packages.get(name) or self._packages.get(name.rpartition(".")[0])
+        found = extent and marshal.loads(self._read(extent)).get(name)
+        return _Kept(*found) if found else None
 
     def command(self, module: str, *arguments: str) -> list[str]:
         """The command line of a process that inherits the descriptor and runs a kept module."""
-        this = self._found[__name__]
-        place = (self.descriptor, self._index_at, self._end, this.offset, this.size, int(this.is_bytecode))
+        this = self._find(__name__)
+        assert this is not None
+        place = (self.descriptor, *self._index, this.offset, this.size, int(this.is_bytecode))
         return [sys.executable, "-P", "-c", _IN_A_CHILD, *map(str, place), module, *arguments]
 
-    def open_index(self, at: int, end: int) -> None:
+    def open_index(self, offset: int, size: int) -> None:
         """Find what the process that started this one keeps."""
-        index = marshal.loads(os.pread(self.descriptor, end - at, at))
-        self._found = {name: _Kept(*kept) for name, kept in index.items()}
+        index = marshal.loads(self._read(_Extent(offset, size)))
+        self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
 
     # --- importing
@@ -92,7 +114,7 @@ class KeptModules:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        kept = self._found.get(fullname)
+        kept = self._find(fullname)
         if kept is None:
             return None
         extension = self._extensions.get(fullname)
@@ -116,38 +138,45 @@ class KeptModules:
 
     def get_code(self, fullname: str) -> CodeType:
         """As runpy asks for it."""
-        kept = self._found[fullname]
-        return _compiled(os.pread(self.descriptor, kept.size, kept.offset), kept.path, kept.is_bytecode)
+        kept = self._find(fullname)
+        if kept is None:
+            raise ImportError(f"no module {fullname} is kept", name=fullname)
+        data = self._read(_Extent(kept.offset, kept.size))
+        return _compiled(data, kept.path, kept.is_bytecode)
 
 
 _IN_A_CHILD: Final = """\
 import marshal, os, sys, types
-fd, index, end, at, size, is_bytecode = map(int, sys.argv[1:7])
+fd, index, index_size, at, size, is_bytecode = map(int, sys.argv[1:7])
 data = os.pread(fd, size, at)
 this = types.ModuleType("kept_modules")
 exec(marshal.loads(data) if is_bytecode else compile(data, "kept_modules", "exec"), this.__dict__)
-this.KeptModules(fd).open_index(index, end)
+this.KeptModules(fd).open_index(index, index_size)
 sys.argv[:] = sys.argv[7:]
 import runpy
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def _sources() -> Iterator[tuple[str, str]]:
-    """Names and files of the modules that a broker may need."""
+def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+    """Packages, each with the names and files of its modules, that a broker may need."""
     for folder in sys.modules[PACKAGE].__path__:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
-            below = [part for part in parts if part != os.curdir]
+            package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
             # In a checkout the second folder is the top of it, with much that is no part of the package.
-            if not below and "__init__.py" not in files:
+            if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
             folders[:] = [name for name in folders if name.isidentifier() and name not in _NEVER_NEEDED]
-            for file in files:
-                if file.endswith(".py"):
-                    name = [PACKAGE, *below, *([] if file == "__init__.py" else [file.removesuffix(".py")])]
-                    yield ".".join(name), os.path.join(inside, file)
+            yield package, _modules(package, inside, files)
+
+
+def _modules(package: str, folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        if file.endswith(".py"):
+            name = package if file == "__init__.py" else f"{package}.{file.removesuffix('.py')}"
+            yield name, os.path.join(folder, file)
 
 
 def _code(path: str) -> tuple[bytes, bool]:
@@ -188,7 +217,7 @@ async def keep() -> None:
         _log.info("Modules are not kept, an upgrade of the installation needs a restart: %s", error)
         return
     kept = keeping
-    _log.debug("Modules are kept: %d", len(kept._found))
+    _log.debug("Modules are kept: %d packages", len(kept._packages))
 
 
 def _nameless_file() -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.api.error_codes import Codes
-from kafka_compat.api.sampling import Requests
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import Records, TooLong
@@ -32,6 +31,44 @@ SIZE_BYTES: Final = 4
 _START: Final = Struct(">ii")
 _FLEXIBLE_START: Final = Struct(">iix")
 """A response's frame up to its body: the size of what follows, and the header."""
+
+TIMED_PER_S: Final = 20
+_RARELY: Final = 1001
+"""One in so many, where it turns out within a second that very many come."""
+_NEVER: Final = 0
+_FIRST: Final = 1
+
+
+class Requests:
+    """The requests of one API in one version; which are timed: see the rules of request_counts.py."""
+
+    __slots__ = ("_left", "_paced", "count", "every", "next_timed")
+
+    def __init__(self, is_watched: bool = True) -> None:
+        self.count = 0
+        self.next_timed = _FIRST if is_watched else _NEVER
+        """Which one is timed next, of all that come."""
+        self.every = 1
+        """One in so many is timed."""
+        self._left = TIMED_PER_S
+        self._paced = 0
+
+    def timed(self) -> None:
+        """One is: which is the next."""
+        self._left -= 1
+        if self._left == 0:
+            # Many come at once, and nobody knows yet how many.
+            self.every = max(self.every, _RARELY)
+        self.next_timed = self.count + self.every
+
+    def pace(self, second_s: float) -> None:
+        """So many seconds have passed since this was asked before."""
+        rate = (self.count - self._paced) / second_s
+        self._paced = self.count
+        self._left = TIMED_PER_S
+        # Odd, so that it does not fall in step with what clients repeat.
+        self.every = int(rate / TIMED_PER_S) | 1
+        self.next_timed = min(self.next_timed, self.count + self.every)
 
 
 class Api:
@@ -82,7 +119,7 @@ class Api:
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """How many requests came, by version."""
-        self.codes = Codes()
+        self.codes = Codes(key)
         """How often each error code was answered, where somebody may ask for it."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:

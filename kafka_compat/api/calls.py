@@ -7,13 +7,13 @@ waits for some answer. Where the request wants none, its caller is left (HungUp)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.api.api import Api
 from kafka_compat.api.codec_thread import CodecThread
-from kafka_compat.api.request import HasLongWork, RequestContext
+from kafka_compat.api.request import RequestContext
 from kafka_compat.api.request_counts import RequestCounts
 from kafka_compat.api.stages import Account, Middleware, Quota, Sent, StagedContext, Stages
 from kafka_compat.deferred import Deferred, HungUp
@@ -24,27 +24,18 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
+    from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
 """The error response to a larger request is made in the codec's thread, if the request was read there."""
 
 
-class Serving(HasLongWork, Protocol):
-    """What is asked here of the services that are handed to handlers."""
-
-    @property
-    def served(self) -> Mapping[ApiKey, tuple[int, int]]:
-        """The APIs that are answered, with their first and last version."""
-
-
 class Calls:
-    """Those to one broker. `services` is what handlers find at `ctx.services`; each says by its type what it
-    needs of it.
-    """
+    """Those to one broker. `services` is what handlers find at `ctx.services`."""
 
     def __init__(
         self,
-        services: Serving,
+        services: Services,
         *,
         middleware: Sequence[Middleware] = (),
         accounts: Sequence[Account] = (),
@@ -121,14 +112,14 @@ class Calls:
         requests = api.requests[version]
         requests.count += 1
         if self.stages is not None or requests.count == requests.next_timed:
-            staged: StagedContext[Any] = StagedContext(self._services, caller, api, version, is_kept)
+            staged = StagedContext(self._services, caller, api, version, is_kept)
             timed = None
             if requests.count == requests.next_timed:
                 requests.timed()
                 timed = self.counts.timed
             staged.begin(request, self.stages or self._all, size_bytes, arrived_s, began_s, timed)
             return self._staged(staged, request)
-        ctx: RequestContext[Any] = RequestContext(self._services, caller, api, version, is_kept)
+        ctx = RequestContext(self._services, caller, api, version, is_kept)
         try:
             response = api.handler(ctx, request)
             if type(response) is api.response_class:
@@ -167,7 +158,7 @@ class Calls:
             api.codes.count(response)
         return response
 
-    def _staged(self, ctx: StagedContext[Any], request: Any) -> Deferred:
+    def _staged(self, ctx: StagedContext, request: Any) -> Deferred:
         try:
             result = ctx.stages.serve(ctx, request)
         except HungUp:
@@ -179,15 +170,15 @@ class Calls:
                 return ctx.lost()
         return ctx.returned(result)
 
-    def _handle_untimed(self, ctx: RequestContext[Any], request: Any) -> Any:
+    def _handle_untimed(self, ctx: RequestContext, request: Any) -> Any:
         return self._handled(ctx, request, ctx._api.handler)
 
-    def _handle_timed(self, ctx: RequestContext[Any], request: Any) -> Any:
+    def _handle_timed(self, ctx: RequestContext, request: Any) -> Any:
         from kafka_compat.api.busy_time import timed
 
         return self._handled(ctx, request, partial(timed, ctx._api.handler))
 
-    def _handled(self, ctx: RequestContext[Any], request: Any, handler: Callable[..., Any]) -> Any:
+    def _handled(self, ctx: RequestContext, request: Any, handler: Callable[..., Any]) -> Any:
         try:
             return self._settled(ctx, request, handler(ctx, request))
         except HungUp:
@@ -196,7 +187,7 @@ class Calls:
             size_bytes = ctx.request_bytes if isinstance(ctx, StagedContext) else 0
             return self._failed(ctx, request, error, size_bytes)
 
-    def _settled(self, ctx: RequestContext[Any], request: Any, result: Any) -> Any:
+    def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
         """The response, None or a Deferred, of whatever a handler returned: the one place that knows steps
         and coroutines. A coroutine that is compiled looks like a generator, too; the other way round they
         differ.
@@ -213,7 +204,7 @@ class Calls:
 
     async def _await_handler(
         self,
-        ctx: RequestContext[Any],
+        ctx: RequestContext,
         request: Any,
         coroutine: Coroutine[Any, Any, Any],
         deferred: Deferred,
@@ -239,7 +230,7 @@ class Calls:
 
     # --- errors
 
-    def _failed(self, ctx: RequestContext[Any], request: Any, error: Exception, size_bytes: int) -> Any:
+    def _failed(self, ctx: RequestContext, request: Any, error: Exception, size_bytes: int) -> Any:
         if ctx.is_kept and size_bytes > LONG_BYTES:
             deferred = Deferred(is_serial=True)
             self._spawn(self._fail_long(ctx, request, error, deferred))
@@ -250,7 +241,7 @@ class Calls:
         return response
 
     async def _fail_long(
-        self, ctx: RequestContext[Any], request: Any, error: Exception, deferred: Deferred
+        self, ctx: RequestContext, request: Any, error: Exception, deferred: Deferred
     ) -> None:
         response = None
         try:
@@ -261,7 +252,7 @@ class Calls:
             else:
                 deferred.complete(response)
 
-    def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Any:
+    def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
         """None where the request wants no answer."""
         told = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, told)

@@ -1,7 +1,7 @@
 """How a handler says which API it serves.
 
     @handler(ApiKey.HEARTBEAT, 0, 4)
-    def heartbeat(ctx: RequestContext[Services], request: HeartbeatRequest) -> HeartbeatResponse:
+    def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
 the response, None where the request wants none, or a Deferred (kafka_compat.deferred): later requests of the

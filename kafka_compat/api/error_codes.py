@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka_compat.protocol.messages.fetch import FetchResponse
-from kafka_compat.protocol.messages.produce import ProduceResponse
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import ArrayOf, fields_of
 
 _FIELD: Final = "error_code"
@@ -18,17 +17,18 @@ _NO_CODES: Final = (False, ())
 class Codes:
     """How often each code was answered, of one API."""
 
-    __slots__ = ("errors", "good")
+    __slots__ = ("_is_fetch", "_is_produce", "errors", "good")
 
-    def __init__(self) -> None:
+    def __init__(self, key: ApiKey) -> None:
+        self._is_produce = key is ApiKey.PRODUCE
+        self._is_fetch = key is ApiKey.FETCH
         self.good = 0
         """How often it was 0."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:
         """Add those of a response."""
-        kind = type(response)
-        if kind is ProduceResponse:
+        if self._is_produce:
             good = 0
             for topic in response.responses:
                 for produced in topic.partition_responses:
@@ -38,7 +38,7 @@ class Codes:
                     else:
                         self.add(code)
             self.good += good
-        elif kind is FetchResponse:
+        elif self._is_fetch:
             good = 0
             code = response.error_code
             if code == 0:
@@ -54,7 +54,7 @@ class Codes:
                         self.add(code)
             self.good += good
         else:
-            self._walk(response, _plan_of(kind))
+            self._walk(response, _plan_of(type(response)))
 
     def add(self, code: int) -> None:
         """One."""

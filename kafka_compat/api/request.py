@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kafka_compat.api.api import Api
     from kafka_compat.api.caller import Caller
+    from kafka_compat.api.services import Services
     from kafka_compat.long_work import LongWork
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.principal import Principal
 
-Services = TypeVar("Services", covariant=True)
 
-
-class HasLongWork(Protocol):
-    """What every broker has."""
-
-    @property
-    def long_work(self) -> LongWork: ...
-
-
-class RequestContext(Generic[Services]):
+class RequestContext:
     """What a handler may know of a request and its caller, and the services that it uses."""
 
     __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
@@ -70,13 +62,11 @@ class RequestContext(Generic[Services]):
     @property
     def long_work(self) -> LongWork:
         """By what long work shares the event loop."""
-        return cast("HasLongWork", self.services).long_work
+        return self.services.long_work
 
     @property
     def authorizer(self) -> Authorizer | None:
         """Who decides what the caller may do, if anybody: `handlers.authorization` asks."""
         if self.caller.is_trusted:
             return None
-        services: Any = self.services
-        authorizer: Authorizer | None = services.authorizer
-        return authorizer
+        return self.services.authorizer

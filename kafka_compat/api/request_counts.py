@@ -86,7 +86,7 @@ class RequestCounts:
                 if requests.count:
                     requests.pace(second_s)
 
-    def timed(self, ctx: StagedContext[Any], answered_s: float) -> None:
+    def timed(self, ctx: StagedContext, answered_s: float) -> None:
         """A request of which the times are known."""
         from kafka_compat.protocol.json_form import api_name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -19,16 +19,13 @@ from kafka_compat.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
-Services = TypeVar("Services", covariant=True)
-
-
-Quota = Callable[["StagedContext[Any]", Any, Any], int]
+Quota = Callable[["StagedContext", Any, Any], int]
 """What a request costs its caller, asked with context, request and response (None: the request wants none):
 for how long in ms the caller is to be throttled, not above 0 where it is not. The response says so where its
 API has a field for it (KIP-219). It is ready then, and not yet encoded.
 """
 
-Sent = Callable[["StagedContext[Any]", float], None]
+Sent = Callable[["StagedContext", float], None]
 """Told how long it took to encode and send a response, in seconds, which comes after the quota was asked."""
 
 Account = Callable[["Served"], None]
@@ -100,7 +97,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
     return middleware(ctx, request, go_on)
 
 
-class StagedContext(RequestContext[Services]):
+class StagedContext(RequestContext):
     """The context of a request that goes through stages. `outcome` is what its caller gets."""
 
     __slots__ = (
@@ -126,7 +123,7 @@ class StagedContext(RequestContext[Services]):
         request_bytes: int,
         arrived_s: float,
         began_s: float,
-        timed: Callable[[StagedContext[Any], float], None] | None,
+        timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
         """`request_bytes` is the size of its frame, without the four bytes before it; `arrived_s` when that
         had come, by time.monotonic; `began_s` when it began to be served, by time.perf_counter; both are 0

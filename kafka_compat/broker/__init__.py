@@ -20,7 +20,6 @@ from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import NewTree
     from kafka_compat.cluster.session import ConnectStore
 
@@ -29,7 +28,7 @@ __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalon
 
 def standalone_broker(
     config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
-) -> Broker[Membership]:
+) -> Broker:
     """Create a standalone broker, a cluster of one; `new_tree` opens the tree of its metadata."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import OwnStore
@@ -40,7 +39,7 @@ def standalone_broker(
 
 def cluster_broker(
     config: BrokerConfig, connect_store: ConnectStore, hooks: BrokerHooks | None = None
-) -> Broker[Membership]:
+) -> Broker:
     """Create a broker of the cluster whose metadata store `connect_store` opens sessions with."""
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.shared_store import SharedStore

@@ -1,8 +1,8 @@
 """The composition root: which parts a broker has, and the order in which they start and stop.
 
-Start: claim the addresses, lock the folders, open the metadata store, make the parts, read the settings, open
-the logs, lead what is to be led, register, and only then answer connections, which wait until then. Stop is
-the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
+Start: claim the addresses, lock the log directories, open the metadata store, make the parts, read the
+settings, open the logs, lead what is to be led, register, and only then answer connections, which wait until
+then. Stop is the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
-from kafka_compat.broker import access, limits, log_directories
+from kafka_compat.broker import log_directories
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
-from kafka_compat.broker.services import BrokerServices, M_co
-from kafka_compat.broker.stop_log import StopLog
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.cluster.entity_changes import EntityChanges
@@ -38,6 +37,7 @@ from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
+from kafka_compat.network.limits import UNLIMITED, Limits, bound
 from kafka_compat.network.server import Server
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.counts import Counts
@@ -55,8 +55,10 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
+    from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
 
@@ -68,10 +70,10 @@ _STARTS_PER_COLLECTION = 8
 """To look through all that the process holds takes half as long as a start."""
 
 
-class Broker(Generic[M_co]):
-    """One broker. `membership` is the way it belongs."""
+class Broker:
+    """One broker. `membership` is its part in the cluster."""
 
-    services: BrokerServices[M_co]
+    services: BrokerServices
     """What its handlers use; there is from the middle of `start` on."""
     calls: Calls
     """The way to its APIs, for clients and for others in this process; from then on, too."""
@@ -79,7 +81,7 @@ class Broker(Generic[M_co]):
     def __init__(
         self,
         config: BrokerConfig,
-        membership: M_co,
+        membership: Membership,
         served: Mapping[ApiKey, tuple[int, int]],
         hooks: BrokerHooks | None = None,
     ) -> None:
@@ -141,8 +143,8 @@ class Broker(Generic[M_co]):
     async def _start(self, sockets: Sockets | None) -> _Running:
         """`sockets`: to listen with, of an earlier start."""
         config, membership = self.config, self.membership
-        rates = Lazy(partial(limits.connection_rates, config))
-        server = self._server = Server(limits.limits_of(config), rates)
+        rates = Lazy(partial(_connection_rates, config))
+        server = self._server = Server(_limits(config), rates)
         if sockets is None:
             self._bind(server)
         else:
@@ -189,11 +191,11 @@ class Broker(Generic[M_co]):
             await membership.follow_settings()
             await context.configs.load()
             await membership.topic_settings.read_all()
-            await access.read_delegation_tokens(services, context, self._tasks)
+            await services.read_delegation_tokens()
             if entrances is not None:
                 entrances.delegation_tokens = services.delegation_tokens
                 await entrances.open(context, self._tasks)
-            await access.read_acls(services, context, self._tasks)
+            await services.read_acls()
             await quotas.load()
             report = log_directories.load(log_dirs, keep_gaps=opened.may_lack_topics)
             await membership.recover(report, may_lack_topics=opened.may_lack_topics)
@@ -203,16 +205,16 @@ class Broker(Generic[M_co]):
         gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
         await server.start(dispatcher.dispatch, dispatcher.refusal)
-        limits.limit_connections(config, server, rates)
+        _limit_connections(config, server, rates)
 
         def settings_changed(delta: MetadataDelta) -> None:
             if any(change.is_of_broker for change in delta.config_changes):
                 slow_requests.obey()
-                limits.limit_connections(config, server, rates)
+                _limit_connections(config, server, rates)
 
         context.metadata.feed.subscribe(settings_changed)
         await membership.join()
-        access.keep_removing_delegation_tokens(services, context, self._tasks)
+        services.keep_removing_delegation_tokens()
 
         maintenance = Maintenance(
             config,
@@ -369,14 +371,14 @@ class Broker(Generic[M_co]):
         await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
-        """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker.
+        """Stop serving; returns when all is on disk and the log directories carry the clean-shutdown marker.
 
         `controlled`: only after `shut_down_controlled`.
         """
         running, self._running = self._running, None
         if running is None:
             return
-        stop_log = StopLog(self.broker_id, self._clock.monotonic_ms)
+        stop_log = _StopLog(self.broker_id, self._clock.monotonic_ms)
         if controlled:
             await self.membership.shut_down_controlled()
         await self.membership.leave()
@@ -466,3 +468,60 @@ class _Running(NamedTuple):
 def _is_watched(config: BrokerConfig) -> bool:
     """Whether the broker's metrics can be read: then it takes the times of requests."""
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
+
+
+class _StopLog:
+    """Lines of the log: how far the stop of a broker is, and how long each step took."""
+
+    def __init__(self, broker_id: int, monotonic_ms: Callable[[], int]) -> None:
+        self._broker_id = broker_id
+        self._monotonic_ms = monotonic_ms
+        self._began_ms = self._step_began_ms = monotonic_ms()
+
+    def done(self, step: str) -> None:
+        """A step is done; the next one begins."""
+        now_ms = self._monotonic_ms()
+        log.info("Broker %d stops: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
+        self._step_began_ms = now_ms
+
+    def over(self) -> None:
+        """All are done."""
+        log.info("Broker %d has stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    """What clients may take of one broker: connections, memory, time."""
+    return Limits(
+        request_max_bytes=config.int("socket.request.max.bytes"),
+        idle_max_ms=config.int("connections.max.idle.ms"),
+        connections_max=config.int("max.connections"),
+        connections_per_ip_max=config.int("max.connections.per.ip"),
+        frame_deadline_ms=config.int("kafka.compat.frame.timeout.ms"),
+        send_buffer_bytes=config.int("socket.send.buffer.bytes"),
+        receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
+        connections_per_ip_overrides=config.connections_per_ip_overrides,
+        request_memory_bytes=bound(config.int("queued.max.request.bytes")),
+        answer_memory_bytes=bound(config.int("kafka.compat.queued.max.response.bytes")),
+        connections_per_listener=_by_listener(config, "max.connections"),
+        inter_broker_listener=config.inter_broker_listener,
+    )
+
+
+def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
+    return {listener.name: config.for_listener(listener.name).int(name) for listener in config.listeners}
+
+
+def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
+    """Obey the settings of now."""
+    name = "max.connection.creation.rate"
+    rate, by_listener = config.int(name), _by_listener(config, name)
+    if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:
+        rates.get().limit(rate, by_listener)
+    server.set_limits(_limits(config))
+
+
+def _connection_rates(config: BrokerConfig) -> ConnectionRates:
+    from kafka_compat.quotas.connection_rates import ConnectionRates
+    from kafka_compat.quotas.rates import quota_windows
+
+    return ConnectionRates(quota_windows(config.int))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kafka_compat.api.calls import Calls
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.broker_context import BrokerContext
-    from kafka_compat.cluster.membership import Membership
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.quotas.enforcement import Enforcement
 
@@ -36,7 +35,7 @@ class QuotasInForce:
     def __init__(
         self,
         context: BrokerContext,
-        services: BrokerServices[Membership],
+        services: BrokerServices,
         calls: Calls,
         rates: Lazy[ConnectionRates],
     ) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
-from kafka_compat.lazy import Lazy
+from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.fetch_session import FetchSessionCache
-from kafka_compat.tasks import Tasks
+from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
@@ -34,18 +35,16 @@ if TYPE_CHECKING:
 # A fetch session that was used within this time is not given up for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
-M_co = TypeVar("M_co", bound="Membership", covariant=True)
 
-
-class BrokerServices(Generic[M_co]):
-    """See `handlers.services` for who uses what. Complete from the beginning, but for what is made when the
+class BrokerServices:
+    """See `api.services` for who uses what. Complete from the beginning, but for what is made when the
     first request asks for it.
     """
 
     def __init__(
         self,
         context: BrokerContext,
-        membership: M_co,
+        membership: Membership,
         coordinators: HostedCoordinators,
         addresses: Addresses,
         tasks: Tasks,
@@ -84,13 +83,8 @@ class BrokerServices(Generic[M_co]):
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
         """What clients may use; None while nobody has a quota."""
-        self._log_mover: Lazy[LogMover] = Lazy(self._make_log_mover)
         self._tasks = tasks
-        self._zookeeper_offsets: Lazy[ZooKeeperOffsets] = Lazy(self._make_zookeeper_offsets)
-        self._client_quotas: Lazy[ClientQuotas] = Lazy(self._make_client_quotas)
-        self._scram_credentials: Lazy[ScramCredentials] = Lazy(self._make_scram_credentials)
         self._pushed = pushed
-        self._telemetry: Lazy[ClientTelemetry] = Lazy(self._make_telemetry)
 
     @property
     def finalized_features_epoch(self) -> int:
@@ -120,53 +114,82 @@ class BrokerServices(Generic[M_co]):
         """The cluster's controller, as far as this broker is it."""
         return self.membership.service
 
-    @property
+    @cached_property
     def log_mover(self) -> LogMover:
-        return self._log_mover.get()
-
-    @property
-    def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The positions of Kafka's oldest clients."""
-        return self._zookeeper_offsets.get()
-
-    @property
-    def client_quotas(self) -> ClientQuotas:
-        """The quotas of clients, kept for those who ask."""
-        return self._client_quotas.get()
-
-    @property
-    def scram_credentials(self) -> ScramCredentials:
-        """The credentials of users, kept for those who ask."""
-        return self._scram_credentials.get()
-
-    @property
-    def telemetry(self) -> ClientTelemetry:
-        """What clients push of their metrics; only where something shows it."""
-        return self._telemetry.get()
-
-    def _make_log_mover(self) -> LogMover:
         from kafka_compat.replication.log_mover import LogMover
 
         return LogMover(self.log_dirs, self.replicas, self.config, self._tasks)
 
-    def _make_zookeeper_offsets(self) -> ZooKeeperOffsets:
+    @cached_property
+    def zookeeper_offsets(self) -> ZooKeeperOffsets:
+        """The positions of Kafka's oldest clients."""
         from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
 
         return ZooKeeperOffsets(self.store, self.metadata, self.config.int("offset.metadata.max.bytes"))
 
-    def _make_client_quotas(self) -> ClientQuotas:
+    @cached_property
+    def client_quotas(self) -> ClientQuotas:
+        """The quotas of clients, kept for those who ask."""
         from kafka_compat.quotas.client_quotas import ClientQuotas
 
         return ClientQuotas(self.store, self.membership.announce)
 
-    def _make_scram_credentials(self) -> ScramCredentials:
+    @cached_property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of users, kept for those who ask."""
         from kafka_compat.security.scram_credentials import ScramCredentials
 
         return ScramCredentials(self.store, self.membership.announce)
 
-    def _make_telemetry(self) -> ClientTelemetry:
+    @cached_property
+    def telemetry(self) -> ClientTelemetry:
+        """What clients push of their metrics; only where something shows it."""
         from kafka_compat.telemetry.service import ClientTelemetry
 
         assert self._pushed is not None
         max_bytes = self.config.int("telemetry.max.bytes")
         return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)
+
+    async def read_acls(self) -> None:
+        """Have an authorizer decide who may do what, where the settings name one."""
+        settings = self.config.authorizer
+        if settings is None:
+            return
+        from kafka_compat.security.acls.authorizer import AclAuthorizer
+        from kafka_compat.security.acls.keeper import Keeper
+        from kafka_compat.security.acls.rules import Rules
+        from kafka_compat.security.principal import Principal
+
+        super_users = [Principal(kind, name) for kind, name in settings.super_users]
+        rules = Rules(super_users, allow_if_no_acl=settings.allow_if_no_acl)
+        self.acls = Keeper(self.store, rules, self._tasks, self.clock.now_ms)
+        await self.acls.start()
+        self.authorizer = AclAuthorizer(rules)
+
+    async def read_delegation_tokens(self) -> None:
+        """Know the tokens by which clients may log in, where the settings have a secret key for them."""
+        config = self.config
+        key = config.delegation_token_key
+        if key is None:
+            return
+        from kafka_compat.security.tokens.delegation_token import Terms
+        from kafka_compat.security.tokens.keeper import Keeper
+
+        terms = Terms(
+            config.int("delegation.token.max.lifetime.ms"), config.int("delegation.token.expiry.time.ms")
+        )
+        self.delegation_tokens = Keeper(self.store, key, terms, self._tasks, self.clock.now_ms)
+        await self.delegation_tokens.start()
+
+    def keep_removing_delegation_tokens(self) -> None:
+        """Remove those that have expired, while this broker is the controller."""
+        tokens = self.delegation_tokens
+        if tokens is None:
+            return
+
+        def is_controller() -> bool:
+            return self.metadata.controller_id == self.metadata.local_id
+
+        interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1000
+        work = partial(tokens.keep_removing, is_controller, interval_s)
+        self._tasks.spawn("removing delegation tokens that have expired", work, OnFailure.RESTART)

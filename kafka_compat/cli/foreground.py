@@ -19,9 +19,8 @@ from kafka_compat.config import BrokerConfig
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.cli.http_services import HttpServices
-    from kafka_compat.cluster.membership import Membership
 
-AnyBroker: TypeAlias = "Broker[Membership]"
+AnyBroker: TypeAlias = "Broker"
 
 STOP_TIMEOUT_S = 4.5
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
@@ -138,7 +138,7 @@ class HttpServices:
         """The way of a broker to the store that it shares with others of this process."""
         return connect if self._served is None else self._served.store(config, connect)
 
-    def serve(self, brokers: Sequence[Broker[Any]], tree: SharedTree | None = None) -> None:
+    def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Answer, as soon as what answers is imported, and push. Brokers that have started; `tree`: the
         metadata that they alone share.
         """
@@ -194,7 +194,7 @@ class Served:
             return connect
         return self.control.faults.links.through(config, connect, self.control.travel.scheduler)
 
-    def serve(self, brokers: Sequence[Broker[Any]], scraper: Scraper, tree: SharedTree | None) -> None:
+    def serve(self, brokers: Sequence[Broker], scraper: Scraper, tree: SharedTree | None) -> None:
         """Answer, as soon as what answers is imported."""
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import metrics_routes

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 from functools import partial
-from typing import Any
 
 from kafka_compat import kept_modules
 from kafka_compat.broker import Broker, StartupError, cluster_broker
@@ -53,7 +52,7 @@ class LocalCluster:
                 raise outcome
         await self.brokers[0].create_wanted_topics(self._wanted_topics)
 
-    async def lose(self, broker: Broker[Any]) -> bool:
+    async def lose(self, broker: Broker) -> bool:
         """Stop a broker that cannot go on; whether others do."""
         self.brokers.remove(broker)
         if not self.brokers:
@@ -76,11 +75,11 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     loop = asyncio.get_running_loop()
     losing = set()
 
-    async def lose(broker: Broker[Any]) -> None:
+    async def lose(broker: Broker) -> None:
         if broker in cluster.brokers and not await cluster.lose(broker):
             stop.set()
 
-    def fail(broker: Broker[Any]) -> None:
+    def fail(broker: Broker) -> None:
         nonlocal failed
         failed = True
         task = loop.create_task(lose(broker))

@@ -7,26 +7,36 @@ more, its connections.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.cluster.broker_addresses import BrokerAddresses
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.config_changes import ConfigChanges, announce
-from kafka_compat.cluster.controlled_shutdown import shut_down_controlled
-from kafka_compat.cluster.controller_link import ControllerLink
+from kafka_compat.cluster.controller_link import RETRY_S, Address, ControllerLink
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.enrolment import Enrolment
 from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.cluster.peers import Peers
-from kafka_compat.cluster.producer_id_blocks import allocate_producer_ids
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.store.metadata_store import MetadataStoreError, NodeExists
-from kafka_compat.errors import StartupError
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NodeExists
+from kafka_compat.errors import ErrorCode, StartupError, known_code
 from kafka_compat.lazy import Lazy
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from kafka_compat.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
 from kafka_compat.replication.follower import FollowerSettings
 from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
@@ -40,6 +50,49 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
+
+
+log = logging.getLogger(__name__)
+
+FAILURE_PAUSE_S = 1.0
+"""After an error that somebody has to mend, such as what the store says of the last block."""
+TELL_S = 2.0
+"""How long a controller that stops waits for brokers to hear who leads now. One of them may be away."""
+
+
+class BrokerAddresses:
+    """Where the other brokers listen for brokers: by the metadata, the controller's requests and the
+    registrations.
+    """
+
+    def __init__(self, metadata: MetadataCache, store: MetadataStore, listener: str) -> None:
+        """`listener` is the name of the one that brokers use among themselves."""
+        self._metadata = metadata
+        self._store = store
+        self._listener = listener
+        self.leaders: dict[int, Address] = {}
+        """Addresses of leaders that a LeaderAndIsr named, perhaps before the metadata did."""
+
+    def known(self, broker_id: int) -> Address | None:
+        """The address of a broker that the metadata has."""
+        broker = self._metadata.brokers.get(broker_id)
+        return broker.endpoints.get(self._listener) if broker is not None else None
+
+    def of_leader(self, broker_id: int) -> Address | None:
+        """Where to fetch from."""
+        return self.known(broker_id) or self.leaders.get(broker_id)
+
+    async def of_controller(self, broker_id: int) -> Address | None:
+        """Where the controller is; before the first metadata its registration says it."""
+        known = self.known(broker_id)
+        if known is not None:
+            return known
+        try:
+            data, _ = await self._store.get(znodes.broker_path(broker_id))
+            endpoint = znodes.decode_broker(broker_id, data).endpoint(self._listener)
+        except (MetadataStoreError, MalformedNode):
+            return None
+        return (endpoint.host, endpoint.port) if endpoint is not None else None
 
 
 class Peering:
@@ -132,10 +185,18 @@ class Peering:
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
-        """The next block of producer ids, from the controller."""
-        return await allocate_producer_ids(
-            self._link, self._context.metadata.local_id, lambda: self.broker_epoch
-        )
+        """The next block of producer ids, however often the controller has to be asked for it (KIP-730)."""
+        local_id = self._context.metadata.local_id
+        while True:
+            request = AllocateProducerIdsRequest(broker_id=local_id, broker_epoch=self.broker_epoch)
+            response: AllocateProducerIdsResponse = await self._link.send(
+                ApiKey.ALLOCATE_PRODUCER_IDS, 0, request
+            )
+            if response.error_code == ErrorCode.NONE:
+                first = response.producer_id_start
+                return znodes.ProducerIdBlock(local_id, first, first + response.producer_id_len - 1)
+            passes_soon = response.error_code != ErrorCode.UNKNOWN_SERVER_ERROR
+            await asyncio.sleep(RETRY_S if passes_soon else FAILURE_PAUSE_S)
 
     # --- other brokers
 
@@ -198,12 +259,40 @@ class Peering:
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Have other brokers lead what this broker leads, as far as they can."""
+        """Have other brokers lead what this broker leads, as far as they can: ControlledShutdown, as often
+        and as fast as controlled.shutdown.* say.
+        """
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return
         self._handed_over = True
-        await shut_down_controlled(config, self._link, self._service, self.broker_epoch)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        for attempt in range(config.int("controlled.shutdown.max.retries")):
+            if attempt:
+                await asyncio.sleep(config.int("controlled.shutdown.retry.backoff.ms") / 1000)
+            response = await self._request_shutdown()
+            if response is None:
+                log.warning("no controller took over this broker's leaderships")
+            elif response.error_code != ErrorCode.NONE:
+                log.warning("controlled shutdown: %s", known_code(response.error_code).name)
+            elif not response.remaining_partitions:
+                # Else the new leaders would hear of it from the next controller.
+                await self._service.drain(TELL_S)
+                took_ms = int((loop.time() - began_s) * 1000)
+                log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)
+                return
+            else:
+                log.warning("nobody can take over %d partitions", len(response.remaining_partitions))
+
+    async def _request_shutdown(self) -> ControlledShutdownResponse | None:
+        config = self._context.config
+        request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=self.broker_epoch)
+        try:
+            async with asyncio.timeout(config.int("controller.socket.timeout.ms") / 1000):
+                return await self._link.send_once(ApiKey.CONTROLLED_SHUTDOWN, 3, request)
+        except TimeoutError:
+            return None
 
     def begin_leaving(self) -> None:
         """Replace no session any more."""

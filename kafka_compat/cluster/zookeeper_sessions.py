@@ -1,12 +1,15 @@
-"""Sessions with the ZooKeeper that zookeeper.connect names."""
+"""Sessions with the ZooKeeper that zookeeper.connect names, and their security as the settings say: SASL,
+TLS, the ACLs of the broker's nodes.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafka_compat.cluster.session import ConnectStore
-from kafka_compat.cluster.zookeeper_security import store_security
-from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.coordination.zookeeper_store.security import StoreSecurity
+from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
@@ -32,3 +35,68 @@ def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
         )
 
     return connect
+
+
+_JAAS: Final = "kafka.compat.zookeeper.sasl.jaas.config"
+_JAAS_FILE: Final = "kafka.compat.zookeeper.sasl.jaas.file"
+_SECTION: Final = "kafka.compat.zookeeper.sasl.jaas.section"
+_ENABLE: Final = "kafka.compat.zookeeper.sasl.enable"
+_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSWORD";'
+
+
+def store_security(config: BrokerConfig) -> StoreSecurity:
+    """Reads the files that the settings name. ConfigError."""
+    login = _login(config)
+    has_certificate = False
+    security = OPEN._replace(login=login)
+    if config.bool("zookeeper.ssl.client.enable"):
+        from kafka_compat.cluster.zookeeper_tls import ZooKeeperTls
+
+        security = security._replace(tls=ZooKeeperTls(config))
+        has_certificate = bool(config.str("zookeeper.ssl.keystore.location"))
+    if config.bool("zookeeper.set.acl"):
+        if login is None and not has_certificate:
+            raise ConfigError(
+                "zookeeper.set.acl",
+                "true",
+                "ZooKeeper is to give nodes to this broker, and is not told who it is: no login "
+                f"({_JAAS}, or the section {config.str(_SECTION)} of the file {_JAAS_FILE}) "
+                "and no certificate (zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location)",
+                "expected one of them",
+            )
+        security = security._replace(protects_nodes=True)
+    return security
+
+
+def _login(config: BrokerConfig) -> DigestLogin | None:
+    from kafka_compat.security import jaas
+
+    text, path = config.str(_JAAS), config.str(_JAAS_FILE)
+    section = config.str(_SECTION) or ""
+    where = _JAAS if text else f"the section {section} of {path} ({_JAAS_FILE})"
+    name, value = (_JAAS, "[hidden]") if text else (_JAAS_FILE, path)
+    try:
+        if text:
+            modules = [jaas.parse(text)]
+        elif path:
+            with open(path, encoding="utf-8") as file:
+                modules = jaas.parse_section(file.read(), section)
+        else:
+            return None
+    except ValueError as error:
+        raise ConfigError(name, value, str(error), _EXPECTED) from None
+    except OSError as error:
+        raise ConfigError(name, value, f"the file cannot be read: {error.strerror or error}") from error
+    if not modules:
+        # The file may be there for Java's other users of it.
+        return None
+    if not config.bool(_ENABLE):
+        reason = f"there is a login for ZooKeeper, in {where}"
+        raise ConfigError(_ENABLE, "false", reason, "expected one or the other")
+    module = modules[0]
+    username, password = module.options.get("username"), module.options.get("password")
+    if "Krb5" in module.name or not username or password is None:
+        reason = f"{module.name} does not log this broker in at ZooKeeper: it can do so by DIGEST-MD5 alone"
+        raise ConfigError(name, value, reason, _EXPECTED)
+    return DigestLogin(username, password, where)

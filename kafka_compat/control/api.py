@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.control.awaiting import Awaiting
 from kafka_compat.control.broker_faults import BrokerFaults
@@ -29,7 +29,7 @@ class ControlApi:
     """All of it."""
 
     def __init__(
-        self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, tree: SharedTree | None = None
+        self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
         """`tree`: the metadata that these brokers alone share."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)

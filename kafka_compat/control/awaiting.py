@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Awaiting:
     """The routes that answer when it is so, or after `timeout_ms` with status 408 and how it is then."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], pulse: Pulse) -> None:
+    def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
         self._pulse = pulse
 

@@ -18,7 +18,7 @@ _CONFLICT = 409
 class BrokerFaults:
     """All return how the broker is then."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], links: Links) -> None:
+    def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
         self._brokers = brokers
         self._links = links
 
@@ -85,7 +85,7 @@ class BrokerFaults:
         await self._links.coordination[broker.broker_id].expire()
         return self._shown(broker)
 
-    def _session(self, broker: Broker[Any]) -> None:
+    def _session(self, broker: Broker) -> None:
         if broker.broker_id not in self._links.coordination:
             raise BadCall(
                 f"broker {broker.broker_id} has no session that can be ended here: expected one of several "
@@ -93,7 +93,7 @@ class BrokerFaults:
                 _CONFLICT,
             )
 
-    def _found(self, call: Call) -> Broker[Any]:
+    def _found(self, call: Call) -> Broker:
         broker_id = natural(call.path["broker"], "the broker")
         for broker in self._brokers:
             if broker.broker_id == broker_id:
@@ -103,7 +103,7 @@ class BrokerFaults:
     def _known(self) -> str:
         return ", ".join(str(broker.broker_id) for broker in self._brokers)
 
-    def _shown(self, broker: Broker[Any]) -> dict[str, Any]:
+    def _shown(self, broker: Broker) -> dict[str, Any]:
         broker_id = broker.broker_id
         return {
             "broker": broker_id,

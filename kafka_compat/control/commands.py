@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.api.caller import Caller
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
@@ -21,13 +21,13 @@ _CONFLICT = 409
 _LEAVE_VERSION = 5
 _CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)
 
-Command = Callable[["Broker[Any]", "Partition"], Awaitable[None]]
+Command = Callable[["Broker", "Partition"], Awaitable[None]]
 
 
 class Commands:
     """The routes; all return when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
@@ -84,22 +84,22 @@ class Commands:
         raise BadCall(f"there is no group {group}", _NOT_FOUND)
 
 
-async def _compact(broker: Broker[Any], partition: Partition) -> None:
+async def _compact(broker: Broker, partition: Partition) -> None:
     if not partition.log.config.compact:
         raise BadCall(f"cleanup.policy of {partition.topic} is not compact", _CONFLICT)
     await broker.compact(partition)
 
 
-async def _retention(broker: Broker[Any], partition: Partition) -> None:
+async def _retention(broker: Broker, partition: Partition) -> None:
     partition.log.apply_retention(broker.services.clock.now_ms(), partition.high_watermark)
 
 
-async def _roll(broker: Broker[Any], partition: Partition) -> None:
+async def _roll(broker: Broker, partition: Partition) -> None:
     if partition.log.segments.active.size_bytes:
         partition.log.roll(broker.services.clock.now_ms())
 
 
-async def _flush(broker: Broker[Any], partition: Partition) -> None:
+async def _flush(broker: Broker, partition: Partition) -> None:
     error = await finished(partial(broker.services.flusher.request, partition.log))
     if error is not None:
         raise BadCall(f"{partition.topic}-{partition.partition}: {error}", _CONFLICT)

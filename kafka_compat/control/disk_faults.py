@@ -26,7 +26,7 @@ _BODY = {
 class DiskFaults:
     """All return the directories as they are then."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], disks: Disks) -> None:
+    def __init__(self, brokers: Sequence[Broker], disks: Disks) -> None:
         self._brokers = brokers
         self._disks = disks
 
@@ -77,7 +77,7 @@ class DiskFaults:
         self._disks.faults.clear()
         return await self._all(call)
 
-    def _paths(self) -> Iterator[tuple[Broker[Any], str]]:
+    def _paths(self) -> Iterator[tuple[Broker, str]]:
         for broker in self._brokers:
             for path in broker.services.log_dirs.directories:
                 yield broker, path

@@ -24,7 +24,7 @@ class EventLog:
     millisecond when time stands still between.
     """
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
         self._seen: dict[Subject, State] = {}
         self.events: list[dict[str, Any]] = []

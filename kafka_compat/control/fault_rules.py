@@ -46,7 +46,7 @@ class FaultRules:
         """From now on."""
         self.rules[rule.number] = rule
 
-    def fault_for(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
+    def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
         """What becomes of this request; None where it is served as ever."""
         fault = self.links.fault_for(ctx)
         if fault is not None:

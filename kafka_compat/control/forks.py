@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.control.topic_fork import fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ _STATUS = {
 class Forks:
     """The route; it answers when the fork can be used, and would survive a kill of the broker."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
@@ -84,7 +84,7 @@ def _groups(call: Call) -> list[str] | None:
 
 
 async def copy_positions(
-    brokers: Sequence[BrokerServices[Any]], source: str, name: str, wanted: list[str] | None
+    brokers: Sequence[BrokerServices], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
     """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups of
     these brokers that have any. KafkaError.

@@ -37,7 +37,7 @@ class ControlHooks:
             pushed=pushed,
         )
 
-    def _serve(self, ctx: StagedContext[Any], request: Any, go_on: Next) -> Any:
+    def _serve(self, ctx: StagedContext, request: Any, go_on: Next) -> Any:
         self.recording.came(ctx, request)
         fault = self.faults.fault_for(ctx, request)
         return go_on(ctx, request) if fault is None else fault.serve(ctx, request, go_on)

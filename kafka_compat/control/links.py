@@ -10,7 +10,7 @@ under way already is finished.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.api.stages import StagedContext
 from kafka_compat.control.coordination_link import CoordinationLink
@@ -38,7 +38,7 @@ class Links:
         self.coordination: dict[int, CoordinationLink] = {}
         self.cut_off: set[int] = set()
         """Brokers that do not reach the metadata store, by a test's word."""
-        self.paused: dict[int, Broker[Any]] = {}
+        self.paused: dict[int, Broker] = {}
         self._sessions: dict[tuple[int, int], set[Session]] = {}
         """From the first broker to the second."""
 
@@ -53,7 +53,7 @@ class Links:
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
 
-    def fault_for(self, ctx: StagedContext[Any]) -> Fault | None:
+    def fault_for(self, ctx: StagedContext) -> Fault | None:
         """What becomes of a request that a broker sends; None where it is served as ever."""
         sender = _sender(ctx.client_id)
         if sender is None:
@@ -91,7 +91,7 @@ class Links:
         if broker_id in self.coordination and broker_id not in self.paused:
             self.coordination[broker_id].mend()
 
-    def pause(self, broker: Broker[Any]) -> None:
+    def pause(self, broker: Broker) -> None:
         """Have a broker stand still."""
         broker_id = broker.broker_id
         self.paused[broker_id] = broker

@@ -29,7 +29,7 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 class PartitionCommands:
     """The routes; all return the partition as it is then, when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], held: dict[int, HeldBack]) -> None:
+    def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
         """`held` is what brokers do not fetch, by their ids."""
         self._brokers = brokers
         self._held = held
@@ -136,7 +136,7 @@ class PartitionCommands:
             raise BadCall(f"nobody here leads {topic}-{number}", _CONFLICT)
         return max(led, key=lambda partition: partition.leader_epoch)
 
-    def _follower(self, call: Call) -> Broker[Any]:
+    def _follower(self, call: Call) -> Broker:
         led, wanted = self._leading(call), integer(call, "broker", least=0)
         followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
         if wanted not in led.in_sync.followers or wanted not in followers:
@@ -144,11 +144,11 @@ class PartitionCommands:
             raise BadCall(f"broker={wanted}: expected one that follows {led}: {known}", _CONFLICT)
         return followers[wanted]
 
-    def _controller(self) -> Broker[Any]:
+    def _controller(self) -> Broker:
         known = self._brokers[0].services.metadata.controller_id
         return next((each for each in self._brokers if each.broker_id == known), self._brokers[0])
 
-    def _fetching_of(self, follower: Broker[Any]) -> HeldBack:
+    def _fetching_of(self, follower: Broker) -> HeldBack:
         replicas = follower.services.replicas
         held = self._held.get(follower.broker_id)
         if held is None:

@@ -52,7 +52,7 @@ class Recording:
 
     # --- what the requests go through
 
-    def came(self, ctx: StagedContext[Any], request: Any) -> None:
+    def came(self, ctx: StagedContext, request: Any) -> None:
         """A request is about to be handled."""
         session = ctx.caller.session
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:

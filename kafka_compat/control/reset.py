@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.control.events import EventLog
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -23,7 +23,7 @@ class Reset:
     is the machine's again.
     """
 
-    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, events: EventLog) -> None:
+    def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
         self._brokers = brokers
         self._side = hooks
         self._events = events
@@ -80,8 +80,8 @@ class Reset:
                     raise BadCall(problem, _UNAVAILABLE) from None
             return
 
-    async def _controller(self) -> Broker[Any]:
-        def active() -> Broker[Any] | None:
+    async def _controller(self) -> Broker:
+        def active() -> Broker | None:
             return next((each for each in self._brokers if each.services.controller.is_active), None)
 
         await self._side.pulse.until(lambda: active() is not None, _TIMEOUT_MS)

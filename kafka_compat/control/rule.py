@@ -53,7 +53,7 @@ class Rule:
     chance: random.Random = field(default_factory=random.Random)
     hits: int = 0
 
-    def _fits(self, ctx: StagedContext[Any], request: Any) -> bool:
+    def _fits(self, ctx: StagedContext, request: Any) -> bool:
         """Whether it is about this request."""
         return (
             self.api in (None, ctx.api_key)
@@ -63,14 +63,14 @@ class Rule:
             and self._is_about(ctx, request)
         )
 
-    def _is_about(self, ctx: StagedContext[Any], request: Any) -> bool:
+    def _is_about(self, ctx: StagedContext, request: Any) -> bool:
         if self.partition is not None or ("topic" in self.named and ctx.api_key is ApiKey.FETCH):
             if not any(self._is_meant(*subject[:2]) for subject in subjects.subjects(ctx, request)):
                 return False
             return all(self._names(ctx, request, name) for name in self.named if name != "topic")
         return all(self._names(ctx, request, name) for name in self.named)
 
-    def _names(self, ctx: StagedContext[Any], request: Any, name: str) -> bool:
+    def _names(self, ctx: StagedContext, request: Any, name: str) -> bool:
         value = self.named[name]
         if name == "topic" and (known := ctx.services.metadata.topics.get(value)) is not None:
             return any(each in (value, known.topic_id) for each in _values(request, _TOPIC))
@@ -80,7 +80,7 @@ class Rule:
         """Whether it is about this partition of those that a request is about."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
-    def _fault_of(self, ctx: StagedContext[Any], request: Any) -> Fault:
+    def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
         """What becomes of a request that it hits."""
         if self.corrupts:
             return Fault(mangle=mangling.corrupt(self.chance))
@@ -91,7 +91,7 @@ class Rule:
                 return Fault(amend=amend)
         return self.fault
 
-    def fault_for(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
+    def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
         """What becomes of a request by this rule; None where nothing does."""
         if not self._fits(ctx, request):
             return None
@@ -99,7 +99,7 @@ class Rule:
             return self._corrupts_records(ctx, request)
         return self._fault_of(ctx, request) if self._hit() else None
 
-    def _corrupts_records(self, ctx: StagedContext[Any], request: Any) -> Fault:
+    def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
         """What becomes of a Fetch: it is hit if there are records in its answer."""
         about = list(subjects.subjects(ctx, request))
 

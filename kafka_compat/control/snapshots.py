@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import StartupError
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
@@ -41,7 +41,7 @@ class Snapshots:
     """The routes. One at a time; they answer when it is done."""
 
     def __init__(
-        self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, tree: SharedTree | None = None
+        self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
         """`tree` is that of several brokers; a standalone one has its own."""
         self._brokers = brokers

@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     known_as: str | UUID
 
 
-def subjects(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
+def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
     """The partitions that the request is about."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
@@ -42,7 +42,7 @@ def subjects(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
 
 
 def fail(
-    ctx: StagedContext[Any], request: Any, error: KafkaError, is_meant: IsMeant
+    ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None] | None:
     """Have these partitions fail: they are taken out of the request, and what is given back puts them into
     its response. None where nothing else is asked for: then the request fails as a whole.
@@ -68,7 +68,7 @@ def fail(
     return amend
 
 
-def _taken_out(ctx: StagedContext[Any], request: Any, is_meant: IsMeant) -> Any:
+def _taken_out(ctx: StagedContext, request: Any, is_meant: IsMeant) -> Any:
     """A request of those partitions alone, which `request` has no longer."""
     meant = type(request)()
     if ctx.api_key is ApiKey.PRODUCE:
@@ -91,7 +91,7 @@ def _taken_out(ctx: StagedContext[Any], request: Any, is_meant: IsMeant) -> Any:
     return meant
 
 
-def _by_partition(ctx: StagedContext[Any]) -> Iterator[tuple[Echo, Echo]]:
+def _by_partition(ctx: StagedContext) -> Iterator[tuple[Echo, Echo]]:
     for echo in ECHOES.get(ctx.api_key, ()):
         inner = echo.inner
         if (
@@ -119,7 +119,7 @@ def _number(part: Any, inner: Echo) -> int:
     return int(getattr(part, known_as) if known_as else part)
 
 
-def _name(ctx: StagedContext[Any], known_as: str | UUID) -> str | None:
+def _name(ctx: StagedContext, known_as: str | UUID) -> str | None:
     if isinstance(known_as, str):
         return known_as
     name: str | None = ctx.services.metadata.topic_name(known_as)
@@ -129,7 +129,7 @@ def _name(ctx: StagedContext[Any], known_as: str | UUID) -> str | None:
 # --- Fetch
 
 
-def _fetched(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
+def _fetched(ctx: StagedContext, request: Any) -> Iterator[Subject]:
     seen: dict[tuple[str | UUID, int], None] = {}
     for target in ctx.services.fetch_sessions.targets(request.session_id):
         seen[target.topic, target.partition] = None
@@ -145,7 +145,7 @@ def _fetched(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
 
 
 def _fail_fetched(
-    ctx: StagedContext[Any], request: Any, error: KafkaError, is_meant: IsMeant
+    ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None]:
     meant = [subject for subject in subjects(ctx, request) if is_meant(subject.topic, subject.partition)]
     # Who is told of an error is told at once.

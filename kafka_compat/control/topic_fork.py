@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
@@ -29,7 +29,7 @@ from kafka_compat.storage.records.records import EndTransactionMarker, build_mar
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
 
-    Services = BrokerServices[Any]
+    Services = BrokerServices
 
 
 async def fork_topic(

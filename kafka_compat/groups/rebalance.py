@@ -29,6 +29,9 @@ The order of events and their answers is Kafka 3.9's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from struct import error as StructError
+from struct import unpack_from
 from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
@@ -45,7 +48,6 @@ from kafka_compat.groups.requests import (
 )
 from kafka_compat.groups.roster import Member, Roster, StoredGeneration
 from kafka_compat.groups.settings import GroupSettings
-from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
@@ -444,3 +446,34 @@ class Rebalance:
             self.roster.snapshots(self.protocol_name, assignments),
         )
         self.outbox.write(Write([GroupRecord(self.group_id, snapshot)], purpose))
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """All topics that any of the members subscribes to; None when one of them is not a subscription.
+
+    It is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
+    expiring (KIP-211) or being deleted (KIP-496): every version of ConsumerProtocolSubscription begins with
+    the version and an array of topic names.
+    """
+    topics: set[str] = set()
+    try:
+        for subscription in subscriptions:
+            _read_topics(subscription, topics)
+    except (StructError, UnicodeDecodeError, ValueError):
+        return None
+    return frozenset(topics)
+
+
+def _read_topics(subscription: bytes, topics: set[str]) -> None:
+    version, count = unpack_from(">hi", subscription)
+    if version < 0 or count < 0:
+        raise ValueError("not a consumer subscription")
+    position = 6
+    for _ in range(count):
+        (length,) = unpack_from(">h", subscription, position)
+        position += 2
+        end = position + length
+        if length < 0 or end > len(subscription):
+            raise ValueError("a topic name runs past the end")
+        topics.add(subscription[position:end].decode())
+        position = end

@@ -33,7 +33,7 @@ class WireFilter(Protocol):
     permission_type: int
 
 
-def refuse_unknown(ctx: RequestContext[Any], *codes: int) -> None:
+def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
     """Raises HungUp where one of the codes is UNKNOWN."""
     if not all(codes):
         log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)

@@ -6,8 +6,6 @@ that was replaced is told PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -19,15 +17,11 @@ from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnReq
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
 @handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
-def add_offsets_to_txn(ctx: RequestContext[Services], request: AddOffsetsToTxnRequest) -> object:
+def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
@@ -37,7 +31,7 @@ def add_offsets_to_txn(ctx: RequestContext[Services], request: AddOffsetsToTxnRe
 
 
 async def _after_creation(
-    ctx: RequestContext[Services], request: AddOffsetsToTxnRequest
+    ctx: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Deferred:
     try:
         await ctx.services.topics.ensure_internal(OFFSETS_TOPIC)
@@ -46,7 +40,7 @@ async def _after_creation(
     return _add(ctx, request)
 
 
-def _add(ctx: RequestContext[Services], request: AddOffsetsToTxnRequest) -> Deferred:
+def _add(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Deferred:
     deferred = Deferred()
 
     def respond(error: ErrorCode) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -31,9 +31,6 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_BATCHED_VERSION: Final = 4
 
@@ -43,7 +40,7 @@ Settle = Callable[[str, PartitionErrors], None]
 
 @handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
 def add_partitions_to_txn(
-    ctx: RequestContext[Services], request: AddPartitionsToTxnRequest
+    ctx: RequestContext, request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
         require_cluster(ctx, Operation.CLUSTER_ACTION)
@@ -80,7 +77,7 @@ def add_partitions_to_txn(
 
 
 def _batched(
-    ctx: RequestContext[Services], transactions: list[AddPartitionsToTxnTransaction]
+    ctx: RequestContext, transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
@@ -106,7 +103,7 @@ def _batched(
 
 
 def _one(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     transaction: AddPartitionsToTxnTransaction,
     settle: Settle,
 ) -> Steps[None]:

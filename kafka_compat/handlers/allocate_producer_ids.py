@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.coordination.nodes import znodes
@@ -19,13 +17,10 @@ from kafka_compat.protocol.messages.allocate_producer_ids import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 
 @handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, cluster=True)
 async def allocate_producer_ids(
-    ctx: RequestContext[ClusterServices], request: AllocateProducerIdsRequest
+    ctx: RequestContext, request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     cluster = ctx.services.membership

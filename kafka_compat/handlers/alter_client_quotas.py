@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_errors_mapped
@@ -19,13 +17,10 @@ from kafka_compat.protocol.messages.alter_client_quotas import (
 from kafka_compat.quotas.client_quotas import Change
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 async def alter_client_quotas(
-    ctx: RequestContext[Services], request: AlterClientQuotasRequest
+    ctx: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
     require_cluster(ctx, Operation.ALTER_CONFIGS)
     response = AlterClientQuotasResponse()
@@ -37,7 +32,7 @@ async def alter_client_quotas(
 
 
 async def _alter(
-    ctx: RequestContext[Services], entry: EntryData, validate_only: bool
+    ctx: RequestContext, entry: EntryData, validate_only: bool
 ) -> AlterClientQuotasResponseEntryData:
     answer = AlterClientQuotasResponseEntryData(error_message=None, entity=entry.entity)
     entity = {item.entity_type: item.entity_name for item in entry.entity}

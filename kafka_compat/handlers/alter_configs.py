@@ -3,8 +3,6 @@ AKHQ."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import as_kafka_error, config_message
@@ -20,12 +18,9 @@ from kafka_compat.protocol.messages.alter_configs import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ALTER_CONFIGS, 0, 2)
-async def alter_configs(ctx: RequestContext[Services], request: AlterConfigsRequest) -> AlterConfigsResponse:
+async def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
     )
@@ -39,7 +34,7 @@ async def alter_configs(ctx: RequestContext[Services], request: AlterConfigsRequ
 
 
 async def _alter(
-    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext, resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

@@ -5,7 +5,6 @@ topics by id, 3 names the brokers with their epochs.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.api.declaration import handler
@@ -19,14 +18,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 
 @handler(ApiKey.ALTER_PARTITION, 0, 3, cluster=True)
-async def alter_partition(
-    ctx: RequestContext[ClusterServices], request: AlterPartitionRequest
-) -> AlterPartitionResponse:
+async def alter_partition(ctx: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     controller = ctx.services.membership.service
     names: dict[UUID, str] = {}

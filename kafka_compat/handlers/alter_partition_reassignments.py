@@ -4,8 +4,6 @@ controller alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.coordination.controller.effects import ReassignmentReply
@@ -22,13 +20,10 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
 async def alter_partition_reassignments(
-    ctx: RequestContext[Services], request: AlterPartitionReassignmentsRequest
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     require_cluster(ctx, Operation.ALTER)
     targets = {

@@ -5,8 +5,6 @@ Success says that a move has begun; DescribeLogDirs tells how far it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import code_of
@@ -23,13 +21,10 @@ from kafka_compat.protocol.messages.alter_replica_log_dirs import (
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.storage.errors import StorageError
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
 def alter_replica_log_dirs(
-    ctx: RequestContext[Services], request: AlterReplicaLogDirsRequest
+    ctx: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
     require_cluster(ctx, Operation.ALTER)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
@@ -48,7 +43,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _move(ctx: RequestContext[Services], topic: str, partition: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext, topic: str, partition: int, path: str) -> ErrorCode:
     try:
         ctx.services.log_mover.move(topic, partition, path)
     except (KafkaError, StorageError) as error:

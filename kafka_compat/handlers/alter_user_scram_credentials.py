@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.handlers.authorization import require_cluster
@@ -16,13 +14,10 @@ from kafka_compat.protocol.messages.alter_user_scram_credentials import (
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.security.scram_credentials import Deletion, Upsertion
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0)
 async def alter_user_scram_credentials(
-    ctx: RequestContext[Services], request: AlterUserScramCredentialsRequest
+    ctx: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     require_cluster(ctx, Operation.ALTER)
     deletions = [Deletion(item.name, item.mechanism) for item in request.deletions]

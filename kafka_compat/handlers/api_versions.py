@@ -7,7 +7,7 @@ clients name their software; 3 also brings the supported and finalized features 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.api.caller import UNKNOWN_SOFTWARE
 from kafka_compat.api.declaration import handler
@@ -22,16 +22,13 @@ from kafka_compat.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _TRANSACTION_VERSION: Final = "transaction.version"
 _LEVEL_MAX: Final = 2
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(ApiKey.API_VERSIONS, 0, 4)
-def api_versions(ctx: RequestContext[Services], request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
     if request is None:

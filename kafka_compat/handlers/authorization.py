@@ -5,7 +5,7 @@ Without an authorizer everybody may do everything, and a question costs one look
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -50,7 +50,7 @@ _CODES: Final = {
 
 
 def allows(
-    ctx: RequestContext[Any],
+    ctx: RequestContext,
     operation: Operation,
     resource_type: ResourceType,
     name: str,
@@ -64,12 +64,12 @@ def allows(
     )
 
 
-def cluster_allows(ctx: RequestContext[Any], operation: Operation, *, logged: bool = True) -> bool:
+def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = True) -> bool:
     """The same for the cluster."""
     return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
 
 
-def may_write_idempotently(ctx: RequestContext[Any]) -> bool:
+def may_write_idempotently(ctx: RequestContext) -> bool:
     """Whoever may write to some topic may do so (KIP-679)."""
     if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
         return True
@@ -85,19 +85,19 @@ def refusal(resource_type: ResourceType) -> KafkaError:
     return KafkaError(code, STANDARD_MESSAGES[code])
 
 
-def require(ctx: RequestContext[Any], operation: Operation, resource_type: ResourceType, name: str) -> None:
+def require(ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
     """Raises KafkaError, which fails the request as a whole, unless the client may do this."""
     if not allows(ctx, operation, resource_type, name):
         raise refusal(resource_type)
 
 
-def require_cluster(ctx: RequestContext[Any], operation: Operation) -> None:
+def require_cluster(ctx: RequestContext, operation: Operation) -> None:
     """The same for the cluster."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def config_refusal(
-    ctx: RequestContext[Any], operation: Operation, config_type: int, name: str
+    ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
     """Why the client must not do this with the settings of a resource: those of brokers are the cluster's."""
     if config_type == ResourceType.TOPIC:
@@ -115,7 +115,7 @@ class Denied:
 
     def __init__(
         self,
-        ctx: RequestContext[Any],
+        ctx: RequestContext,
         operation: Operation,
         resource_type: ResourceType,
         *,
@@ -145,7 +145,7 @@ class Denied:
         return denied
 
 
-def allowed_operations(ctx: RequestContext[Any], resource_type: ResourceType, name: str) -> int:
+def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
     """What the client may do with a resource, as a bit for each operation (KIP-430)."""
     if ctx.authorizer is None:
         return _ALL[resource_type]
@@ -156,7 +156,7 @@ def allowed_operations(ctx: RequestContext[Any], resource_type: ResourceType, na
     )
 
 
-def allowed_cluster_operations(ctx: RequestContext[Any], is_asked: bool) -> int:
+def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
     """The same of the cluster where that `is_asked`: nothing for who may not describe it."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED

@@ -4,8 +4,6 @@ controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
@@ -21,16 +19,13 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 _NO_EPOCH = -1
 """That of versions without one."""
 
 
 @handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster=True)
 async def controlled_shutdown(
-    ctx: RequestContext[ClusterServices], request: ControlledShutdownRequest
+    ctx: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     reply = await ctx.services.membership.service.ask(

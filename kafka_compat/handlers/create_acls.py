@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -19,12 +17,9 @@ from kafka_compat.protocol.messages.create_acls import (
 from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.CREATE_ACLS, 0, 3)
-async def create_acls(ctx: RequestContext[Services], request: CreateAclsRequest) -> CreateAclsResponse | None:
+async def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     for item in request.creations:
         codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type
         refuse_unknown(ctx, *codes)

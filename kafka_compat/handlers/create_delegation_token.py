@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import as_kafka_error
@@ -18,15 +16,12 @@ from kafka_compat.protocol.messages.create_delegation_token import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _NEVER_MS = -1
 
 
 @handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
 async def create_delegation_token(
-    ctx: RequestContext[Services], request: CreateDelegationTokenRequest
+    ctx: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     requester = Principal(*ctx.principal)
     owner = requester
@@ -52,7 +47,7 @@ async def create_delegation_token(
 
 
 async def _create(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: CreateDelegationTokenRequest,
     owner: Principal,
     requester: Principal,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -19,17 +18,13 @@ from kafka_compat.protocol.messages.create_partitions import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _STRICT_SINCE = 3
 """From which version on a client understands that it makes too many (KIP-599)."""
 
 
 @handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 async def create_partitions(
-    ctx: RequestContext[Services], request: CreatePartitionsRequest
+    ctx: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

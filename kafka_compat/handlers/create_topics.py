@@ -28,7 +28,6 @@ from kafka_compat.protocol.messages.create_topics import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.metadata.topic_rules import Charge
 
 
@@ -42,7 +41,7 @@ TOPICS_AT_ONCE = 64
 
 
 @handler(ApiKey.CREATE_TOPICS, 0, 7)
-async def create_topics(ctx: RequestContext[Services], request: CreateTopicsRequest) -> CreateTopicsResponse:
+async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     asked = 0
     for some in batched(request.topics):
         asked += sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in some)
@@ -94,7 +93,7 @@ def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableT
     return result
 
 
-async def _refused(ctx: RequestContext[Services], topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
+async def _refused(ctx: RequestContext, topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
     problem = "Excessively large number of partitions per request."
     refused = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
@@ -105,7 +104,7 @@ async def _refused(ctx: RequestContext[Services], topics: Sequence[CreatableTopi
 
 
 async def _create(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     topic: CreatableTopic,
     request: CreateTopicsRequest,
     charge: Charge | None,

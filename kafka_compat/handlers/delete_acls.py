@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -25,12 +23,9 @@ from kafka_compat.protocol.messages.delete_acls import (
 from kafka_compat.security.acls.keeper import Deleted
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DELETE_ACLS, 0, 3)
-async def delete_acls(ctx: RequestContext[Services], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
+async def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     for item in request.filters:
         refuse_unknown(ctx, *codes_of(item))
     require_cluster(ctx, Operation.ALTER)

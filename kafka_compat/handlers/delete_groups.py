@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -18,15 +16,12 @@ from kafka_compat.protocol.messages.delete_groups import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _GROUPS_AT_ONCE = 64
 
 
 @handler(ApiKey.DELETE_GROUPS, 0, 2)
 def delete_groups(
-    ctx: RequestContext[Services], request: DeleteGroupsRequest
+    ctx: RequestContext, request: DeleteGroupsRequest
 ) -> Steps[DeleteGroupsResponse | Deferred]:
     distinct: dict[str, None] = {}
     for some in batched(request.groups_names):

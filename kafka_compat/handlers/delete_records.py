@@ -33,7 +33,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.replication.partition import Partition
 
 
@@ -42,9 +41,7 @@ UNKNOWN_LOW_WATERMARK = -1
 
 
 @handler(ApiKey.DELETE_RECORDS, 0, 2)
-async def delete_records(
-    ctx: RequestContext[Services], request: DeleteRecordsRequest
-) -> DeleteRecordsResponse:
+async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     deletions = _Deletions(ctx)
     response = DeleteRecordsResponse()
     turn = await ctx.long_work.begin()
@@ -64,7 +61,7 @@ async def delete_records(
 class _Deletions:
     """The partitions of one request, and those of them that followers have not come to yet."""
 
-    def __init__(self, ctx: RequestContext[Services]) -> None:
+    def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.api.declaration import handler
@@ -21,17 +20,13 @@ from kafka_compat.protocol.messages.delete_topics import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _NO_TOPIC_ID = UUID(int=0)
 _STRICT_SINCE = 5
 """From which version on a client understands that it deletes too many partitions (KIP-599)."""
 
 
 @handler(ApiKey.DELETE_TOPICS, 0, 6)
-async def delete_topics(ctx: RequestContext[Services], request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     turn = await ctx.long_work.begin()
     wanted: list[tuple[str | None, UUID]] = []
     for topics in batched(request.topics):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
@@ -25,16 +23,11 @@ from kafka_compat.protocol.messages.describe_acls import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _DISABLED = "No Authorizer is configured on the broker"
 
 
 @handler(ApiKey.DESCRIBE_ACLS, 0, 3)
-def describe_acls(
-    ctx: RequestContext[Services], request: DescribeAclsRequest
-) -> Steps[DescribeAclsResponse | None]:
+def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> Steps[DescribeAclsResponse | None]:
     refuse_unknown(ctx, *codes_of(request))
     require_cluster(ctx, Operation.DESCRIBE)
     acls = ctx.services.acls

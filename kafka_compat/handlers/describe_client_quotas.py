@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_errors_mapped
@@ -20,15 +18,12 @@ from kafka_compat.protocol.messages.describe_client_quotas import (
 from kafka_compat.quotas.client_quotas import Condition
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _EXACT, _DEFAULT, _ANY = range(3)
 
 
 @handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 async def describe_client_quotas(
-    ctx: RequestContext[Services], request: DescribeClientQuotasRequest
+    ctx: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     conditions = []

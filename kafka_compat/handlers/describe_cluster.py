@@ -5,7 +5,7 @@ KIP-919).
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -18,16 +18,13 @@ from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _BROKERS = 1
 _CONTROLLERS = 2
 
 
 @handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
 def describe_cluster(
-    ctx: RequestContext[Services], request: DescribeClusterRequest
+    ctx: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:
     if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
         if request.endpoint_type == _CONTROLLERS:
@@ -43,15 +40,13 @@ def describe_cluster(
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(
-    ctx: RequestContext[Services], request: DescribeClusterRequest
-) -> DescribeClusterResponse:
+async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """As Metadata does: a broker that has just started would tell of a cluster without brokers."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 
 
-def _answer(ctx: RequestContext[Services], request: DescribeClusterRequest) -> DescribeClusterResponse:
+def _answer(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():

@@ -3,8 +3,6 @@ KIP-569)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
@@ -24,18 +22,12 @@ from kafka_compat.protocol.messages.describe_configs import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _Asked = tuple[int, str, tuple[str, ...] | None]
 _KNOWN_TYPES = frozenset(ResourceType)
 
 
 @handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
-async def describe_configs(
-    ctx: RequestContext[Services], request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
+async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     turn = await ctx.long_work.begin()
     unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
@@ -68,7 +60,7 @@ def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource
 
 
 async def _describe(
-    ctx: RequestContext[Services], request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:

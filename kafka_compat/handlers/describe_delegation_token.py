@@ -22,14 +22,13 @@ from kafka_compat.security.principal import Principal
 from kafka_compat.security.tokens.delegation_token import is_asked_for
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.security.tokens.delegation_token import Token
     from kafka_compat.security.tokens.keeper import Issued
 
 
 @handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3)
 def describe_delegation_token(
-    ctx: RequestContext[Services], request: DescribeDelegationTokenRequest
+    ctx: RequestContext, request: DescribeDelegationTokenRequest
 ) -> Steps[DescribeDelegationTokenResponse]:
     response = DescribeDelegationTokenResponse()
     try:
@@ -48,7 +47,7 @@ def describe_delegation_token(
     return response
 
 
-def _may_know(ctx: RequestContext[Services], token: Token) -> bool:
+def _may_know(ctx: RequestContext, token: Token) -> bool:
     return (
         token.concerns(ctx.principal)
         or allows(ctx, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)

@@ -6,8 +6,6 @@ is an error (KIP-1043), before it is a group in the state "Dead".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
@@ -23,14 +21,9 @@ from kafka_compat.protocol.messages.describe_groups import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
-def describe_groups(
-    ctx: RequestContext[Services], request: DescribeGroupsRequest
-) -> Steps[DescribeGroupsResponse]:
+def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
     for group_id in request.groups:
         group = _describe(ctx, group_id)
@@ -41,7 +34,7 @@ def describe_groups(
     return response
 
 
-def _describe(ctx: RequestContext[Services], group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error, group = ctx.services.groups.describe_group(group_id)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -22,14 +21,9 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 4)
-def describe_log_dirs(
-    ctx: RequestContext[Services], request: DescribeLogDirsRequest
-) -> Steps[DescribeLogDirsResponse]:
+def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:

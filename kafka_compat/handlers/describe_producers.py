@@ -5,8 +5,6 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
@@ -23,13 +21,10 @@ from kafka_compat.protocol.messages.describe_producers import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(
-    ctx: RequestContext[Services], request: DescribeProducersRequest
+    ctx: RequestContext, request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -49,7 +44,7 @@ def describe_producers(
     return response
 
 
-def _refusal(ctx: RequestContext[Services], topic: str, denied: Denied) -> KafkaError | None:
+def _refusal(ctx: RequestContext, topic: str, denied: Denied) -> KafkaError | None:
     """Why nothing is told of a whole topic."""
     try:
         check_topic_name(topic)
@@ -63,7 +58,7 @@ def _refusal(ctx: RequestContext[Services], topic: str, denied: Denied) -> Kafka
     return None
 
 
-def _describe(ctx: RequestContext[Services], topic: str, index: int) -> PartitionResponse:
+def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     held = ctx.services.replicas.get(topic, index)
     if held is None:
         return PartitionResponse(

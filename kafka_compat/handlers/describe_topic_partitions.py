@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -21,13 +19,10 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
 def describe_topic_partitions(
-    ctx: RequestContext[Services], request: DescribeTopicPartitionsRequest
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:
     cache = ctx.services.metadata
     cursor = request.cursor
@@ -97,7 +92,7 @@ def _partition(
     )
 
 
-def _unknown(ctx: RequestContext[Services], name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)

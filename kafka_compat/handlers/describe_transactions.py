@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
@@ -18,13 +16,10 @@ from kafka_compat.protocol.messages.describe_transactions import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
 def describe_transactions(
-    ctx: RequestContext[Services], request: DescribeTransactionsRequest
+    ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:
     response = DescribeTransactionsResponse()
     denied_ids = Denied(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
@@ -41,7 +36,7 @@ def describe_transactions(
     return response
 
 
-def _describe(ctx: RequestContext[Services], transactional_id: str) -> TransactionState:
+def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
     error, status = ctx.services.transactions.describe(transactional_id)
     if error or status is None:
         return TransactionState(transactional_id=transactional_id, error_code=error)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_errors_mapped
@@ -18,13 +16,10 @@ from kafka_compat.protocol.messages.describe_user_scram_credentials import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 async def describe_user_scram_credentials(
-    ctx: RequestContext[Services], request: DescribeUserScramCredentialsRequest
+    ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     require_cluster(ctx, Operation.DESCRIBE)
     users = [item.name for item in request.users or ()]

@@ -4,8 +4,6 @@ alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.cluster.controller_wire import partitions_of
@@ -29,12 +27,9 @@ from kafka_compat.protocol.messages.elect_leaders import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.ELECT_LEADERS, 0, 2)
-async def elect_leaders(ctx: RequestContext[Services], request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     require_cluster(ctx, Operation.ALTER)
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -61,7 +56,7 @@ async def elect_leaders(ctx: RequestContext[Services], request: ElectLeadersRequ
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
 
-def _all_partitions(ctx: RequestContext[Services]) -> list[TopicPartition]:
+def _all_partitions(ctx: RequestContext) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, item.partition)
         for topic in ctx.services.metadata.topics.values()

@@ -8,7 +8,7 @@ has an epoch of its own, and the answer brings the next one, or a new producer i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -20,15 +20,12 @@ from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 
 
 @handler(ApiKey.END_TXN, 0, 5)
-def end_txn(ctx: RequestContext[Services], request: EndTxnRequest) -> object:
+def end_txn(ctx: RequestContext, request: EndTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     coordinator = ctx.services.transactions
     if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
@@ -47,11 +44,11 @@ def end_txn(ctx: RequestContext[Services], request: EndTxnRequest) -> object:
     return deferred
 
 
-async def _with_new_producer_id(ctx: RequestContext[Services], request: EndTxnRequest) -> Deferred:
+async def _with_new_producer_id(ctx: RequestContext, request: EndTxnRequest) -> Deferred:
     return _end_and_bump(ctx, request, await ctx.services.producer_ids.next())
 
 
-def _end_and_bump(ctx: RequestContext[Services], request: EndTxnRequest, new_producer_id: int) -> Deferred:
+def _end_and_bump(ctx: RequestContext, request: EndTxnRequest, new_producer_id: int) -> Deferred:
     deferred = Deferred()
     ctx.services.transactions.end_and_bump(
         request.transactional_id,

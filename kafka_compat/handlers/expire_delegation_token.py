@@ -3,8 +3,6 @@ wish."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import as_kafka_error
@@ -15,13 +13,10 @@ from kafka_compat.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenResponse,
 )
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2)
 async def expire_delegation_token(
-    ctx: RequestContext[Services], request: ExpireDelegationTokenRequest
+    ctx: RequestContext, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     response = ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
     try:

@@ -29,7 +29,6 @@ from kafka_compat.replication.fetch_session import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
 
 _PARTITIONS_AT_ONCE: Final = 256
@@ -37,7 +36,7 @@ _PARTITIONS_AT_ONCE: Final = 256
 
 @handler(ApiKey.FETCH, 0, 18)
 def fetch(
-    ctx: RequestContext[Services], request: FetchRequest
+    ctx: RequestContext, request: FetchRequest
 ) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
@@ -56,7 +55,7 @@ def fetch(
     return DelayedFetch(ctx, request, plan).start()
 
 
-def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
+def _fetch_many(ctx: RequestContext, request: FetchRequest) -> Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     for topic in request.topics:
@@ -72,7 +71,7 @@ def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[F
 
 
 def _fetch_allowed(
-    ctx: RequestContext[Services], request: FetchRequest, plan: FetchPlan
+    ctx: RequestContext, request: FetchRequest, plan: FetchPlan
 ) -> Steps[FetchResponse | Deferred]:
     delayed = DelayedFetch(ctx, request, plan)
     if ctx.authorizer is not None:
@@ -96,7 +95,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
     ]
 
 
-def _forgotten(ctx: RequestContext[Services], request: FetchRequest) -> Iterator[PartitionKey]:
+def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[PartitionKey]:
     by_id = ctx.api_version >= 13
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
@@ -104,7 +103,7 @@ def _forgotten(ctx: RequestContext[Services], request: FetchRequest) -> Iterator
 
 
 def _planned(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
@@ -124,7 +123,7 @@ def _planned(
         return FetchResponse(error_code=error.code)
 
 
-def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
+def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
     # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -24,10 +24,6 @@ from kafka_compat.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By the type of key: 0 a group, 1 a transactional id."""
@@ -52,7 +48,7 @@ class _Found(NamedTuple):
 
 @handler(ApiKey.FIND_COORDINATOR, 0, 6)
 def find_coordinator(
-    ctx: RequestContext[Services], request: FindCoordinatorRequest
+    ctx: RequestContext, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in ctx.services.metadata.topics:
@@ -61,7 +57,7 @@ def find_coordinator(
 
 
 async def _after_creation(
-    ctx: RequestContext[Services], request: FindCoordinatorRequest, topic: str
+    ctx: RequestContext, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
@@ -72,13 +68,13 @@ async def _after_creation(
     return await ctx.long_work.finish(_answers(ctx, request, denied))
 
 
-def _denied(ctx: RequestContext[Services], key_type: int) -> Container[str]:
+def _denied(ctx: RequestContext, key_type: int) -> Container[str]:
     kind = _RESOURCE_TYPES.get(key_type)
     return () if kind is None else Denied(ctx, Operation.DESCRIBE, kind)
 
 
 def _answers(
-    ctx: RequestContext[Services], request: FindCoordinatorRequest, denied: Container[str]
+    ctx: RequestContext, request: FindCoordinatorRequest, denied: Container[str]
 ) -> Steps[FindCoordinatorResponse]:
     if ctx.api_version >= 4:
         response = FindCoordinatorResponse()
@@ -106,7 +102,7 @@ def _answers(
     )
 
 
-def _find(ctx: RequestContext[Services], key_type: int, key: str, denied: Container[str]) -> _Found:
+def _find(ctx: RequestContext, key_type: int, key: str, denied: Container[str]) -> _Found:
     if key in denied:
         return _Found(refusal(_RESOURCE_TYPES[key_type]).code)
     metadata = ctx.services.metadata

@@ -5,7 +5,7 @@ It is served only where pushes are taken. It asks for no rights, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -18,9 +18,6 @@ from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
 )
 from kafka_compat.storage.records.kinds import CompressionType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _COMPRESSION_TYPES: Final = [
     CompressionType.ZSTD,
     CompressionType.LZ4,
@@ -32,7 +29,7 @@ _COMPRESSION_TYPES: Final = [
 
 @handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
 async def get_telemetry_subscriptions(
-    ctx: RequestContext[Services], request: GetTelemetrySubscriptionsRequest
+    ctx: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()

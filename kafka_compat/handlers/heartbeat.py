@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.handlers.authorization import require
@@ -13,12 +11,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.HEARTBEAT, 0, 4)
-def heartbeat(ctx: RequestContext[Services], request: HeartbeatRequest) -> HeartbeatResponse:
+def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     error = ctx.services.groups.heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id

@@ -3,8 +3,6 @@ resource."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import as_kafka_error, config_message
@@ -21,13 +19,10 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 async def incremental_alter_configs(
-    ctx: RequestContext[Services], request: IncrementalAlterConfigsRequest
+    ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
@@ -42,7 +37,7 @@ async def incremental_alter_configs(
 
 
 async def _alter(
-    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext, resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

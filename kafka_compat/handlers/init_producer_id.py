@@ -8,7 +8,6 @@ tell who it is (KIP-360); from version 4 on one that was replaced is told PRODUC
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -18,15 +17,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
-
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 @handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
-def init_producer_id(ctx: RequestContext[Services], request: InitProducerIdRequest) -> object:
+def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> object:
     if request.transactional_id is not None:
         require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     elif not may_write_idempotently(ctx):
@@ -38,12 +33,12 @@ def init_producer_id(ctx: RequestContext[Services], request: InitProducerIdReque
     return _transactional(ctx, request, request.transactional_id)
 
 
-async def _idempotent(ctx: RequestContext[Services]) -> InitProducerIdResponse:
+async def _idempotent(ctx: RequestContext) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=await ctx.services.producer_ids.next(), producer_epoch=0)
 
 
 async def _transactional(
-    ctx: RequestContext[Services], request: InitProducerIdRequest, transactional_id: str
+    ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str
 ) -> InitProducerIdResponse:
     from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 

@@ -7,8 +7,6 @@ static members (KIP-345), 7 the protocol type in the answer (KIP-559), 8 a reaso
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -22,12 +20,9 @@ from kafka_compat.protocol.messages.join_group import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.JOIN_GROUP, 0, 9)
-def join_group(ctx: RequestContext[Services], request: JoinGroupRequest) -> Deferred:
+def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     join = Join(

@@ -4,8 +4,6 @@ fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.cluster.replica_states import Key, states_of
@@ -20,14 +18,9 @@ from kafka_compat.protocol.messages.leader_and_isr import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 
 @handler(ApiKey.LEADER_AND_ISR, 0, 7, cluster=True)
-async def leader_and_isr(
-    ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
-) -> LeaderAndIsrResponse:
+async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     states = states_of(request)
     addresses = {leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders}

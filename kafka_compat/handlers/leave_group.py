@@ -6,8 +6,6 @@ Version 3 takes several members, static ones also by their instance id alone (KI
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -22,12 +20,9 @@ from kafka_compat.protocol.messages.leave_group import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.LEAVE_GROUP, 0, 5)
-def leave_group(ctx: RequestContext[Services], request: LeaveGroupRequest) -> Deferred:
+def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]

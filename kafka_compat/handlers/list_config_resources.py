@@ -6,8 +6,6 @@ types that are asked for, of all where none is (KIP-1142). Groups have no settin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_errors_mapped
@@ -22,9 +20,6 @@ from kafka_compat.protocol.messages.list_config_resources import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _GROUP = 32
 _TOLD_OF = (
     _GROUP,
@@ -37,7 +32,7 @@ _TOLD_OF = (
 
 @handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
 async def list_config_resources(
-    ctx: RequestContext[Services], request: ListConfigResourcesRequest
+    ctx: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     known = _TOLD_OF if ctx.api_version >= 1 else (ResourceType.CLIENT_METRICS,)

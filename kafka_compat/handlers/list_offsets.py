@@ -32,7 +32,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.replication.partition import Partition
 
 LATEST: Final = -1
@@ -48,7 +47,7 @@ _FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCA
 
 
 @handler(ApiKey.LIST_OFFSETS, 0, 10)
-def list_offsets(ctx: RequestContext[Services], request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
+def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()
     for topic in request.topics if ctx.api_version > 0 else ():
@@ -73,7 +72,7 @@ def list_offsets(ctx: RequestContext[Services], request: ListOffsetsRequest) -> 
 
 
 def _answer(
-    ctx: RequestContext[Services], request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> Steps[ListOffsetsPartitionResponse]:
     replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition_index)

@@ -4,8 +4,6 @@ controller alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.cluster.controller_wire import partitions_of
@@ -24,13 +22,10 @@ from kafka_compat.protocol.messages.list_partition_reassignments import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
 async def list_partition_reassignments(
-    ctx: RequestContext[Services], request: ListPartitionReassignmentsRequest
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     require_cluster(ctx, Operation.DESCRIBE)
     partitions = None

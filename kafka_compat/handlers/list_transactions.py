@@ -6,8 +6,6 @@ regular expression (KIP-1152).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
@@ -22,16 +20,11 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions import status as transaction_status
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _STATES = {state.value for state in transaction_status.TransactionState}
 
 
 @handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
-def list_transactions(
-    ctx: RequestContext[Services], request: ListTransactionsRequest
-) -> ListTransactionsResponse:
+def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     wanted = set(request.state_filters)
     known = wanted & _STATES
     response = ListTransactionsResponse(unknown_state_filters=sorted(wanted - known))

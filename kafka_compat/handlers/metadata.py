@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from kafka_compat.api.declaration import handler
@@ -37,9 +37,6 @@ from kafka_compat.protocol.messages.metadata import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 log = logging.getLogger(__name__)
 
 _NO_TOPIC_ID: Final = UUID(int=0)
@@ -50,11 +47,11 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
 @handler(ApiKey.METADATA, 0, 13)
-def metadata(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
+def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext[Services], request: MetadataRequest) -> MetadataResponse:
+async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """This broker has just started, and no controller has told it of the cluster. The answer waits:
     librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
     """
@@ -63,7 +60,7 @@ async def _once_known(ctx: RequestContext[Services], request: MetadataRequest) -
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
-def _answer(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
+def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
     missing: list[str] = []
     topics = ctx.long_work.run(_topics(ctx, request, missing))
     if isinstance(topics, list) and not missing:
@@ -72,7 +69,7 @@ def _answer(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
 
 
 def _topics(
-    ctx: RequestContext[Services], request: MetadataRequest, missing: list[str]
+    ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
     """The topics that are there; the names of those that are to be made go to `missing`."""
     cache = ctx.services.metadata
@@ -115,7 +112,7 @@ def _topics(
 
 
 async def _with_new_topics(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: MetadataRequest,
     topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
     missing: list[str],
@@ -159,7 +156,7 @@ async def _with_new_topics(
 
 
 def _missing(
-    ctx: RequestContext[Services], request: MetadataRequest, name: str, code: ErrorCode
+    ctx: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
     answer = _unknown(name, _NO_TOPIC_ID, code)
     answer.topic_authorized_operations = _operations(ctx, request, name)
@@ -180,7 +177,7 @@ def _denied(name: str) -> MetadataResponseTopic:
     return answer
 
 
-def _operations(ctx: RequestContext[Services], request: MetadataRequest, name: str) -> int:
+def _operations(ctx: RequestContext, request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
         return OPERATIONS_NOT_ASKED
     return allowed_operations(ctx, ResourceType.TOPIC, name)
@@ -197,7 +194,7 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 
 
 def _topic(
-    ctx: RequestContext[Services], request: MetadataRequest, topic: TopicMetadata
+    ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
     cache = ctx.services.metadata
     partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
@@ -229,7 +226,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
 
 
 def _response(
-    ctx: RequestContext[Services], request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     cache = ctx.services.metadata
     brokers = []

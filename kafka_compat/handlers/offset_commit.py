@@ -8,7 +8,7 @@ timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-3
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -26,21 +26,16 @@ from kafka_compat.protocol.messages.offset_commit import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.OFFSET_COMMIT, 0, 9)
 def offset_commit(
-    ctx: RequestContext[Services], request: OffsetCommitRequest
+    ctx: RequestContext, request: OffsetCommitRequest
 ) -> Steps[OffsetCommitResponse | Deferred] | Coroutine[Any, Any, OffsetCommitResponse]:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     return _commit_to_store(ctx, request) if ctx.api_version == 0 else _commit(ctx, request)
 
 
-def _commit(
-    ctx: RequestContext[Services], request: OffsetCommitRequest
-) -> Steps[OffsetCommitResponse | Deferred]:
+def _commit(ctx: RequestContext, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse | Deferred]:
     now_ms = ctx.services.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -79,9 +74,7 @@ def _commit(
     return deferred
 
 
-async def _commit_to_store(
-    ctx: RequestContext[Services], request: OffsetCommitRequest
-) -> OffsetCommitResponse:
+async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     offsets = ctx.services.zookeeper_offsets
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     errors: PartitionErrors = {}

@@ -4,8 +4,6 @@ to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -22,12 +20,9 @@ from kafka_compat.protocol.messages.offset_delete import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.OFFSET_DELETE, 0, 0)
-def offset_delete(ctx: RequestContext[Services], request: OffsetDeleteRequest) -> Deferred:
+def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Deferred:
     require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     refused: PartitionErrors = {}

@@ -32,7 +32,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import FetchedOffsets
     from kafka_compat.groups.requests import TopicPartition
-    from kafka_compat.handlers.services import Services
 
 
 _PARTITIONS_AT_ONCE = 256
@@ -41,14 +40,14 @@ _DENIED = (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 @handler(ApiKey.OFFSET_FETCH, 0, 9)
 def offset_fetch(
-    ctx: RequestContext[Services], request: OffsetFetchRequest
+    ctx: RequestContext, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse] | Coroutine[Any, Any, OffsetFetchResponse]:
     if ctx.api_version < 8:
         require(ctx, Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     return _fetch_from_store(ctx, request) if ctx.api_version == 0 else _fetch(ctx, request)
 
 
-def _fetch(ctx: RequestContext[Services], request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     if ctx.api_version >= 8:
         groups = []
         for group in request.groups:
@@ -78,9 +77,7 @@ def _fetch(ctx: RequestContext[Services], request: OffsetFetchRequest) -> Steps[
     return OffsetFetchResponse(error_code=error, topics=list(topics.values()))
 
 
-async def _fetch_from_store(
-    ctx: RequestContext[Services], request: OffsetFetchRequest
-) -> OffsetFetchResponse:
+async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     offsets = ctx.services.zookeeper_offsets
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     topics = []
@@ -102,7 +99,7 @@ async def _fetch_from_store(
 
 
 def _committed(
-    ctx: RequestContext[Services], group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
+    ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
     """What the group has of the partitions that are wanted; None asks for all that the client may see."""
     groups = ctx.services.groups
@@ -126,7 +123,7 @@ def _committed(
 
 
 def _group(
-    ctx: RequestContext[Services], group: OffsetFetchRequestGroup, *, require_stable: bool
+    ctx: RequestContext, group: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> Steps[OffsetFetchResponseGroup]:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED

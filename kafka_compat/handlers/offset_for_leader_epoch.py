@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
@@ -21,13 +19,10 @@ from kafka_compat.protocol.messages.offset_for_leader_epoch import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
 def offset_for_leader_epoch(
-    ctx: RequestContext[Services], request: OffsetForLeaderEpochRequest
+    ctx: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
     may_all = cluster_allows(ctx, Operation.CLUSTER_ACTION, logged=False)
@@ -45,7 +40,7 @@ def offset_for_leader_epoch(
     return response
 
 
-def _answer(ctx: RequestContext[Services], topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+def _answer(ctx: RequestContext, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition)
     if partition is None:

@@ -52,7 +52,6 @@ from kafka_compat.storage.records.validation import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors, Verification
@@ -76,7 +75,7 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(
-    ctx: RequestContext[Services], request: ProduceRequest
+    ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     if ctx.authorizer is None and not _may_be_long(ctx, request):
         return _append_verified(ctx, request, [], {})
@@ -84,7 +83,7 @@ def produce(
 
 
 def _append_verified(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     validated: Validated,
@@ -100,7 +99,7 @@ def _append_verified(
 
 
 async def _when_verified(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verification: Verification,
@@ -113,7 +112,7 @@ async def _when_verified(
 # Requests that may be long
 
 
-def _may_be_long(ctx: RequestContext[Services], request: ProduceRequest) -> bool:
+def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
     """Whether the records are many, or nobody knows how many bytes they are."""
     partition_count = record_count = 0
     for topic in request.topic_data:
@@ -139,7 +138,7 @@ def _may_be_long(ctx: RequestContext[Services], request: ProduceRequest) -> bool
     return False
 
 
-def _produce_in_steps(ctx: RequestContext[Services], request: ProduceRequest) -> Steps[Any]:
+def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
@@ -176,7 +175,7 @@ def _produce_in_steps(ctx: RequestContext[Services], request: ProduceRequest) ->
 
 
 def _validated(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -210,7 +209,7 @@ def _validate(
         return error.with_traceback(None)
 
 
-def _keep_records(ctx: RequestContext[Services], request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
     """The request outlives its frame."""
     if ctx.is_kept:
         return
@@ -223,7 +222,7 @@ def _keep_records(ctx: RequestContext[Services], request: ProduceRequest) -> Non
 
 
 def _append_all(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verified: PartitionErrors,
@@ -256,7 +255,7 @@ class _Appends:
 
     def __init__(
         self,
-        ctx: RequestContext[Services],
+        ctx: RequestContext,
         acks: int,
         denied: list[TopicProduceResponse],
         verified: PartitionErrors,
@@ -323,7 +322,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     return None
 
 
-def _verify(ctx: RequestContext[Services], request: ProduceRequest) -> Verification | None:
+def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
@@ -373,7 +372,7 @@ def _may_begin(partition: Partition, records: memoryview) -> bool:
 
 
 def _append(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     name: str | None,
     data: PartitionProduceData,
     acks: int,

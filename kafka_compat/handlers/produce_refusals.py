@@ -17,7 +17,6 @@ from kafka_compat.protocol.messages.produce import (
 
 if TYPE_CHECKING:
     from kafka_compat.api.request import RequestContext
-    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
 
 MAGIC_POSITION: Final = 16
@@ -91,9 +90,7 @@ def is_transactional(records: Records | None) -> bool:
     )
 
 
-def take_out_denied(
-    ctx: RequestContext[Services], request: ProduceRequest
-) -> Steps[list[TopicProduceResponse]]:
+def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[TopicProduceResponse]]:
     """Leave in the request what the client may write; the answers for the rest of it.
 
     One topic is decided once; records of a transaction that is not the client's spoil the whole request.

@@ -5,8 +5,6 @@ What is compressed, and OTLP, is read in another thread. It asks for no rights, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
@@ -14,14 +12,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from kafka_compat.telemetry.instances import Push
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.PUSH_TELEMETRY, 0, 0, telemetry=True)
-async def push_telemetry(
-    ctx: RequestContext[Services], request: PushTelemetryRequest
-) -> PushTelemetryResponse:
+async def push_telemetry(ctx: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()
     instance_id, metrics = request.client_instance_id, request.metrics

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import as_kafka_error
@@ -14,13 +12,10 @@ from kafka_compat.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenResponse,
 )
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
 async def renew_delegation_token(
-    ctx: RequestContext[Services], request: RenewDelegationTokenRequest
+    ctx: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     response = RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
     try:

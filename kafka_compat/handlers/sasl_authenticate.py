@@ -19,7 +19,7 @@ from kafka_compat.protocol.messages.sasl_authenticate import (
 
 @handler(ApiKey.SASL_AUTHENTICATE, 0, 2)
 def sasl_authenticate(
-    ctx: RequestContext[object], request: SaslAuthenticateRequest
+    ctx: RequestContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse | Deferred:
     authentication = ctx.caller.session.authentication
     if authentication is None:

@@ -15,9 +15,7 @@ from kafka_compat.protocol.messages.sasl_handshake import SaslHandshakeRequest, 
 
 
 @handler(ApiKey.SASL_HANDSHAKE, 0, 1)
-def sasl_handshake(
-    ctx: RequestContext[object], request: SaslHandshakeRequest
-) -> SaslHandshakeResponse | Deferred:
+def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse | Deferred:
     authentication = ctx.caller.session.authentication
     if authentication is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

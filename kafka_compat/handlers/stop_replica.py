@@ -4,8 +4,6 @@ by broker epoch (77), controller epoch (11) and leader epochs (74).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.cluster.replica_states import stops_of
@@ -19,14 +17,9 @@ from kafka_compat.protocol.messages.stop_replica import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 
 @handler(ApiKey.STOP_REPLICA, 0, 4, cluster=True)
-async def stop_replica(
-    ctx: RequestContext[ClusterServices], request: StopReplicaRequest
-) -> StopReplicaResponse:
+async def stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     outcomes = await ctx.services.membership.orders.stop(
         request.controller_epoch, request.broker_epoch, stops_of(request)

@@ -6,8 +6,6 @@ Version 3 brings static members (KIP-345), 5 the protocol type and name, which m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
@@ -18,12 +16,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.SYNC_GROUP, 0, 5)
-def sync_group(ctx: RequestContext[Services], request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.telemetry.subscriptions import Client
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.telemetry.service import ClientTelemetry
 
 
-def client_of(ctx: RequestContext[Any]) -> Client:
+def client_of(ctx: RequestContext) -> Client:
     """What is known of who asks."""
     caller = ctx.caller
     return Client(

@@ -9,11 +9,10 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import ANONYMOUS, TokenHolder
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.security.tokens.keeper import Keeper
 
 
-def may_ask(ctx: RequestContext[Services]) -> bool:
+def may_ask(ctx: RequestContext) -> bool:
     """Only who has proved who it is, and not by a token: else a token would last for ever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
@@ -23,7 +22,7 @@ def may_ask(ctx: RequestContext[Services]) -> bool:
     return protocol != "SSL" or ctx.principal != ANONYMOUS
 
 
-def tokens_for(ctx: RequestContext[Services]) -> Keeper:
+def tokens_for(ctx: RequestContext) -> Keeper:
     """The tokens, for a client that may ask for them. KafkaError for any other, and where there are none."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

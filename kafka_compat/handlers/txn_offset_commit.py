@@ -29,7 +29,6 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 
@@ -44,7 +43,7 @@ _VERIFICATION_ERRORS: Final = {
 
 
 @handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
-def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps[object]:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -83,7 +82,7 @@ def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitReq
 
 
 async def _when_verified(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -95,7 +94,7 @@ async def _when_verified(
 
 
 def _commit(
-    ctx: RequestContext[Services],
+    ctx: RequestContext,
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -123,7 +122,7 @@ def _commit(
     return deferred
 
 
-def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Verification | None:
+def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """
@@ -140,7 +139,7 @@ def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> V
     )
 
 
-def _response(ctx: RequestContext[Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
+def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for (topic, partition), error in errors.items():
         yield None

@@ -4,8 +4,6 @@ change is refused, for the reason that Kafka gives. Answered by the controller a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
@@ -19,15 +17,12 @@ from kafka_compat.protocol.messages.update_features import (
 )
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 _UPGRADE = 1
 _KINDS = (1, 2, 3)
 
 
 @handler(ApiKey.UPDATE_FEATURES, 0, 1)
-def update_features(ctx: RequestContext[Services], request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(ctx, Operation.ALTER)
     if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:
         return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.cluster.metadata_updates import update_of
@@ -14,14 +12,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from kafka_compat.security.authorizer import Operation
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices
-
 
 @handler(ApiKey.UPDATE_METADATA, 0, 8, cluster=True)
-def update_metadata(
-    ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
-) -> UpdateMetadataResponse:
+def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     error = ctx.services.membership.orders.update_metadata(
         request.controller_epoch, request.broker_epoch, update_of(request)

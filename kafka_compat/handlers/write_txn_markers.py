@@ -8,7 +8,6 @@ transaction.version it is: one that is late does not end the transaction after i
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -28,13 +27,10 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
-if TYPE_CHECKING:
-    from kafka_compat.handlers.services import Services
-
 
 @handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
 def write_txn_markers(
-    ctx: RequestContext[Services], request: WriteTxnMarkersRequest
+    ctx: RequestContext, request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Deferred]:
     if not cluster_allows(ctx, Operation.ALTER, logged=False):
         require_cluster(ctx, Operation.CLUSTER_ACTION)

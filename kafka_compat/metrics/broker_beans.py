@@ -1,22 +1,28 @@
-"""Kafka's metrics of one broker: replicas, connections, memory, disks, ZooKeeper sessions, idleness."""
+"""Kafka's metrics of a broker: replicas, connections, disks, compaction, ZooKeeper, idleness."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.cluster_view import zookeeper_of
 from kafka_compat.metrics.dialects import Bean, Tags
 from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
+from kafka_compat.upkeep.cleaner_stats import NEVER
 
 if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
     from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker
-    from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
     from kafka_compat.network.server import Server
     from kafka_compat.replication.partition import Partition
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.upkeep.cleaner_stats import Cleaning
 
 _RUNNING: Final = 3
 """The state of a broker that serves, as Kafka numbers them."""
@@ -132,7 +138,7 @@ def _network(server: Server, beans: Beans) -> None:
     beans.gauge(Bean("network", "SocketServer", "MemoryPoolAvailable"), available)
 
 
-def _disks(services: BrokerServices[Any], beans: Beans) -> None:
+def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
@@ -147,6 +153,54 @@ def flushes(view: ClusterView, beans: Beans) -> None:
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
+
+
+_NAMES = {
+    SessionState.CONNECTED: "SyncConnects",
+    SessionState.SUSPENDED: "Disconnects",
+    SessionState.EXPIRED: "Expires",
+}
+_NEVER = ("AuthFailures", "ReadOnlyConnects")
+"""A broker whose login is refused does not start, and none asks for a server that may only be read."""
+
+
+class ZooKeeperSessions:
+    """Changes of the ZooKeeper sessions of this process, by Kafka's names, since the broker serves HTTP.
+
+    A session that has expired is followed by another one, which is found by looking each second.
+    """
+
+    def __init__(self, brokers: Sequence[Broker]) -> None:
+        """Brokers that have started."""
+        self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
+        self.requests = 0
+        """Of sessions that are over."""
+        self._brokers = brokers
+        self._heard: dict[int, ZooKeeperMetadataStore] = {}
+        """The session of each broker, by its id."""
+        self.look()
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self._heard)
+
+    def look(self) -> None:
+        """Hear of sessions that are new."""
+        for broker in self._brokers:
+            session = zookeeper_of(broker.services) if broker.is_running else None
+            before = self._heard.get(broker.broker_id)
+            if session is None or session is before:
+                continue
+            if before is not None:
+                self.requests += before.requests
+            self._heard[broker.broker_id] = session
+            self.counts["SyncConnects"] += 1
+            session.on_state(self._changed)
+
+    def _changed(self, state: SessionState) -> None:
+        name = _NAMES.get(state)
+        if name is not None:
+            self.counts[name] += 1
 
 
 def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
@@ -176,3 +230,67 @@ def _replica_manager(name: str) -> Bean:
 
 def _fetch_sessions(name: str) -> Bean:
     return Bean("server", "FetchSessionCache", name)
+
+
+def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
+    """Of compaction, at brokers with log.cleaner.enable; nothing where there are none.
+
+    The figures of a look or a cleaning are those of the last one. Of several brokers in one process the
+    greatest is reported, as Kafka does with the threads of one.
+    """
+    enabled = [each for each in brokers if each.services.config.bool("log.cleaner.enable")]
+    if not enabled:
+        return
+    stats = [each.cleaner.stats for each in enabled if each.cleaner is not None]
+    last = [each.last for each in stats if each.last is not None]
+    beans.gauge(_cleaner("cleaner-recopy-percent"), _recopied_percent(last))
+    fullest = max((each.utilization for each in last), default=0.0)
+    beans.gauge(_cleaner("max-buffer-utilization-percent"), int(100 * fullest))
+    beans.gauge(_cleaner("max-clean-time-secs"), max((each.took_ms for each in last), default=0) // 1000)
+    overdue_ms = max((each.overdue_ms for each in stats), default=0)
+    beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
+    dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
+    beans.gauge(_cleaner_manager("max-dirty-percent"), int(100 * dirtiest))
+    # A child that fails is followed by another one.
+    beans.gauge(_cleaner("DeadThreadCount"), 0)
+    idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
+    if idle_ms:
+        beans.gauge(_cleaner_manager("time-since-last-run-ms"), max(idle_ms))
+    _uncleanable(enabled, beans)
+
+
+def _recopied_percent(last: Sequence[Cleaning]) -> int:
+    """What was left of what was read."""
+    written_bytes = sum(each.written_bytes for each in last)
+    return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
+
+
+def _idle_ms(each: RunningBroker) -> list[int]:
+    """For how long logs were not looked at; nothing before there was one to look at."""
+    stats = None if each.cleaner is None else each.cleaner.stats
+    if stats is None or stats.looked_ms == NEVER:
+        return []
+    return [each.services.clock.monotonic_ms() - stats.looked_ms]
+
+
+def _uncleanable(enabled: Sequence[RunningBroker], beans: Beans) -> None:
+    partitions: Counter[str] = Counter()
+    bytes_left: Counter[str] = Counter()
+    for each in enabled:
+        for path in each.services.log_dirs.directories:
+            partitions[path] += 0
+        for log, dirty_bytes in [] if each.cleaner is None else each.cleaner.uncleanable():
+            partitions[log.disk.path] += 1
+            bytes_left[log.disk.path] += dirty_bytes
+    for path, count in partitions.items():
+        tags = {"logDirectory": f'"{path}"'}
+        beans.gauge(_cleaner_manager("uncleanable-partitions-count"), count, tags)
+        beans.gauge(_cleaner_manager("uncleanable-bytes"), bytes_left[path], tags)
+
+
+def _cleaner(name: str) -> Bean:
+    return Bean("log", "LogCleaner", name)
+
+
+def _cleaner_manager(name: str) -> Bean:
+    return Bean("log", "LogCleanerManager", name)

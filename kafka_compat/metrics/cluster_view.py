@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kafka_compat.api.request_counts import RequestCounts
@@ -27,7 +27,7 @@ class NoBrokerRuns(Exception):
 class RunningBroker(NamedTuple):
     """A broker of this process, with what it has counted."""
 
-    services: BrokerServices[Any]
+    services: BrokerServices
     server: Server
     requests: RequestCounts
     partitions: Counts
@@ -40,7 +40,7 @@ class RunningBroker(NamedTuple):
         return self.services.served
 
 
-def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
+def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
     """Those that run and count."""
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
@@ -49,7 +49,7 @@ def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     ]
 
 
-def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None:
+def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
     """A broker's session of the day with a ZooKeeper; None where its metadata are elsewhere."""
     if not services.config.str("zookeeper.connect"):
         return None
@@ -62,9 +62,9 @@ def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None
 class ClusterView:
     """Made for one scrape or visit."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         """Raises NoBrokerRuns."""
-        self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
+        self.services: list[BrokerServices] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
         self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
@@ -85,8 +85,7 @@ class ClusterView:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """To ask leaders in other processes; None for a standalone broker."""
-        found: RemotePartitions | None = self.services[0].membership.remote_partitions()
-        return found
+        return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:
         """The disks with log directories of this process."""

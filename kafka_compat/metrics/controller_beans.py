@@ -1,15 +1,17 @@
-"""Kafka's metrics of the controller: kafka.controller:type=KafkaController, ControllerStats,
-ControllerEventManager and ControllerChannelManager.
+"""Kafka's metrics of the controller, kafka.controller:type=KafkaController, ControllerStats,
+ControllerEventManager and ControllerChannelManager, and of the group and transaction coordinators.
 
 Brokers that are not the controller report 0, as in Kafka. Times are those of all terms of a broker.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from kafka_compat.groups.requests import GroupState
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
@@ -37,7 +39,7 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
         _terms(candidates, beans)
 
 
-def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
+def _known(services: BrokerServices, beans: Beans) -> Steps[None]:
     metadata = services.metadata
     is_controller = metadata.controller_id == services.broker_id
     partitions = offline = not_preferred = 0
@@ -64,7 +66,7 @@ def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
     beans.counter(unclean, services.controller.unclean_elections)
 
 
-def _terms(candidates: Sequence[BrokerServices[Any]], beans: Beans) -> None:
+def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
     from kafka_compat.cluster.controller_times import STATES, Backlog
     from kafka_compat.coordination.controller.machine import DeletionCounts
 
@@ -107,3 +109,49 @@ def _told(bean: Bean, found: Sequence[Durations], beans: Beans, tags: Tags = NO_
 
 def _controller(name: str) -> Bean:
     return Bean("controller", "KafkaController", name)
+
+
+GROUPS, TRANSACTIONS = "group-coordinator-metrics", "transaction-coordinator-metrics"
+_PURGATORY: Final = ("PurgatorySize", "NumDelayedOperations")
+
+
+def groups(view: ClusterView, beans: Beans) -> Steps[None]:
+    """Of the groups that this process coordinates."""
+    states: Counter[GroupState] = Counter()
+    offsets = 0
+    for coordinator in view.coordinators():
+        for some in batched(coordinator.group_ids(), 200):
+            for group_id in some:
+                progress = coordinator.progress(group_id)
+                if progress is not None:
+                    states[progress.state] += 1
+                    offsets += len(progress.committed)
+            yield None
+    beans.gauge(_group_manager("NumGroups"), states.total())
+    beans.gauge(_group_manager("NumOffsets"), offsets)
+    for state in GroupState:
+        beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
+    for name in _PURGATORY:
+        # A group that prepares a rebalance is what Kafka has a delayed join for.
+        bean = Bean("server", "DelayedOperationPurgatory", name)
+        beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
+
+
+def loading(view: ClusterView, beans: Beans) -> None:
+    """How long it took to load their partitions (ms), the last ones of each; not a number before."""
+    of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
+    of_transactions: list[int] = []
+    for services in view.services:
+        made = services.coordinators.transactions.made
+        of_transactions += [] if made is None else made.load_times_ms
+    for type_name, times_ms in ((GROUPS, of_groups), (TRANSACTIONS, of_transactions)):
+        beans.attribute(type_name, "partition-load-time-avg", _average(times_ms))
+        beans.attribute(type_name, "partition-load-time-max", max(times_ms, default=math.nan))
+
+
+def _average(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _group_manager(name: str) -> Bean:
+    return Bean("coordinator.group", "GroupMetadataManager", name)

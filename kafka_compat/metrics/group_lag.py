@@ -1,23 +1,154 @@
-"""The lag of consumer groups, at partitions that this process leads and at those of other leaders.
+"""The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
-See kafka_compat/lag.py for the rules.
+Other processes are asked about the partitions that they lead, only where a group has committed, as requests
+cost them something. Nothing is remembered: this process would not learn that a record was compacted away.
+Leaders that do not respond in time are left out.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_compat.lag import records_behind, time_behind_ms
-from kafka_compat.long_work import Steps
+from kafka_compat.lag import UNKNOWN_MS, records_behind, time_behind_ms
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log.timestamp_lookup import ANY_TIMESTAMP, first_of_batch, is_quick
+from kafka_compat.storage.records.batch import read_header
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.remote_partitions import RemotePartitions, TopicPartition
     from kafka_compat.metadata.cache import PartitionMetadata
     from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.metrics.record_times import RecordTimes
-    from kafka_compat.metrics.remote_lag import GroupPartition, RemoteLag
     from kafka_compat.replication.partition import Partition
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 3.0
+"""Prometheus waits for ten seconds, unless it is told otherwise."""
+_AT_ONCE = 16
+_BATCHES_MAX = 64
+"""Batches of markers that are passed over on the way to a record."""
+
+GroupPartition = tuple[str, str, int]
+"""A group at a topic's partition."""
+
+
+class RemoteLag(NamedTuple):
+    """Of a group at a partition. `since_ms` is the timestamp of the first record that it has not committed:
+    None where there is no such record, UNKNOWN_MS where its time is unknown.
+    """
+
+    committed: int
+    end: int
+    since_ms: int | None
+
+
+class _Asked(NamedTuple):
+    leader_epochs: dict[TopicPartition, int]
+    committed: dict[GroupPartition, int]
+
+
+async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
+    """What other leaders report; nothing for a standalone broker."""
+    remote = view.remote_partitions()
+    if remote is None:
+        return {}
+    found: dict[GroupPartition, RemoteLag] = {}
+    asked = await view.long_work.finish(_to_ask(view))
+    await asyncio.gather(*(_ask(view, remote, leader, each, found) for leader, each in asked.items()))
+    return found
+
+
+def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
+    """By leader."""
+    asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
+    for coordinator in view.coordinators():
+        for group_id in coordinator.group_ids():
+            progress = coordinator.progress(group_id)
+            for some in batched(list(progress.committed.items()) if progress is not None else []):
+                for (topic, number), position in some:
+                    known = view.metadata.partition(topic, number)
+                    leader = None if known is None else view.metadata.reachable_leader(known)
+                    if known is None or leader is None or view.led(topic, known) is not None:
+                        continue
+                    at_leader = asked[leader]
+                    at_leader.leader_epochs[topic, number] = known.leader_epoch
+                    at_leader.committed[group_id, topic, number] = position.value.offset
+                yield None
+            yield None
+    return dict(asked)
+
+
+async def _ask(
+    view: ClusterView,
+    remote: RemotePartitions,
+    leader_id: int,
+    asked: _Asked,
+    found: dict[GroupPartition, RemoteLag],
+) -> None:
+    """Put what one leader reports into `found`."""
+    behind: dict[tuple[TopicPartition, int], list[GroupPartition]] = defaultdict(list)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            bounds = await remote.bounds(leader_id, asked.leader_epochs)
+            for key, committed in asked.committed.items():
+                place = key[1:]
+                if place in bounds:
+                    oldest, newest = bounds[place]
+                    is_behind = committed < newest
+                    found[key] = RemoteLag(committed, newest, UNKNOWN_MS if is_behind else None)
+                    if is_behind:
+                        behind[place, max(committed, oldest)].append(key)
+
+            async def look(place: TopicPartition, offset: int) -> None:
+                epoch, newest = asked.leader_epochs[place], bounds[place].newest
+                since_ms = await _since_ms(view, remote, leader_id, place, epoch, offset, newest)
+                for key in behind[place, offset]:
+                    found[key] = found[key]._replace(since_ms=since_ms)
+
+            for some in batched(list(behind), _AT_ONCE):
+                await asyncio.gather(*starmap(look, some))
+    except (ConnectionError, TimeoutError, MalformedRequest) as problem:
+        log.info("Broker %d did not report the offsets of its partitions: %r", leader_id, problem)
+
+
+async def _since_ms(
+    view: ClusterView,
+    remote: RemotePartitions,
+    leader_id: int,
+    place: TopicPartition,
+    leader_epoch: int,
+    offset: int,
+    end_offset: int,
+) -> int | None:
+    """The timestamp of the first record in [offset, end_offset), as in RemoteLag."""
+    for _ in range(_BATCHES_MAX):
+        if offset >= end_offset:
+            return None
+        data = await remote.batch_at(leader_id, place, leader_epoch, offset)
+        if data is None:
+            return UNKNOWN_MS
+        if not data:
+            return None
+        try:
+            header = read_header(data)
+            if not header.is_control:
+                look = partial(first_of_batch, data, header, ANY_TIMESTAMP, offset)
+                record = look() if is_quick(header) else await view.long_work.in_thread(look)
+                if record is not None:
+                    return record.timestamp if record.offset < end_offset else None
+        except StorageError:
+            return UNKNOWN_MS
+        offset = header.next_offset
+    return UNKNOWN_MS
 
 
 class Lag(NamedTuple):

@@ -6,7 +6,7 @@ Anybody may ask, so that reasons name neither topics nor folders; the log does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Health:
     """Of the brokers of this process, which have started."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
@@ -48,14 +48,14 @@ class Health:
         return NotNow({"ready": False, "reasons": reasons}) if reasons else {"ready": True}
 
 
-async def _reasons(broker: Broker[Any]) -> list[str]:
+async def _reasons(broker: Broker) -> list[str]:
     if not broker.is_running:
         return ["it stops, or starts anew"]
     services = broker.services
     return await services.long_work.finish(reasons_against(services))
 
 
-def reasons_against(services: BrokerServices[Any]) -> Steps[list[str]]:
+def reasons_against(services: BrokerServices) -> Steps[list[str]]:
     """Why clients are not served as they should be, by a broker that runs."""
     metadata, reasons = services.metadata, []
     if services.store.state is not SessionState.CONNECTED:
@@ -73,7 +73,7 @@ def reasons_against(services: BrokerServices[Any]) -> Steps[list[str]]:
     return reasons
 
 
-def _not_taken_up(services: BrokerServices[Any]) -> Steps[int]:
+def _not_taken_up(services: BrokerServices) -> Steps[int]:
     """How many replicas of this broker have no leader yet that the controller reported."""
     found = 0
     replicas, metadata = services.replicas, services.metadata

@@ -1,20 +1,23 @@
-"""Kafka's metrics of requests, and of the traffic of topics."""
+"""Kafka's metrics of requests, of the traffic of topics, and of clients with quotas."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
+from kafka_compat.quotas.enforcement import CHANGES, FETCH, PRODUCE, TIME, Used
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import RunningBroker
+    from kafka_compat.quotas.precedence import Owner
     from kafka_compat.replication.counts import TopicCounts
 
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -128,3 +131,52 @@ def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
     for name, value in values.items():
         if value or not tags:
             beans.counter(Bean("server", "BrokerTopicMetrics", name), value, tags)
+
+
+_RATES: Final[Mapping[str, str]] = {
+    PRODUCE: "byte-rate",
+    FETCH: "byte-rate",
+    TIME: "request-time",
+    CHANGES: "mutation-rate",
+}
+
+
+def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
+    """type=Produce, Fetch, Request and ControllerMutation of clients with quotas that sent requests.
+
+    Several brokers add up what was used; of their throttle times the longest is reported.
+    """
+    throttled: dict[tuple[str, Owner], float] = {}
+    for each in brokers:
+        enforcement = each.services.quotas
+        if enforcement is None:
+            continue
+        for some in batched(list(enforcement.used()), 100):
+            for used in some:
+                _add_quota(used, beans)
+                key = used.resource, used.owner
+                throttled[key] = _longer(throttled.get(key, math.nan), used.throttle_ms)
+            yield None
+    for longest in batched(list(throttled.items()), 100):
+        for (resource, owner), throttle_ms in longest:
+            beans.quota(resource, "throttle-time", throttle_ms, _client(owner))
+        yield None
+
+
+def _longer(first_ms: float, second_ms: float) -> float:
+    if math.isnan(first_ms):
+        return second_ms
+    return first_ms if math.isnan(second_ms) else max(first_ms, second_ms)
+
+
+def _add_quota(used: Used, beans: Beans) -> None:
+    client = _client(used.owner)
+    beans.quota(used.resource, _RATES[used.resource], used.rate, client)
+    if used.tokens is not None:
+        beans.quota(used.resource, "tokens", used.tokens, client)
+
+
+def _client(owner: Owner) -> dict[str, str]:
+    """Kafka leaves out what is empty."""
+    user, client_id = owner
+    return {tag: value for tag, value in (("user", user), ("client-id", client_id)) if value}

@@ -6,32 +6,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics import (
-    broker_beans,
-    cleaner_beans,
-    controller_beans,
-    coordinator_beans,
-    fetcher_beans,
-    own_beans,
-    quota_beans,
-    request_beans,
-)
+from kafka_compat.metrics import broker_beans, controller_beans, own_beans, replica_beans, request_beans
 from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.broker_beans import ZooKeeperSessions
 from kafka_compat.metrics.client_telemetry import client_telemetry
 from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker, running_brokers
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.family import Family
-from kafka_compat.metrics.group_lag import GroupLags
+from kafka_compat.metrics.group_lag import GroupLags, remote_lags
 from kafka_compat.metrics.kafka_exporter import KafkaExporter
 from kafka_compat.metrics.loop_watch import LoopWatch
-from kafka_compat.metrics.partition_beans import held_partitions, partition_families
 from kafka_compat.metrics.prometheus_text import next_piece, text_of
 from kafka_compat.metrics.record_times import RecordTimes
-from kafka_compat.metrics.remote_lag import remote_lags
-from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
+from kafka_compat.metrics.replica_beans import held_partitions, partition_families
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
@@ -42,7 +32,7 @@ if TYPE_CHECKING:
 class Scraper:
     """Of the brokers of this process, as they are at the time of a scrape, and with their counters."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], pushed: PushedMetrics | None = None) -> None:
+    def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
         """Brokers that have started; on their event loop. `pushed`: what clients push, if they may."""
         self._brokers = brokers
         self._pushed = pushed
@@ -71,7 +61,7 @@ class Scraper:
         for each in running:
             each.requests.pace(second_s)
         now_s = time.monotonic()
-        for one in fetcher_beans.fetching(running):
+        for one in replica_beans.fetching(running):
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
@@ -103,7 +93,7 @@ class Scraper:
         if by_partition:
             held = await finish(held_partitions(view))
             yield partition_families(self._dialect, held)
-            yield await finish(fetcher_beans.lags(view.brokers, self._dialect))
+            yield await finish(replica_beans.lags(view.brokers, self._dialect))
         if self._pushed is not None:
             reported = client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition)
             yield await finish(reported)
@@ -119,13 +109,13 @@ class Scraper:
             yield from broker_beans.broker(each, beans)
         yield from controller_beans.controller(view, beans)
         if by_partition:
-            yield from quota_beans.quotas(brokers, beans)
-        cleaner_beans.cleaner(brokers, beans)
-        yield from fetcher_beans.fetchers(brokers, beans)
-        fetcher_beans.throttled(brokers, beans)
-        fetcher_beans.moves(brokers, beans)
-        yield from coordinator_beans.groups(view, beans)
-        coordinator_beans.loading(view, beans)
+            yield from request_beans.quotas(brokers, beans)
+        broker_beans.cleaner(brokers, beans)
+        yield from replica_beans.fetchers(brokers, beans)
+        replica_beans.throttled(brokers, beans)
+        replica_beans.moves(brokers, beans)
+        yield from controller_beans.groups(view, beans)
+        controller_beans.loading(view, beans)
         broker_beans.flushes(view, beans)
         broker_beans.zookeeper(view, self._sessions, beans)
         broker_beans.idleness(beans, watch.idle(), watch.idle_s)

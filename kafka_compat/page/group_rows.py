@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_compat.http.routes import BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics.group_lag import GroupLags
-from kafka_compat.metrics.remote_lag import remote_lags
+from kafka_compat.metrics.group_lag import GroupLags, remote_lags
 from kafka_compat.page.topic_rows import extent
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.record_times import RecordTimes
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class Observed:
     """Of the brokers of this process."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], registry: Registry | None) -> None:
+    def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
         """On their event loop, while they run."""
         self._brokers = brokers
         self.registry = registry

@@ -64,7 +64,7 @@ class Site:
 
     def __init__(
         self,
-        brokers: Sequence[Broker[Any]],
+        brokers: Sequence[Broker],
         listener: HttpListener,
         principal: Principal,
         registry: Registry | None,

@@ -92,7 +92,7 @@ class Visit:
     def _caller(self) -> Caller:
         return Caller(self.rights.principal, self.rights.host, self.cluster.listener, CLIENT_ID)
 
-    def _services_of(self, broker_id: int | None) -> BrokerServices[Any] | None:
+    def _services_of(self, broker_id: int | None) -> BrokerServices | None:
         services = self.cluster.services
         if broker_id is None:
             return services[0]

@@ -13,14 +13,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
-from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ _NONE: Final = ErrorCode.NONE
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
 """The replica id of consumers; below it are tools that read the whole log."""
+LEADER: Final = -1
+"""In the place of a preferred read replica."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
@@ -251,3 +252,21 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
     data = unread(partition, code)
     data.aborted_transactions = None
     return data
+
+
+def nearest_replica(
+    partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
+) -> int:
+    """The in-sync follower in `rack` to read from `fetch_offset`, which has it and is furthest on; LEADER
+    when the leader is there itself, or no follower is. `racks` are those of the living brokers.
+    """
+    if racks.get(partition.local_id) == rack:
+        return LEADER
+    candidates = [
+        (state.log_end_offset, state.last_caught_up_ms, -broker_id)
+        for broker_id, state in partition.in_sync.followers.items()
+        if racks.get(broker_id) == rack
+        and broker_id in partition.isr
+        and 0 <= state.log_start_offset <= fetch_offset <= state.log_end_offset
+    ]
+    return -max(candidates)[2] if candidates else LEADER

@@ -59,7 +59,6 @@ from kafka_compat.replication.follower_requests import (
 from kafka_compat.replication.follower_session import FollowerSession, Wanted
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
-from kafka_compat.replication.truncation import truncation_offset
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
@@ -69,6 +68,7 @@ log = logging.getLogger(__name__)
 QUOTA_WAIT_MS: Final = 100
 """How long replicas that are throttled wait until their quota is looked at again."""
 _NO_TOPIC_ID: Final = UUID(int=0)
+UNDEFINED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,3 +401,24 @@ class Follower:
         most_ms = self._settings.backoff_ms
         for item in items:
             item.delayed_until_ms = now_ms + (most_ms if backoff_ms is None else min(backoff_ms, most_ms))
+
+
+def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
+    """Where to cut the log of a follower whose leader's records of `epoch`, the largest that it knows up to
+    the follower's last, end at `end_offset`; both -1 when the leader knows none.
+
+    Where the follower has that epoch too, the logs agree up to the smaller of both its ends. Where it has
+    not, they agree at most up to the end of the last epoch before it, and the next exchange looks on from
+    there: one cut is not enough after two quick changes of leader (KIP-279).
+    """
+    log = partition.log
+    if end_offset == UNDEFINED:
+        return min(partition.high_watermark, log.log_end_offset)
+    if epoch == UNDEFINED:
+        return min(end_offset, log.log_end_offset)
+    own_epoch, own_end = log.end_offset_for_epoch(epoch)
+    if own_end == UNDEFINED:
+        return min(end_offset, log.log_end_offset)
+    if own_epoch != epoch:
+        return min(own_end, log.log_end_offset)
+    return min(own_end, end_offset, log.log_end_offset)

@@ -18,17 +18,18 @@ Rules
    the same EndTxn again is recognized by its epoch. The producer may abort a transaction that has not begun,
    and past the last epoch but one it continues with a new producer id.
 
-The transitions, each with the states that it may begin in, are `BEFORE` in `transitions.py`.
+The transitions, each with the states that it may begin in, are in the table `BEFORE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.machine import Now, Waiter
+from kafka_compat.coordinator_runtime import coordinator_log
+from kafka_compat.coordinator_runtime.coordinator_log import is_committed
+from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.lifecycle import Lifecycle
 from kafka_compat.transactions.status import (
     EPOCH_MAX,
     NO_EPOCH,
@@ -36,25 +37,61 @@ from kafka_compat.transactions.status import (
     NO_TIME,
     VERSION_WITH_EPOCH_BUMP,
     IdentityResult,
+    Markers,
     Output,
     ProducerIdentity,
     Result,
     Status,
     StatusRecord,
     TopicPartition,
+    TransactionState,
 )
-from kafka_compat.transactions.transitions import (
-    AT_REST,
-    COMPLETE_ABORT,
-    COMPLETE_COMMIT,
-    DEAD,
-    EMPTY,
-    ONGOING,
-    OUTCOMES,
-    PREPARE_ABORT,
-    PREPARE_COMMIT,
-    PREPARED,
-)
+
+EMPTY: Final = TransactionState.EMPTY
+ONGOING: Final = TransactionState.ONGOING
+PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+DEAD: Final = TransactionState.DEAD
+
+AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
+BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
+    EMPTY: AT_REST,
+    ONGOING: AT_REST | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    PREPARE_ABORT: AT_REST | {ONGOING},
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    DEAD: AT_REST,
+}
+"""The states that a transition to each state may begin in."""
+COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
+PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
+OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
+
+_STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""The error that a producer gets when the log refuses a status."""
+
+_UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
+
+
+class _Pending(NamedTuple):
+    """A transition whose record is on its way to the log. `is_appended` is False while markers are awaited.
+
+    `answer` goes to `waiter` (None: nobody waits) once the record is committed.
+    """
+
+    status: Status
+    last_epoch: int
+    waiter: Waiter | None
+    answer: Result
+    is_fence: bool
+    is_appended: bool
 
 
 class Transaction:
@@ -62,12 +99,32 @@ class Transaction:
     when every partition of `Output.markers` has its marker.
     """
 
-    __slots__ = ("_lifecycle", "transactional_id")
+    __slots__ = (
+        "_epoch_fence_failed",
+        "_last_epoch",
+        "_pending",
+        "_version",
+        "is_dead",
+        "status",
+        "stored",
+        "transactional_id",
+    )
 
     def __init__(self, transactional_id: str, version: int = 0) -> None:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
-        self._lifecycle = Lifecycle(transactional_id, version)
+        self.stored: Status | None = None
+        """The status that the log holds."""
+        self.status = _UNKNOWN
+        """The status that producers and administrators are shown. It differs from `stored` in the epoch of an
+        abort that is not written yet, and in a time that records have no room for.
+        """
+        self.is_dead = False
+        self._version = version
+        self._last_epoch = NO_EPOCH
+        self._pending: _Pending | None = None
+        """The transition that waits for its record or its markers; no other may begin."""
+        self._epoch_fence_failed = False
 
     @classmethod
     def new(
@@ -75,25 +132,15 @@ class Transaction:
     ) -> Transaction:
         """An id that was never seen; InitProducerId gives it epoch 0."""
         transaction = cls(transactional_id, version)
-        transaction._lifecycle.status = Status(
-            producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms
-        )
+        transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
 
     @property
-    def status(self) -> Status:
-        """The status that producers and administrators are shown."""
-        return self._lifecycle.status
-
-    @property
-    def stored(self) -> Status | None:
-        """The status that the log holds."""
-        return self._lifecycle.stored
-
-    @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id."""
-        return self._lifecycle.needs_producer_id
+        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
+        epochs of this one are used up.
+        """
+        return self.status.producer_epoch >= EPOCH_MAX - 1
 
     # Requests of producers
 
@@ -109,31 +156,29 @@ class Transaction:
         `needs_producer_id` was False a moment ago.
         """
         out = Output()
-        status = self._lifecycle.status
-        if self._lifecycle.is_pending:
+        status = self.status
+        if self._pending is not None:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if expected is not None and not self._may_continue(expected):
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
-        if self._lifecycle.state in PREPARED:
+        if self.status.state in PREPARED:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
-        if self._lifecycle.state is ONGOING:
+        if self.status.state is ONGOING:
             out.notes.append("a producer starts again: its open transaction is aborted")
             answer = IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS)
-            return self._lifecycle.fence(out, waiter, answer, now_ms)
-        if self._lifecycle.needs_producer_id and (
-            expected is None or expected.producer_epoch == status.producer_epoch
-        ):
+            return self._fence(out, waiter, answer, now_ms)
+        if self.needs_producer_id and (expected is None or expected.producer_epoch == status.producer_epoch):
             if new_producer_id == NO_PRODUCER_ID:
                 return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
             identity = ProducerIdentity(new_producer_id, 0)
             last_epoch = NO_EPOCH if expected is None else status.producer_epoch
         elif expected is None:
-            identity, last_epoch = self._lifecycle.next_identity, NO_EPOCH
+            identity, last_epoch = self._next_identity, NO_EPOCH
         elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
-            identity, last_epoch = self._lifecycle.next_identity, status.producer_epoch
-        elif expected.producer_epoch == self._lifecycle.last_epoch:
+            identity, last_epoch = self._next_identity, status.producer_epoch
+        elif expected.producer_epoch == self._last_epoch:
             # The answer to the same request was lost.
-            identity, last_epoch = status.identity, self._lifecycle.last_epoch
+            identity, last_epoch = status.identity, self._last_epoch
         else:
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
         begun = Status(
@@ -146,17 +191,17 @@ class Transaction:
             previous_producer_id=status.producer_id,
             client_version=status.client_version,
         )
-        return self._lifecycle.prepare(
+        return self._prepare(
             out, begun, waiter, IdentityResult(ErrorCode.NONE, identity), last_epoch=last_epoch
         )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
         """Whether the producer is the one that holds the id, or held it until its epochs were used up."""
         return (
-            self._lifecycle.status.producer_epoch == NO_EPOCH
-            or expected.producer_id == self._lifecycle.status.producer_id
+            self.status.producer_epoch == NO_EPOCH
+            or expected.producer_id == self.status.producer_id
             or (
-                expected.producer_id == self._lifecycle.status.previous_producer_id
+                expected.producer_id == self.status.previous_producer_id
                 and expected.producer_epoch >= EPOCH_MAX - 1
             )
         )
@@ -168,9 +213,9 @@ class Transaction:
         error = self._check_identity(identity)
         if error:
             return error
-        if self._lifecycle.state in PREPARED:
+        if self.status.state in PREPARED:
             return ErrorCode.CONCURRENT_TRANSACTIONS
-        if all(partition in self._lifecycle.status.partitions for partition in partitions):
+        if all(partition in self.status.partitions for partition in partitions):
             return ErrorCode.NONE
         return ErrorCode.TRANSACTION_ABORTABLE
 
@@ -185,37 +230,37 @@ class Transaction:
         """AddPartitionsToTxn; the first of a transaction opens it."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
-        if bumps and self._lifecycle.is_pending:
+        if bumps and self._pending is not None:
             # It may be about to get the producer id that the request has already.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
-        if not error and (self._lifecycle.is_pending or self._lifecycle.state in PREPARED):
+        if not error and (self._pending is not None or self.status.state in PREPARED):
             error = ErrorCode.CONCURRENT_TRANSACTIONS
-        if error or (self._lifecycle.state is ONGOING and partitions <= self._lifecycle.status.partitions):
+        if error or (self.status.state is ONGOING and partitions <= self.status.partitions):
             return _refused(out, waiter, error)
-        status = self._lifecycle.status
+        status = self.status
         extended = status._replace(
             state=ONGOING,
             partitions=status.partitions | partitions,
-            start_ms=status.start_ms if self._lifecycle.state is ONGOING else now_ms,
+            start_ms=status.start_ms if self.status.state is ONGOING else now_ms,
             last_update_ms=now_ms,
             previous_producer_id=status.producer_id,
             client_version=client_version,
         )
-        return self._lifecycle.prepare(out, extended, waiter, ErrorCode.NONE)
+        return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
         """EndTxn; the same again is answered as before."""
         out = Output()
         error = self._check_identity(identity)
-        if not error and self._lifecycle.is_pending:
+        if not error and self._pending is not None:
             error = ErrorCode.CONCURRENT_TRANSACTIONS
-        if not error and self._lifecycle.state is ONGOING:
-            prepared = self._lifecycle.status._replace(
+        if not error and self.status.state is ONGOING:
+            prepared = self.status._replace(
                 state=PREPARE_COMMIT if committed else PREPARE_ABORT, last_update_ms=now_ms, client_version=0
             )
-            return self._lifecycle.prepare(out, prepared, waiter, IdentityResult(ErrorCode.NONE))
-        if not error and self._lifecycle.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+            return self._prepare(out, prepared, waiter, IdentityResult(ErrorCode.NONE))
+        if not error and self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
             error = ErrorCode.INVALID_TXN_STATE
         return _refused(out, waiter, IdentityResult(error))
 
@@ -231,9 +276,9 @@ class Transaction:
         `new_producer_id` is -1 when `needs_producer_id` was False a moment ago.
         """
         out = Output()
-        status = self._lifecycle.status
+        status = self.status
         epoch = identity.producer_epoch
-        if self._lifecycle.is_pending:
+        if self._pending is not None:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         is_bumped = identity.producer_id == status.producer_id and epoch + 1 == status.producer_epoch
         is_new_id = (
@@ -241,9 +286,9 @@ class Transaction:
             and epoch == EPOCH_MAX - 1
             and status.producer_epoch == 0
         )
-        if self._lifecycle.state in OUTCOMES and (is_bumped or is_new_id):
+        if self.status.state in OUTCOMES and (is_bumped or is_new_id):
             # The answer to the same request was lost, or the transaction was aborted in its way.
-            if self._lifecycle.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+            if self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
@@ -251,54 +296,96 @@ class Transaction:
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
-        if not error and committed and self._lifecycle.state is not ONGOING:
+        if not error and committed and self.status.state is not ONGOING:
             error = ErrorCode.INVALID_TXN_STATE
-        if not error and self._lifecycle.needs_producer_id and new_producer_id == NO_PRODUCER_ID:
+        if not error and self.needs_producer_id and new_producer_id == NO_PRODUCER_ID:
             error = ErrorCode.CONCURRENT_TRANSACTIONS
         if error:
             return _refused(out, waiter, IdentityResult(error))
-        next_identity = self._lifecycle.next_identity
-        if self._lifecycle.needs_producer_id:
+        next_identity = self._next_identity
+        if self.needs_producer_id:
             next_identity = ProducerIdentity(new_producer_id, 0)
         prepared = status._replace(
             producer_epoch=epoch + 1,
             state=PREPARE_COMMIT if committed else PREPARE_ABORT,
-            start_ms=status.start_ms if self._lifecycle.state is ONGOING else now_ms,
+            start_ms=status.start_ms if self.status.state is ONGOING else now_ms,
             last_update_ms=now_ms,
-            next_producer_id=new_producer_id if self._lifecycle.needs_producer_id else NO_PRODUCER_ID,
+            next_producer_id=new_producer_id if self.needs_producer_id else NO_PRODUCER_ID,
             client_version=VERSION_WITH_EPOCH_BUMP,
         )
         answer = IdentityResult(ErrorCode.NONE, next_identity)
-        return self._lifecycle.prepare(out, prepared, waiter, answer, last_epoch=epoch)
+        return self._prepare(out, prepared, waiter, answer, last_epoch=epoch)
+
+    # Transitions
+
+    @property
+    def _next_identity(self) -> ProducerIdentity:
+        return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
+
+    def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
+        """Abort the open transaction in an epoch of its own, which fences its producer."""
+        epoch = self.status.producer_epoch
+        if not self._epoch_fence_failed:
+            epoch = min(epoch + 1, EPOCH_MAX)
+        self.status = self.status._replace(producer_epoch=epoch)
+        self._last_epoch = NO_EPOCH
+        prepared = self.status._replace(
+            state=PREPARE_ABORT,
+            last_update_ms=now_ms,
+            client_version=max(self._version, self.status.client_version),
+        )
+        return self._prepare(out, prepared, waiter, answer, is_fence=True)
+
+    def _prepare(
+        self,
+        out: Output,
+        status: Status,
+        waiter: Waiter | None,
+        answer: Result,
+        *,
+        last_epoch: int | None = None,
+        is_fence: bool = False,
+    ) -> Output:
+        """Write the record of a transition; `answer` goes to `waiter` once the record is committed."""
+        if self.status.state not in BEFORE[status.state]:
+            raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.status.state}")
+        kept = self._last_epoch if last_epoch is None else last_epoch
+        self._pending = _Pending(status, kept, waiter, answer, is_fence, True)
+        out.write = self._write(status)
+        return out
+
+    def _write(self, status: Status) -> Write:
+        value = None if status.state is DEAD else status
+        return Write((StatusRecord(self.transactional_id, value),), None)
 
     # The clock
 
     def is_timed_out(self, now_ms: int) -> bool:
         """Whether the open transaction is past the timeout that its producer chose."""
         return (
-            self._lifecycle.state is ONGOING
-            and not self._lifecycle.is_pending
-            and self._lifecycle.status.start_ms + self._lifecycle.status.timeout_ms < now_ms
+            self.status.state is ONGOING
+            and self._pending is None
+            and self.status.start_ms + self.status.timeout_ms < now_ms
         )
 
     def abort_timed_out(self, now_ms: int) -> Output:
         """transaction.timeout.ms is over: its producer is fenced."""
         out = Output()
         if self.is_timed_out(now_ms):
-            out.notes.append(f"aborted: it is past its timeout of {self._lifecycle.status.timeout_ms} ms")
-            return self._lifecycle.fence(out, None, ErrorCode.NONE, now_ms)
+            out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
+            return self._fence(out, None, ErrorCode.NONE, now_ms)
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
         """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
         out = Output()
-        status = self._lifecycle.status
+        status = self.status
         if (
-            not self._lifecycle.is_pending
-            and self._lifecycle.state in AT_REST
+            self._pending is None
+            and self.status.state in AT_REST
             and status.last_update_ms + expiration_ms <= now_ms
         ):
-            self._lifecycle.prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
+            self._prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
         return out
 
     # The runtime's events
@@ -306,24 +393,56 @@ class Transaction:
     wake_at_ms: Final = None
     """The coordinator calls `abort_timed_out` and `expire` at intervals."""
 
-    @property
-    def is_dead(self) -> bool:
-        return self._lifecycle.is_dead
-
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        self._lifecycle.replay(record)
+        """The log holds this status of the id: the only place where `stored` changes."""
+        self.stored = status = record.value
+        if status is None:
+            status = self.status._replace(state=DEAD)
+            self.is_dead = True
+        elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
+            # The record has none, and yet DescribeTransactions shows the last one's, as Kafka 3.9's.
+            status = status._replace(start_ms=self.status.start_ms)
+        self.status = status
+
+    def loaded(self, now: Now) -> Output:
+        """Send the markers of a transaction that was decided but not complete."""
+        out = Output()
+        if self.status.state in PREPARED:
+            out.notes.append(f"found in state {self.status.state}: it is completed")
+            self._await_markers(out, now.wall_ms)
+        return out
+
+    def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
+        """The record of the pending transition is committed and replayed, or (error) it is not."""
+        out = Output()
+        pending = self._pending
+        if pending is None:
+            return out
+        self._pending = None
+        if error and not is_committed(error):
+            return self._write_failed(out, pending, _STORE_ERRORS.get(error, error))
+        self._last_epoch = pending.last_epoch
+        if self.status.state in PREPARED:
+            self._await_markers(out, now.wall_ms)
+        elif self.status.state in OUTCOMES:
+            self._epoch_fence_failed = False
+        # It has happened, even where the producer gets an error and asks again.
+        _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
+        return out
+
+    def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
+        out.notes.append(f"{pending.status.state} could not be written: {error.name}")
+        if pending.status.state in OUTCOMES:
+            self._pending = pending._replace(is_appended=False)
+            out.has_effects = out.retry_completion = error is not ErrorCode.NOT_COORDINATOR
+            return out
+        if pending.is_fence:
+            self._epoch_fence_failed = True
+        _answer(out, pending, error)
+        return out
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """Nobody writes to `__transaction_state` in transactions."""
-
-    def loaded(self, now: Now) -> Output:
-        return self._lifecycle.loaded(now.wall_ms)
-
-    def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        return self._lifecycle.written(error, now.wall_ms)
-
-    def markers_written(self) -> Output:
-        return self._lifecycle.markers_written()
 
     def tick(self, now: Now) -> Output:
         return Output()
@@ -332,12 +451,43 @@ class Transaction:
         """This broker is no longer the coordinator; `written` has answered the clients that waited."""
         return Output()
 
+    # Markers
+
+    def _await_markers(self, out: Output, now_ms: int) -> None:
+        status = self.status
+        completed = status._replace(
+            state=COMPLETED[status.state], partitions=frozenset(), last_update_ms=now_ms
+        )
+        if status.client_version >= VERSION_WITH_EPOCH_BUMP:
+            completed = completed._replace(
+                previous_producer_id=status.producer_id, next_producer_id=NO_PRODUCER_ID
+            )
+        if status.next_producer_id != NO_PRODUCER_ID:
+            completed = completed._replace(producer_id=status.next_producer_id, producer_epoch=0)
+        self._pending = _Pending(completed, self._last_epoch, None, ErrorCode.NONE, False, False)
+        out.has_effects = True
+        out.markers = Markers(
+            status.identity,
+            status.state is PREPARE_COMMIT,
+            status.partitions,
+            status.client_version >= VERSION_WITH_EPOCH_BUMP,
+        )
+
+    def markers_written(self) -> Output:
+        """Every partition has its marker: the transaction is complete."""
+        out = Output()
+        pending = self._pending
+        if pending is not None and not pending.is_appended:
+            self._pending = pending._replace(is_appended=True)
+            out.write = self._write(pending.status)
+        return out
+
     # Small parts
 
     def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
-        if identity.producer_id != self._lifecycle.status.producer_id:
+        if identity.producer_id != self.status.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        if identity.producer_epoch != self._lifecycle.status.producer_epoch:
+        if identity.producer_epoch != self.status.producer_epoch:
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.NONE
 
@@ -346,3 +496,11 @@ def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
     """Answer without a change; NONE where nothing was left to do."""
     out.responses.append((waiter, error))
     return out
+
+
+def _answer(out: Output, pending: _Pending, error: ErrorCode) -> None:
+    answer: Result = pending.answer
+    if error:
+        answer = IdentityResult(error) if isinstance(answer, IdentityResult) else error
+    if pending.waiter is not None:
+        out.responses.append((pending.waiter, answer))

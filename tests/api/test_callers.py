@@ -13,7 +13,6 @@ import pytest
 from kafka_compat.api.caller import Caller
 from kafka_compat.api.stages import Served
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.page.asking import CLIENT_ID as PAGE
 from kafka_compat.protocol.api_keys import ApiKey
@@ -99,7 +98,7 @@ Ask = Callable[[ApiKey, int, Plain], Awaitable[Plain]]
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(tmp_path),
@@ -115,7 +114,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
     await running.stop()
 
 
-def by_call(broker: Broker[Membership], caller: Caller) -> Ask:
+def by_call(broker: Broker, caller: Caller) -> Ask:
     async def ask(key: ApiKey, version: int, request: Plain) -> Plain:
         message = build(request_class(key), request)
         if key is ApiKey.PRODUCE:
@@ -134,7 +133,7 @@ def by_socket(connection: Connection) -> Ask:
     return ask
 
 
-def socket_of(broker: Broker[Membership], host: str, client_id: str = CLIENT_ID) -> Connection:
+def socket_of(broker: Broker, host: str, client_id: str = CLIENT_ID) -> Connection:
     return Connection("{}:{}".format(*broker.addresses["PLAINTEXT"]), client_id=client_id, source=host)
 
 
@@ -150,7 +149,7 @@ async def codes(ask: Ask) -> dict[ApiKey, set[int]]:
     }
 
 
-async def test_all_callers_get_the_same_answers(broker: Broker[Membership]) -> None:
+async def test_all_callers_get_the_same_answers(broker: Broker) -> None:
     assert len(REQUESTS) >= 20
     with socket_of(broker, ADMIN_HOST) as connection:
         by_client = await codes(by_socket(connection))
@@ -163,7 +162,7 @@ async def test_all_callers_get_the_same_answers(broker: Broker[Membership]) -> N
     assert list(errors.values()) == [3], "whoever asks, its errors are counted"
 
 
-async def test_the_authorizer_decides_about_all_callers(broker: Broker[Membership]) -> None:
+async def test_the_authorizer_decides_about_all_callers(broker: Broker) -> None:
     with socket_of(broker, GUEST_HOST) as connection:
         by_client = await codes(by_socket(connection))
     by_page = await codes(by_call(broker, inside(GUEST_HOST)))
@@ -172,7 +171,7 @@ async def test_the_authorizer_decides_about_all_callers(broker: Broker[Membershi
         assert by_page[key] & AUTHORIZATION_FAILED, key.name
 
 
-async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker[Membership]) -> None:
+async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker) -> None:
     entity = [{"entity_type": "client-id", "entity_name": None}]
     quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1.0}]}
     await by_call(broker, inside(ADMIN_HOST, is_trusted=True))(
@@ -191,7 +190,7 @@ async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker[Membership]) 
     assert all(throttle_time_ms > 0 for throttle_time_ms in throttled), throttled
 
 
-async def test_what_anybody_asked_is_accounted(broker: Broker[Membership]) -> None:
+async def test_what_anybody_asked_is_accounted(broker: Broker) -> None:
     seen: list[Served] = []
     broker.calls.add_account(seen.append)
     version, request = REQUESTS[ApiKey.FETCH]
@@ -205,7 +204,7 @@ async def test_what_anybody_asked_is_accounted(broker: Broker[Membership]) -> No
     assert seen[0].request_bytes > 0 and seen[1].request_bytes == 0
 
 
-async def test_who_stops_waiting_ends_its_fetch(broker: Broker[Membership]) -> None:
+async def test_who_stops_waiting_ends_its_fetch(broker: Broker) -> None:
     version, request = REQUESTS[ApiKey.FETCH]
     waiting = {**request, "max_wait_ms": 60_000, "min_bytes": 1 << 20}
     ask = by_call(broker, inside(ADMIN_HOST))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.broker.services import BrokerServices
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.errors import ErrorCode
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.protocol.api_keys import ApiKey
@@ -16,14 +15,12 @@ from tests.conformance.wire import Connection
 from tests.network.test_connection import serving
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ClusterServices, Services
+    from kafka_compat.api.services import Services
 
 
-def brokers_offer_everything(
-    broker: BrokerServices[Membership], member: BrokerServices[Membership]
-) -> tuple[Services, ClusterServices]:
+def brokers_offer_everything(broker: BrokerServices) -> Services:
     """Never called: the type checker says whether a broker has what handlers ask for."""
-    return broker, member
+    return broker
 
 
 class Groups:

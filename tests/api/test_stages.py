@@ -62,7 +62,7 @@ async def ask(connection: Connection, key: ApiKey, version: int, request: dict[s
 async def test_a_handler_is_told_who_asks(account: Account | None) -> None:
     seen: list[Principal] = []
 
-    def heartbeat(ctx: RequestContext[object], request: object) -> HeartbeatResponse:
+    def heartbeat(ctx: RequestContext, request: object) -> HeartbeatResponse:
         seen.append(ctx.principal)
         line = ctx.caller.session.line
         assert isinstance(line, ServerConnection)
@@ -75,24 +75,24 @@ async def test_a_handler_is_told_who_asks(account: Account | None) -> None:
     assert seen == [ANONYMOUS, ALICE]
 
 
-async def async_answer(ctx: RequestContext[object], request: object) -> HeartbeatResponse:
+async def async_answer(ctx: RequestContext, request: object) -> HeartbeatResponse:
     await asyncio.sleep(0)
     return HeartbeatResponse()
 
 
-def late_answer(ctx: RequestContext[object], request: object) -> Deferred:
+def late_answer(ctx: RequestContext, request: object) -> Deferred:
     deferred = Deferred()
     asyncio.get_running_loop().call_soon(deferred.complete, HeartbeatResponse())
     return deferred
 
 
-def early_answer(ctx: RequestContext[object], request: object) -> Deferred:
+def early_answer(ctx: RequestContext, request: object) -> Deferred:
     deferred = Deferred()
     deferred.complete(HeartbeatResponse())
     return deferred
 
 
-async def later_than_its_handler(ctx: RequestContext[object], request: object) -> Deferred:
+async def later_than_its_handler(ctx: RequestContext, request: object) -> Deferred:
     await asyncio.sleep(0)
     return late_answer(ctx, request)
 
@@ -164,7 +164,7 @@ async def test_a_mute_ends_with_the_last_reason_for_it() -> None:
     throttled = iter([50, 250, 0])
     waiting: list[Deferred] = []
 
-    def produce(ctx: RequestContext[Any], request: object) -> Deferred:
+    def produce(ctx: RequestContext, request: object) -> Deferred:
         waiting.append(Deferred())
         if len(waiting) == 2:
             for each in waiting:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -83,7 +82,7 @@ class OurBroker:
     async def _serve(self) -> None:
         self._stopping = asyncio.Event()
         config = BrokerConfig.from_properties(self._settings)
-        broker: Broker[Any] = (
+        broker: Broker = (
             cluster_broker(config, zookeeper_sessions(config))
             if config.str("zookeeper.connect")
             else standalone_broker(config)

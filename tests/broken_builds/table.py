@@ -209,7 +209,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "the epoch of an abort is stored before its record is committed",
-        "kafka_compat/transactions/lifecycle.py",
+        "kafka_compat/transactions/transaction.py",
         "        self.status = self.status._replace(producer_epoch=epoch)\n",
         "        self.stored = self.status = self.status._replace(producer_epoch=epoch)\n",
         TRANSACTIONS,

@@ -11,7 +11,6 @@ import pytest
 
 from kafka_compat.broker import Broker, BrokerHooks, standalone_broker
 from kafka_compat.clock import SystemClock
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.partition import Partition
@@ -41,7 +40,7 @@ def clock() -> JumpingClock:
 
 
 @pytest.fixture
-async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Membership]]:
+async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker]:
     settings = {
         "log.dirs": str(tmp_path / "logs"),
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -57,7 +56,7 @@ async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Me
     await broker.stop()
 
 
-async def made(broker: Broker[Membership], configs: dict[str, str]) -> Partition:
+async def made(broker: Broker, configs: dict[str, str]) -> Partition:
     await broker.services.topics.create("t", configs=configs)
     held = broker.services.replicas.get("t", 0)
     assert held is not None
@@ -72,7 +71,7 @@ def append(held: Partition, count: int, clock: JumpingClock) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_retention_goes_on(broker: Broker[Membership], clock: JumpingClock, jump_ms: int) -> None:
+async def test_retention_goes_on(broker: Broker, clock: JumpingClock, jump_ms: int) -> None:
     held = await made(broker, {"segment.bytes": "1000", "retention.bytes": "2000"})
     clock.jumped_ms = jump_ms
     for _ in range(2):
@@ -82,7 +81,7 @@ async def test_retention_goes_on(broker: Broker[Membership], clock: JumpingClock
         clock.jumped_ms = -jump_ms
 
 
-async def test_compaction_goes_on_after_a_jump_back(broker: Broker[Membership], clock: JumpingClock) -> None:
+async def test_compaction_goes_on_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(
         broker, {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
     )
@@ -91,9 +90,7 @@ async def test_compaction_goes_on_after_a_jump_back(broker: Broker[Membership], 
     await until(lambda: ("t", 0) in broker.services.log_dirs.clean_offsets)
 
 
-async def test_flushes_by_time_go_on_after_a_jump_back(
-    broker: Broker[Membership], clock: JumpingClock
-) -> None:
+async def test_flushes_by_time_go_on_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(broker, {"flush.ms": "100"})
     clock.jumped_ms = -HOUR_MS
     append(held, 1, clock)

@@ -46,7 +46,7 @@ from tests.support.secured import Secured, first_nodes
 SETTLE_S = 15.0
 
 
-class EmbeddedBroker(Broker[Membership]):
+class EmbeddedBroker(Broker):
     """A broker of the cluster, with the parts that tests look at."""
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.broker import Broker, StartupError, cluster_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import MetadataStore
@@ -21,7 +20,7 @@ class Cluster:
     async def connect(self) -> MetadataStore:
         return self.tree.connect()
 
-    async def start(self, folder: str, **settings: str) -> Broker[Membership]:
+    async def start(self, folder: str, **settings: str) -> Broker:
         given = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(self.directory / folder),

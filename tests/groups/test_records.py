@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_compat.coordinator_runtime.partitioning import java_hash_code, shard_of
+from kafka_compat.groups.rebalance import subscribed_topics
 from kafka_compat.groups.records import (
     GroupRecord,
     GroupSnapshot,
@@ -14,7 +15,6 @@ from kafka_compat.groups.records import (
     encode_record,
 )
 from kafka_compat.groups.requests import OffsetAndMetadata
-from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataValue,

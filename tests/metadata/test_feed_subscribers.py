@@ -32,7 +32,7 @@ from kafka_compat.transactions.status import ProducerIdentity
 from kafka_compat.upkeep.cleaning import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
 
-LocalBroker = Broker[Any]
+LocalBroker = Broker
 
 NO_LOCAL: Any = None
 """What these tests do not come to."""

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.api.sampling import TIMED_PER_S, Requests
+from kafka_compat.api.api import TIMED_PER_S, Requests
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.metrics.beans import quantile_of
 from kafka_compat.metrics.loop_watch import LoopWatch
@@ -226,7 +225,7 @@ def settings(folder: Path, **more: str) -> BrokerConfig:
 
 
 async def test_a_broker_that_nobody_can_ask_times_nothing(tmp_path: Path) -> None:
-    broker: Broker[Membership] = standalone_broker(settings(tmp_path))
+    broker: Broker = standalone_broker(settings(tmp_path))
     await broker.start()
     await broker.services.topics.ensure("t", 1, 1, {})
     address = "{}:{}".format(*broker.addresses["PLAINTEXT"])

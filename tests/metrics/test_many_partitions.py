@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from kafka_compat.metrics.partition_beans import FAMILIES
+from kafka_compat.metrics.replica_beans import FAMILIES
 from tests.metrics.groups import commit
 from tests.metrics.scraping import get, samples_of
 from tests.support import campaign

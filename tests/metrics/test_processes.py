@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_compat.metrics.remote_lag import PATIENCE_S
+from kafka_compat.metrics.group_lag import PATIENCE_S
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.metrics.exporter import kafka_exporter
 from tests.metrics.groups import commit, produce, transaction

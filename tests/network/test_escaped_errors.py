@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
@@ -41,7 +40,7 @@ OF_THE_CONTROLLER = (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELE
 
 
 @asynccontextmanager
-async def serving(directory: Path) -> AsyncIterator[tuple[Broker[Membership], Connection]]:
+async def serving(directory: Path) -> AsyncIterator[tuple[Broker, Connection]]:
     """A broker in this process with the topic t, and a connection to it."""
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), "broker.id": "1"}

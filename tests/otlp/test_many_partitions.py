@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_compat.metrics.partition_beans import FAMILIES
+from kafka_compat.metrics.replica_beans import FAMILIES
 from tests.otlp.receiver import Receiver
 from tests.support import campaign
 from tests.support.bystander import Bystander

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection
@@ -33,7 +32,7 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
 @pytest.fixture
-async def lone(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
+async def lone(tmp_path: Path) -> AsyncIterator[Broker]:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
@@ -41,12 +40,12 @@ async def lone(tmp_path: Path) -> AsyncIterator[Broker[Membership]]:
     await broker.stop()
 
 
-def address_of(broker: Broker[Membership]) -> str:
+def address_of(broker: Broker) -> str:
     host, port = broker.addresses["PLAINTEXT"]
     return f"{host}:{port}"
 
 
-async def test_a_broker_without_quotas_has_no_stages(lone: Broker[Membership]) -> None:
+async def test_a_broker_without_quotas_has_no_stages(lone: Broker) -> None:
     """They come with the first quota and go with the last; what is under way ends as it began."""
     address = address_of(lone)
     running = lone._running
@@ -74,9 +73,7 @@ async def test_a_broker_without_quotas_has_no_stages(lone: Broker[Membership]) -
             assert (told_ms > 0) == (after is not None)
 
 
-async def test_what_cannot_be_read_costs_that_quota(
-    lone: Broker[Membership], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_cannot_be_read_costs_that_quota(lone: Broker, caplog: pytest.LogCaptureFixture) -> None:
     """Genuine tools write the nodes of ZooKeeper themselves, and so may others."""
     store = lone.services.store
     await store.ensure("/config/clients")

@@ -16,8 +16,8 @@ from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
+from kafka_compat.replication.fetch_reader import LEADER, nearest_replica
 from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
-from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.config import LogConfig

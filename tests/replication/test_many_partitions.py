@@ -14,7 +14,6 @@ from types import FrameType
 from typing import Any
 
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from tests.storage.log_support import START_MS, batch
 
@@ -27,7 +26,7 @@ CALLS_MAX = 1_000
 
 
 @asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Broker[Membership]]:
+async def running(directory: Path) -> AsyncIterator[Broker]:
     settings = {"broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory)}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
@@ -37,7 +36,7 @@ async def running(directory: Path) -> AsyncIterator[Broker[Membership]]:
         await broker.stop()
 
 
-async def make(broker: Broker[Membership], partitions: int) -> None:
+async def make(broker: Broker, partitions: int) -> None:
     for number in range(partitions // PER_TOPIC):
         await broker.services.topics.create(f"topic-{number}", partitions=PER_TOPIC, replication_factor=1)
 

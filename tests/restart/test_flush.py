@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.storage import filesystem
@@ -18,7 +17,7 @@ from tests.conformance.wire import Connection
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import wait_until
 
-LoneBroker = Broker[Membership]
+LoneBroker = Broker
 
 
 class SlowDisk:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.cluster.zookeeper_security import store_security
+from kafka_compat.cluster.zookeeper_sessions import store_security
 from kafka_compat.config import BrokerConfig, ConfigError, load
 from kafka_compat.config.load import settings_from_java_options
 from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, access_of_others

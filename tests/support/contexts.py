@@ -11,7 +11,7 @@ from kafka_compat.api.request import RequestContext
 from kafka_compat.protocol.api_keys import ApiKey
 
 
-def request_context(services: Any, api_version: int) -> RequestContext[Any]:
+def request_context(services: Any, api_version: int) -> RequestContext:
     """Of a caller in this process. Real objects, since what is compiled takes no doubles of classes."""
     caller = Caller(host="127.0.0.1", listener_name="PLAINTEXT")
     return RequestContext(services, caller, _api(), api_version, False)

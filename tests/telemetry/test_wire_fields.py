@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from kafka_compat.telemetry.wire_fields import fields_up_to
+from kafka_compat.telemetry.payload import fields_up_to
 
 KIND = MetricsData.DESCRIPTOR
 _NUMBERS = st.floats(allow_nan=False, exclude_min=True, min_value=0)

@@ -15,7 +15,6 @@ from kafka_compat.testing.simulation.tree import tree_of
 from kafka_compat.testing.simulation.worker import SimulatedWorker
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import Membership
     from kafka_compat.testing.simulation.ensemble import Ensemble
     from kafka_compat.testing.simulation.loop import SimulatedLoop
 
@@ -98,7 +97,7 @@ class SimulatedBroker:
         self._has_served = True
         self.ready.set()
 
-    def _new_broker(self, config: BrokerConfig) -> Broker[Membership]:
+    def _new_broker(self, config: BrokerConfig) -> Broker:
         def new_worker(path: str) -> SimulatedWorker:
             return SimulatedWorker(self._chance)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+    from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
@@ -39,6 +40,21 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import Verifications
 
 
+class Member(Protocol):
+    """The part of a broker in its cluster."""
+
+    @property
+    def service(self) -> ControllerService:
+        """Who the controller is, and this broker as it."""
+
+    @property
+    def orders(self) -> ControllerOrders:
+        """What obeys the controller's requests."""
+
+    @property
+    def store(self) -> MetadataStore: ...
+
+
 class Services(Protocol):
     """Of every broker."""
 
@@ -46,6 +62,10 @@ class Services(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+
+    @property
+    def long_work(self) -> LongWork:
+        """By what long work shares the event loop."""
 
     @property
     def authorizer(self) -> Authorizer | None:
@@ -148,27 +168,7 @@ class Services(Protocol):
     def telemetry(self) -> ClientTelemetry:
         """What clients push of their metrics. Only for handlers that are declared so."""
 
-
-# --- a broker of a cluster
-
-
-class Member(Protocol):
-    """The part of a broker in its cluster."""
-
-    @property
-    def service(self) -> ControllerService:
-        """Who the controller is, and this broker as it."""
-
-    @property
-    def orders(self) -> ControllerOrders:
-        """What obeys the controller's requests."""
-
-    @property
-    def store(self) -> MetadataStore: ...
-
-
-class ClusterServices(Protocol):
-    """What a broker of a cluster has for other brokers."""
+    # --- its cluster
 
     @property
     def membership(self) -> Member: ...
