@@ -75,9 +75,6 @@ def _decide(
     if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
         return ControllerError.INVALID_REQUEST
     wanted = replace(
-        state,
-        isr=change.isr,
-        recovering=change.recovering,
-        controller_epoch=context.controller_epoch,
+        state, isr=change.isr, recovering=change.recovering, controller_epoch=context.controller_epoch
     )
     return StateWrite(partition, wanted, state.partition_epoch)

@@ -37,11 +37,7 @@ class Reassignments:
     """Begins, resumes, completes and cancels reassignments."""
 
     def __init__(
-        self,
-        context: ControllerContext,
-        replicas: Replicas,
-        partitions: Partitions,
-        deletions: Deletions,
+        self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
     ) -> None:
         self._context = context
         self._replicas = replicas

@@ -11,10 +11,7 @@ from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
+from kafka_compat.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
 @handler(ApiKey.SASL_AUTHENTICATE, 0, 2)

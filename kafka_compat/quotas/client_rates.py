@@ -12,13 +12,7 @@ from itertools import islice
 from kafka_compat.quotas import rate_table
 from kafka_compat.quotas.precedence import Owner, Quotas
 from kafka_compat.quotas.rate_table import LOOKED_AT, RateTable
-from kafka_compat.quotas.rates import (
-    TokenBucket,
-    Windows,
-    java_int,
-    refill_time_ms,
-    throttle_time_ms,
-)
+from kafka_compat.quotas.rates import TokenBucket, Windows, java_int, refill_time_ms, throttle_time_ms
 
 
 class ClientRates:

@@ -23,13 +23,7 @@ from typing import Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.flusher import Flushing
-from kafka_compat.replication.in_sync import (
-    NO_PEERS,
-    InSyncReplicas,
-    IsrAnswer,
-    IsrProposer,
-    Proposal,
-)
+from kafka_compat.replication.in_sync import NO_PEERS, InSyncReplicas, IsrAnswer, IsrProposer, Proposal
 from kafka_compat.replication.listeners import CallSoon, PartitionListeners
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig

@@ -42,22 +42,13 @@ from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
-from kafka_compat.storage.directories.directory_names import (
-    DELETE_SUFFIX,
-    directory_name,
-    unique_name,
-)
+from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, directory_name, unique_name
 from kafka_compat.storage.directories.directory_removals import DirectoryRemovals
 from kafka_compat.storage.directories.directory_worker import Done, InlineWorker, Worker, log_failure, run
 from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.directories.machine_crash import BOOT_MARKER, mark_boot
 from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
-from kafka_compat.storage.errors import (
-    DirectoryExists,
-    NotSettled,
-    RefusedForNow,
-    StorageError,
-)
+from kafka_compat.storage.errors import DirectoryExists, NotSettled, RefusedForNow, StorageError
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
 from kafka_compat.storage.log.fork import become_new_topic, write_fork
 from kafka_compat.storage.log.loader import LogLoader

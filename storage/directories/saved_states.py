@@ -214,8 +214,7 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
         key = directory_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
             os.rename(
-                f"{path}/{entry}",
-                f"{path}/{directory_names.unique_name(key, directory_names.DELETE_SUFFIX)}",
+                f"{path}/{entry}", f"{path}/{directory_names.unique_name(key, directory_names.DELETE_SUFFIX)}"
             )
     for entry in {*wanted, *_OURS}:
         with contextlib.suppress(FileNotFoundError):

@@ -63,11 +63,7 @@ class LogLoader:
     """Opens and creates logs on one file system."""
 
     def __init__(
-        self,
-        filesystem: Filesystem,
-        open_segments: OpenSegments,
-        deletions: Deletions,
-        clock: Clock,
+        self, filesystem: Filesystem, open_segments: OpenSegments, deletions: Deletions, clock: Clock
     ) -> None:
         self._filesystem = filesystem
         self._open_segments = open_segments
