@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import Deletions
@@ -22,20 +23,16 @@ from kafka_compat.storage.filesystem import Filesystem
 RENAMES_PER_STEP = 32
 
 
+@dataclass(slots=True)
 class _Removal:
     """A partition directory that is to get another name. Its files go at `due_ms`; None: they stay."""
 
-    __slots__ = ("done", "due_ms", "is_renamed", "key", "source", "target")
-
-    def __init__(
-        self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
-    ) -> None:
-        self.key = key
-        self.source = source
-        self.target = target
-        self.due_ms = due_ms
-        self.done = done
-        self.is_renamed = False
+    key: TopicPartition
+    source: str
+    target: str
+    due_ms: int | None
+    done: Done | None
+    is_renamed: bool = False
 
 
 class DirectoryRemovals:

@@ -34,6 +34,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.storage.clock import Clock
@@ -67,16 +68,13 @@ _REPLACED = (
 )
 
 
-class _PendingTruncation:
+class _PendingTruncation(NamedTuple):
     """A truncation whose files are to follow; the log ends at `offset` in memory."""
 
-    __slots__ = ("key", "log", "offset", "truncation")
-
-    def __init__(self, key: TopicPartition, log: Log, offset: int, truncation: Truncation) -> None:
-        self.key = key
-        self.log = log
-        self.offset = offset
-        self.truncation = truncation
+    key: TopicPartition
+    log: Log
+    offset: int
+    truncation: Truncation
 
 
 class LogDirectory:

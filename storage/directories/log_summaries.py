@@ -1,5 +1,5 @@
-"""What a clean stop knows of its logs, in one file of their directory, so that the next start need not look
-into each partition directory: with 100,000 of them that is the difference between seconds and minutes.
+"""What a clean stop knows of its logs, in one file of their log directory, so that the next start need not
+look into each partition directory. With 100,000 of them that is the difference between seconds and minutes.
 
 A summary is believed as long as partition directory and newest log file are as the stop left them, by their
 sizes and the times of their last changes: whoever adds, removes or renames a file changes the partition

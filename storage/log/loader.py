@@ -23,6 +23,7 @@ Before either, what a crash left besides the segments is removed or completed, a
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.storage.clock import Clock
@@ -48,15 +49,12 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, LOG_SUFF
 logger = logging.getLogger(__name__)
 
 
-class LoadedLog:
+class LoadedLog(NamedTuple):
     """A log and what opening it took."""
 
-    __slots__ = ("log", "scanned_bytes", "truncated_bytes")
-
-    def __init__(self, log: Log, scanned_bytes: int, truncated_bytes: int) -> None:
-        self.log = log
-        self.scanned_bytes = scanned_bytes
-        self.truncated_bytes = truncated_bytes
+    log: Log
+    scanned_bytes: int
+    truncated_bytes: int
 
 
 class LogLoader:

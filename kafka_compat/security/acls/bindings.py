@@ -1,5 +1,7 @@
 """What an ACL is: an entry (who, from where, may or may not do what) on a pattern of resources (KIP-11,
-KIP-290), the filters by which ACLs are listed and removed, and Kafka 3.9's nodes of ACLs in the metadata
+KIP-290).
+
+Beside it the filters by which ACLs are listed and removed, and Kafka 3.9's nodes of ACLs in the metadata
 store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
