@@ -21,7 +21,7 @@ COMPILED = (
     "kafka_compat/api/caller.py",
     "kafka_compat/api/calls.py",
     "kafka_compat/api/error_codes.py",
-    "kafka_compat/api/request.py",
+    "kafka_compat/api/handler.py",
     "kafka_compat/api/request_counts.py",
     "kafka_compat/api/stages.py",
     "kafka_compat/clock.py",

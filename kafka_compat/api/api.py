@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,9 +16,8 @@ from kafka_compat.protocol.headers import flexible_from, has_flexible_response_h
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from kafka_compat.api.declaration import Handler
     from kafka_compat.errors import KafkaError
     from kafka_compat.protocol.schema import Message
 
@@ -95,16 +93,14 @@ class Api:
 
     def __init__(self, key: ApiKey, min_version: int, max_version: int, *, is_watched: bool = False) -> None:
         name = key.name.lower()
-        handler: Handler[Callable[..., Any]] = getattr(
-            importlib.import_module(f"kafka_compat.handlers.{name}"), name
-        )
+        handler: Any = getattr(importlib.import_module(f"kafka_compat.handlers.{name}"), name)
         declared = handler.declaration
         if (declared.low, declared.high) != (min_version, max_version):
             raise RuntimeError(f"handlers/served.py is not up to date: {name} declares {declared}")
         self.key = key
         self.min_version = min_version
         self.max_version = max_version
-        self.handler = handler.function
+        self.handler: Callable[..., Any] = handler.function
         self.first_flexible_version: int = flexible_from(key)
         """From which version on the headers of requests have tagged fields."""
         self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN

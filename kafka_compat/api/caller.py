@@ -51,9 +51,9 @@ class Session:
         "has_left",
         "line",
         "sendfile_bytes_min",
+        "software_client_id",
         "software_name",
         "software_version",
-        "told_client_id",
     )
 
     def __init__(self, line: Line | None = None) -> None:
@@ -64,7 +64,7 @@ class Session:
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
         """From how many bytes on slices of files go to the caller without passing through this process."""
-        self.told_client_id: str | None = None
+        self.software_client_id: str | None = None
         """The client id of the request by which the client said which software it is."""
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
@@ -72,7 +72,7 @@ class Session:
 
     def is_software(self, client_id: str | None, name: str, version: str) -> None:
         """The client says what it is (KIP-511)."""
-        self.told_client_id = client_id
+        self.software_client_id = client_id
         self.software_name = name
         self.software_version = version
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.api.api import Api
 from kafka_compat.api.codec_thread import CodecThread
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.api.request_counts import RequestCounts
 from kafka_compat.api.stages import Account, Middleware, Quota, Sent, StagedContext, Stages
 from kafka_compat.deferred import Deferred, HungUp

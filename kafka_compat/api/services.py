@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
     from kafka_compat.clock import Clock
-    from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.topics import Topics
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
     from kafka_compat.long_work import LongWork
@@ -40,56 +39,33 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import Verifications
 
 
-class Member(Protocol):
-    """The part of a broker in its cluster."""
-
-    @property
-    def service(self) -> ControllerService:
-        """Who the controller is, and this broker as it."""
-
-    @property
-    def orders(self) -> ControllerOrders:
-        """What obeys the controller's requests."""
-
-    @property
-    def store(self) -> MetadataStore: ...
-
-
 class Services(Protocol):
     """Of every broker."""
 
     # --- the broker itself
 
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def long_work(self) -> LongWork:
-        """By what long work shares the event loop."""
-
-    @property
-    def authorizer(self) -> Authorizer | None:
-        """Who may do what; None: everybody everything."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's settings, dynamic ones included."""
-
-    @property
-    def configs(self) -> ConfigManager:
-        """The settings of topics, brokers and loggers, to be read and changed."""
-
-    @property
-    def served(self) -> Mapping[ApiKey, tuple[int, int]]:
-        """The APIs with the versions that clients are told of."""
-
-    @property
-    def finalized_features_epoch(self) -> int: ...
+    clock: Clock
+    long_work: LongWork
+    """By what long work shares the event loop."""
+    authorizer: Authorizer | None
+    """Who may do what; None: everybody everything."""
+    config: BrokerConfig
+    """The broker's settings, dynamic ones included."""
+    configs: ConfigManager
+    """The settings of topics, brokers and loggers, to be read and changed."""
+    served: Mapping[ApiKey, tuple[int, int]]
+    """The APIs with the versions that clients are told of."""
 
     # --- topics and who leads them
 
-    @property
-    def metadata(self) -> MetadataCache: ...
+    metadata: MetadataCache
+    topics: Topics
+    """What makes, changes and drops topics."""
+    quotas: Enforcement | None
+    """What clients may use; None while nobody has a quota."""
+    membership: Membership
+    """The broker's part in its cluster."""
+    controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
         """Where a caller finds `broker`."""
@@ -97,45 +73,25 @@ class Services(Protocol):
     async def await_metadata(self) -> None:
         """Wait for a while until this broker knows its cluster."""
 
-    @property
-    def topics(self) -> Topics:
-        """What makes, changes and drops topics."""
-
-    @property
-    def quotas(self) -> Enforcement | None:
-        """What clients may use; None while nobody has a quota."""
-
-    @property
-    def controller(self) -> ControllerService: ...
-
     # --- logs
 
-    @property
-    def replicas(self) -> ReplicaManager: ...
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessionCache
+    log_dirs: LogDirs
+    flusher: Flusher
+    producer_ids: ProducerIds
 
-    @property
-    def fetch_sessions(self) -> FetchSessionCache: ...
+    # --- what is kept for those who ask
 
-    @property
-    def log_dirs(self) -> LogDirs: ...
+    acls: Keeper | None
+    """What the authorizer decides by; None without one."""
+    delegation_tokens: DelegationTokens | None
+    """None where there are none."""
 
-    @property
-    def flusher(self) -> Flusher: ...
-
-    @property
-    def log_mover(self) -> LogMover: ...
-
-    # --- coordinators
+    # --- what is created with the first request for it
 
     @property
     def groups(self) -> GroupCoordinator: ...
-
-    @property
-    def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The positions of Kafka's oldest clients."""
-
-    @property
-    def producer_ids(self) -> ProducerIds: ...
 
     @property
     def transactions(self) -> TransactionCoordinator: ...
@@ -148,7 +104,12 @@ class Services(Protocol):
     def markers(self) -> LocalMarkerWriter:
         """Ends transactions in the partitions that this broker leads."""
 
-    # --- what is kept for those who ask
+    @property
+    def zookeeper_offsets(self) -> ZooKeeperOffsets:
+        """The positions of Kafka's oldest clients."""
+
+    @property
+    def log_mover(self) -> LogMover: ...
 
     @property
     def client_quotas(self) -> ClientQuotas: ...
@@ -157,18 +118,5 @@ class Services(Protocol):
     def scram_credentials(self) -> ScramCredentials: ...
 
     @property
-    def acls(self) -> Keeper | None:
-        """What the authorizer decides by; None without one."""
-
-    @property
-    def delegation_tokens(self) -> DelegationTokens | None:
-        """None where there are none."""
-
-    @property
     def telemetry(self) -> ClientTelemetry:
         """What clients push of their metrics. Only for handlers that are declared so."""
-
-    # --- its cluster
-
-    @property
-    def membership(self) -> Member: ...

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import Deferred
 from kafka_compat.protocol.api_keys import ApiKey
 

@@ -1,4 +1,4 @@
-"""Where clients, and other brokers, are told that brokers listen (advertised.listeners)."""
+"""The addresses at which brokers listen, as clients and other brokers get them (advertised.listeners)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Addresses:
-    """What one broker tells. `advertised` and `bound` are by the listener's name."""
+    """The addresses in one broker's responses. `advertised` and `bound` are by the listener's name."""
 
     def __init__(
         self,
@@ -27,22 +27,22 @@ class Addresses:
         self._bound = bound
 
     def own(self) -> dict[str, tuple[str, int]]:
-        """What other brokers and tools are told of this broker, without a connection to look at."""
-        return {name: self._told(name) for name in self._bound}
+        """This broker's addresses for other brokers and tools, without a connection to look at."""
+        return {name: self._advertised_address(name) for name in self._bound}
 
-    def _told(self, listener: str) -> tuple[str, int]:
-        told = self._advertised.get(listener)
-        if told is not None:
-            return told
+    def _advertised_address(self, listener: str) -> tuple[str, int]:
+        advertised = self._advertised.get(listener)
+        if advertised is not None:
+            return advertised
         host, port = self._bound[listener]
         return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """Where a caller finds `broker`."""
+        """The address at which a caller reaches `broker`."""
         name = caller.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
             if caller.local_host is None:
-                return self._told(name)
+                return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
                 # The address that this client dialled works for it, whatever other names the machine has.
                 return caller.local_host, caller.local_port

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ from kafka_compat.broker.services import BrokerServices
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.cluster.entity_changes import EntityChanges
-from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
+from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import TELEMETRY_SERVED
@@ -36,8 +36,8 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
+from kafka_compat.network.admission import UNLIMITED, Limits, bound
 from kafka_compat.network.dispatch import Dispatcher
-from kafka_compat.network.limits import UNLIMITED, Limits, bound
 from kafka_compat.network.server import Server
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.counts import Counts
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.cluster.broker_context import OpenedStore
     from kafka_compat.cluster.membership import Membership
-    from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.replication.partition import Partition
@@ -101,7 +101,7 @@ class Broker:
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
-        self._started_anew = 0
+        self._restarts = 0
         self._subscribers: list[Subscriber] = []
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
@@ -314,10 +314,6 @@ class Broker:
         )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
-    async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""
-        await self.membership.create_wanted_topics(wanted)
-
     # --- when somebody does not wait for the time
 
     async def catch_up(self) -> None:
@@ -407,8 +403,8 @@ class Broker:
         running.context.log_dirs.abandon()
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
-        self._started_anew += 1
-        if self._started_anew % _STARTS_PER_COLLECTION == 0:
+        self._restarts += 1
+        if self._restarts % _STARTS_PER_COLLECTION == 0:
             # The parts of a broker are in cycles, and were frozen: the next start collects them.
             gc.unfreeze()
         return sockets

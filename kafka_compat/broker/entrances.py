@@ -186,26 +186,22 @@ class ListenerTls:
         self._mapper = PrincipalMapper(
             settings.principal_mapping_rules, settings.named("ssl.principal.mapping.rules")
         )
-        self._current = TlsContext(settings, between_brokers=between_brokers)
+        self.current = TlsContext(settings, between_brokers=between_brokers)
+        """What serves new connections."""
         self._refused: str | None = None
         self._revision = config.revision
 
-    @property
-    def current(self) -> TlsContext:
-        """What serves new connections."""
-        return self._current
-
     def server(self) -> ssl.SSLContext:
         """For a connection that has come."""
-        return self._current.server
+        return self.current.server
 
     def client(self) -> ssl.SSLContext:
         """For a connection to another broker."""
-        return self._current.client
+        return self.current.client
 
     def refusal(self, connection: ssl.SSLObject) -> str | None:
         """After a handshake: why the connection may not go on, if so."""
-        suite = self._current.suite_refused(connection)
+        suite = self.current.suite_refused(connection)
         return f"the client has agreed on {suite} alone, which is not in ssl.cipher.suites" if suite else None
 
     def principal(self, certificate: bytes) -> Principal | None:
@@ -223,22 +219,22 @@ class ListenerTls:
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if self._names_others(settings):
-                await asyncio.to_thread(self._current.renewed, settings)
+                await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
         """As `check`, where these settings name the same files as before, and these have changed."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
-            if not self._names_others(settings) and self._current.changed():
-                await asyncio.to_thread(self._current.renewed, settings)
+            if not self._names_others(settings) and self.current.changed():
+                await asyncio.to_thread(self.current.renewed, settings)
 
     def _names_others(self, settings: TlsSettings) -> bool:
-        current = self._current.settings
+        current = self.current.settings
         return (settings.key_store, settings.trust_store) != (current.key_store, current.trust_store)
 
     async def look(self) -> None:
         """Take up new certificates, if there are any."""
-        current = self._current
+        current = self.current
         if self._config.revision == self._revision and not current.changed():
             return
         self._revision = self._config.revision
@@ -251,8 +247,8 @@ class ListenerTls:
                 log.error("listener %s keeps its certificates: %s", self._listener.name, error.in_full)
             return
         self._refused = None
-        if renewed is not current and self._current is current:
-            self._current = renewed
+        if renewed is not current and self.current is current:
+            self.current = renewed
             log.info("listener %s has new certificates", self._listener.name)
 
 
@@ -261,5 +257,5 @@ def _as_validation_failure() -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        told = f"Validation of dynamic config update of SSLFactory failed: {error}"
-        raise ConfigError(error.name, error.value, told, error.expected, whole=True) from error
+        reason = f"Validation of dynamic config update of SSLFactory failed: {error}"
+        raise ConfigError(error.name, error.value, reason, error.expected, whole=True) from error

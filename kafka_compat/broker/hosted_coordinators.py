@@ -106,8 +106,7 @@ class HostedCoordinators:
 
     def _make_transactions(self) -> TransactionCoordinator:
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
-        from kafka_compat.transactions.coordinator import TransactionCoordinator
-        from kafka_compat.transactions.settings import transaction_settings
+        from kafka_compat.transactions.coordinator import TransactionCoordinator, transaction_settings
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
         transactions = TransactionCoordinator(

@@ -1,4 +1,4 @@
-"""The data folders of a broker that starts: locked, and nobody else's."""
+"""The log directories of a broker that starts: locked, and of no other broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lock(log_dirs: LogDirs) -> None:
 
 
 def finish_return(log_dirs: LogDirs) -> None:
-    """Return to the state to which a kill did not let the folders return. Raises StartupError."""
+    """Return to the state to which a kill did not let the log directories return. Raises StartupError."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
         from kafka_compat.storage.directories import saved_states
@@ -41,31 +41,31 @@ def finish_return(log_dirs: LogDirs) -> None:
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
-    """Be the broker that the folders belong to; the id of their cluster, if they have one.
+    """Be the broker that the log directories belong to; the id of their cluster, if they have one.
 
-    Without broker.id in the settings, `config` has that of the folders afterwards. Raises StartupError.
+    Without broker.id in the settings, `config` has that of the directories afterwards. Raises StartupError.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)
     except (StorageError, OSError) as error:
         raise StartupError(str(error)) from error
-    folders = ", ".join(log_dirs.directories)
-    _check(stored, folders, config)
+    paths = ", ".join(log_dirs.directories)
+    _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # A folder from another broker, with nobody saying who we are: we are that broker.
+        # Directories of another broker, and no id in the settings: this is that broker.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 
 
-def _check(stored: Mapping[str, str], folders: str, config: BrokerConfig) -> None:
+def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
     if stored.get("version", "0") != "0":
         raise StartupError(
-            f"{folders} belong to a Kafka in KRaft mode (meta.properties has version={stored['version']}), "
+            f"{paths} belong to a Kafka in KRaft mode (meta.properties has version={stored['version']}), "
             "whose folders it does not open: choose other log.dirs"
         )
     if config.has_broker_id and stored.get("broker.id", "") not in ("", str(config.broker_id)):
         raise StartupError(
-            f"{folders} belong to broker.id={stored['broker.id']}, this broker has "
+            f"{paths} belong to broker.id={stored['broker.id']}, this broker has "
             f"broker.id={config.broker_id}: start it with the same, or on other log.dirs"
         )
 

@@ -30,8 +30,6 @@ _READS_AT_ONCE = 100
 
 
 class QuotasInForce:
-    """See above."""
-
     def __init__(
         self,
         context: BrokerContext,

@@ -15,7 +15,6 @@ from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
-    from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
@@ -37,8 +36,8 @@ FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """See `api.services` for who uses what. Complete from the beginning, but for what is made when the
-    first request asks for it.
+    """What `api.services` says. Complete from the beginning, but for what is made when the first request asks
+    for it.
     """
 
     def __init__(
@@ -65,6 +64,8 @@ class BrokerServices:
         self.topics = membership.topics
         self.producer_ids = membership.producer_ids
         self.membership = membership
+        self.controller = membership.service
+        """The cluster's controller, as far as this broker is it."""
         self.await_metadata = membership.await_metadata
         self.address_for = addresses.address_for
         self.served = served
@@ -86,33 +87,21 @@ class BrokerServices:
         self._tasks = tasks
         self._pushed = pushed
 
-    @property
-    def finalized_features_epoch(self) -> int:
-        """What ApiVersions tells as the epoch of the finalized features."""
-        return self.metadata.finalized_features_epoch
-
-    @property
+    @cached_property
     def groups(self) -> GroupCoordinator:
         return self.coordinators.groups.get()
 
-    @property
+    @cached_property
     def transactions(self) -> TransactionCoordinator:
         return self.coordinators.transactions.get()
 
-    @property
+    @cached_property
     def markers(self) -> LocalMarkerWriter:
-        """Ends transactions in the partitions that this broker leads."""
         return self.coordinators.markers.get()
 
-    @property
+    @cached_property
     def verifications(self) -> Verifications:
-        """Asks coordinators about transactions that come to a partition here."""
         return self.coordinators.verifications.get()
-
-    @property
-    def controller(self) -> ControllerService:
-        """The cluster's controller, as far as this broker is it."""
-        return self.membership.service
 
     @cached_property
     def log_mover(self) -> LogMover:
@@ -122,28 +111,24 @@ class BrokerServices:
 
     @cached_property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The positions of Kafka's oldest clients."""
         from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
 
         return ZooKeeperOffsets(self.store, self.metadata, self.config.int("offset.metadata.max.bytes"))
 
     @cached_property
     def client_quotas(self) -> ClientQuotas:
-        """The quotas of clients, kept for those who ask."""
         from kafka_compat.quotas.client_quotas import ClientQuotas
 
         return ClientQuotas(self.store, self.membership.announce)
 
     @cached_property
     def scram_credentials(self) -> ScramCredentials:
-        """The credentials of users, kept for those who ask."""
         from kafka_compat.security.scram_credentials import ScramCredentials
 
         return ScramCredentials(self.store, self.membership.announce)
 
     @cached_property
     def telemetry(self) -> ClientTelemetry:
-        """What clients push of their metrics; only where something shows it."""
         from kafka_compat.telemetry.service import ClientTelemetry
 
         assert self._pushed is not None

@@ -89,7 +89,7 @@ async def serve(
 async def _start(broker: AnyBroker) -> None:
     await broker.start()
     if broker.config.create_topics:
-        await broker.create_wanted_topics(broker.config.create_topics)
+        await broker.membership.create_wanted_topics(broker.config.create_topics)
 
 
 async def _shut_down_controlled(broker: AnyBroker, stop: Stop) -> None:

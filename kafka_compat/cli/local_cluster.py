@@ -50,7 +50,7 @@ class LocalCluster:
             if isinstance(outcome, BaseException):
                 await self.stop()
                 raise outcome
-        await self.brokers[0].create_wanted_topics(self._wanted_topics)
+        await self.brokers[0].membership.create_wanted_topics(self._wanted_topics)
 
     async def lose(self, broker: Broker) -> bool:
         """Stop a broker that cannot go on; whether others do."""

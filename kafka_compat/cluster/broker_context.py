@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.leaderships import Leaderships
-    from kafka_compat.replication.listeners import CallSoon
+    from kafka_compat.replication.waiters import CallSoon
     from kafka_compat.security.broker_security import BrokerSecurity
     from kafka_compat.storage.directories.log_dirs import LogDirs
 
@@ -46,3 +46,12 @@ class BrokerContext:
     """How it dials other brokers. Raises StartupError for settings that cannot be."""
     counts: Counts
     """What its partitions and fetches count."""
+
+
+class OpenedStore(NamedTuple):
+    """A metadata store that can be read and written."""
+
+    store: MetadataStore
+    cluster_id: str
+    may_lack_topics: bool
+    """Whether it is new, or has lost its last entries: topics of the log directories are adopted."""

@@ -229,15 +229,15 @@ class ControllerNodes:
 
     async def _take(
         self,
-        folder: str,
+        directory: str,
         decode: Callable[[str, bytes | None], T],
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """What the notices in a folder say. They are removed: what they are about is read after that."""
+        """What the notices in a directory say. They are removed: what they are about is read after that."""
         taken = []
-        for name in await self._children(folder, watch):
-            path = f"{folder}/{name}"
+        for name in await self._children(directory, watch):
+            path = f"{directory}/{name}"
             with suppress(stores.NoNode):
                 data, _ = await self._store.get(path)
                 try:

@@ -68,7 +68,8 @@ class ControllerService:
         self._malformed = malformed or MalformedNodes()
         self._following: Background | None = None
         self._changed = asyncio.Event()
-        self._term: ControllerTerm | None = None
+        self.term: ControllerTerm | None = None
+        """What it does as the controller; None while it is not."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
         """See rule 5."""
         self._beginning = asyncio.Lock()
@@ -87,13 +88,13 @@ class ControllerService:
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller, as far as it knows."""
-        return self._term is not None or self._held is not None
+        return self.term is not None or self._held is not None
 
     @property
     def epoch(self) -> ControllerEpoch | None:
         """The epoch of this broker as controller; None while it is not."""
-        if self._term is not None:
-            return self._term.epoch
+        if self.term is not None:
+            return self.term.epoch
         return self._held[1] if self._held is not None else None
 
     def start(self, store: MetadataStore) -> None:
@@ -124,20 +125,20 @@ class ControllerService:
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
-        if self._term is not None or self._held is None:
-            return self._term
+        if self.term is not None or self._held is None:
+            return self.term
         async with self._beginning:
-            if self._term is None and self._held is not None:
+            if self.term is None and self._held is not None:
                 term = self._new_term(*self._held, await asyncio.to_thread(_term_class))
                 self._following = self._tasks.spawn("being the controller", partial(self._serve_held, term))
-        return self._term
+        return self.term
 
     async def _serve_held(self, term: ControllerTerm) -> None:
         try:
             await term.run()
         finally:
             # The next request begins another term.
-            self._term = None
+            self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """The controller's reply to a request; None when this broker is not the controller."""
@@ -146,34 +147,29 @@ class ControllerService:
 
     async def drain(self, patience_s: float) -> None:
         """Wait until all brokers know what this broker decided as controller; not for longer than that."""
-        if self._term is not None:
+        if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await self._term.drain()
+                    await self.term.drain()
 
     @property
     def unclean_elections(self) -> int:
         """How many partitions got a leader that may miss records, in this term of this broker."""
-        return self._term.unclean_elections if self._term is not None else 0
-
-    @property
-    def term(self) -> ControllerTerm | None:
-        """What it does as the controller; None while it is not."""
-        return self._term
+        return self.term.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as the controller knows it, if this broker is it."""
-        return self._term.topic_named(topic_id) if self._term is not None else None
+        return self.term.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
         """Tell the controller, if it is this broker, that a topic's settings changed."""
-        if self._term is not None:
-            self._term.topic_settings_changed(topic)
+        if self.term is not None:
+            self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
         """Tell it that unclean.leader.election.enable of the brokers changed."""
-        if self._term is not None:
-            self._term.unclean_default_changed(allowed)
+        if self.term is not None:
+            self.term.unclean_default_changed(allowed)
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
         """Have the log told of a node that a request to the controller came upon; once."""
@@ -228,7 +224,7 @@ class ControllerService:
         try:
             await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._term = None
+            self.term = None
             running.cancel()
             watching.cancel()
             outcomes = await asyncio.gather(running, watching, return_exceptions=True)
@@ -249,7 +245,7 @@ class ControllerService:
         self, store: MetadataStore, epoch: ControllerEpoch, term_class: type[ControllerTerm]
     ) -> ControllerTerm:
         log.info("Broker %d is the controller (epoch %d)", self._broker_id, epoch.controller_epoch)
-        term = self._term = term_class(
+        term = self.term = term_class(
             self._broker_id, epoch, store, self._settings(), self._malformed, self._long_work, self.times
         )
         return term

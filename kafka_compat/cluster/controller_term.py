@@ -52,8 +52,6 @@ Job = Callable[[], Awaitable[events.Event | None]]
 
 
 class ControllerTerm:
-    """See the rules above."""
-
     def __init__(
         self,
         broker_id: int,
@@ -65,7 +63,8 @@ class ControllerTerm:
         times: ControllerTimes,
     ) -> None:
         self._broker_id = broker_id
-        self._epoch = epoch
+        self.epoch = epoch
+        """The epoch of this term."""
         self._settings = settings
         self._unclean_default = settings.unclean_default
         self._nodes = ControllerNodes(store, malformed)
@@ -90,11 +89,6 @@ class ControllerTerm:
         self._malformed_topics: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._over = False
-
-    @property
-    def epoch(self) -> ControllerEpoch:
-        """The epoch of this term."""
-        return self._epoch
 
     async def run(self) -> None:
         """Serve until Deposed or SessionExpired is raised, or the task is cancelled."""
@@ -200,7 +194,7 @@ class ControllerTerm:
         return changed
 
     async def _elected(self) -> events.Event:
-        nodes, version = self._nodes, self._epoch.epoch_znode_version
+        nodes, version = self._nodes, self.epoch.epoch_znode_version
         # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
         self._watched.clear()
         await nodes.enable_features(version)
@@ -212,7 +206,7 @@ class ControllerTerm:
         topics = await self._read_topics(names)
         await self._read_unclean(names)
         return events.Elected(
-            controller_epoch=self._epoch.controller_epoch,
+            controller_epoch=self.epoch.controller_epoch,
             epoch_znode_version=version,
             brokers=brokers,
             topics=topics,
@@ -258,7 +252,7 @@ class ControllerTerm:
             elif topic.topic_id is None:
                 # Made by Kafka before 2.8, or by its old tool: the controller gives it its id (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
-                await self._nodes.write_topic(complete[-1], self._epoch.epoch_znode_version)
+                await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
                 complete.append(topic)
         return tuple(complete)
@@ -319,7 +313,7 @@ class ControllerTerm:
 
     async def _election_found(self) -> events.Event | None:
         watch = self._watch(znodes.PREFERRED_REPLICA_ELECTION, self._election_found)
-        partitions = await self._nodes.legacy_elections(watch, self._epoch.epoch_znode_version)
+        partitions = await self._nodes.legacy_elections(watch, self.epoch.epoch_znode_version)
         return events.PreferredElectionFound(partitions) if partitions else None
 
     async def _reassignment_found(self) -> events.Event | None:
@@ -329,12 +323,12 @@ class ControllerTerm:
 
     async def _log_dirs_failed(self) -> events.Event | None:
         watch = self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed)
-        brokers = await self._nodes.take_log_dir_events(watch, self._epoch.epoch_znode_version)
+        brokers = await self._nodes.take_log_dir_events(watch, self.epoch.epoch_znode_version)
         return events.LogDirsFailed(brokers) if brokers else None
 
     async def _isrs_changed(self) -> events.Event | None:
         watch = self._watch(znodes.ISR_CHANGES, self._isrs_changed)
-        states = await self._nodes.take_isr_changes(watch, self._epoch.epoch_znode_version)
+        states = await self._nodes.take_isr_changes(watch, self.epoch.epoch_znode_version)
         return events.IsrChangesFound(states) if states else None
 
     async def _unclean_changed(self, topic: str) -> events.Event | None:

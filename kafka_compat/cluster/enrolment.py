@@ -31,8 +31,6 @@ UNKNOWN_EPOCH = -1
 
 
 class Enrolment:
-    """See the rules above."""
-
     def __init__(
         self,
         current: CurrentSession,
@@ -97,12 +95,12 @@ class Enrolment:
         """Register anew, in new sessions until one stands."""
         while not self.is_leaving:
             await self._step_back()
-            if await self._enter_anew():
+            if await self._enter_again():
                 break
             await asyncio.sleep(RECONNECT_S)
         self._reentering = False
 
-    async def _enter_anew(self) -> bool:
+    async def _enter_again(self) -> bool:
         """One try with a new session; whether it stands. Raises CannotGoOn alone."""
         session: MetadataStore | None = None
         try:

@@ -34,11 +34,10 @@ from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
-    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.broker_context import BrokerContext, OpenedStore
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.local_orders import LocalOrders
-    from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
@@ -57,8 +56,6 @@ FIRST_METADATA_S = 10.0
 
 
 class Membership:
-    """See above."""
-
     service: ControllerService
     """Who the controller is, and this broker as the controller."""
     replicas: ReplicaManager

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from kafka_compat.clock import Clock
-from kafka_compat.cluster.opened_store import OpenedStore
+from kafka_compat.cluster.broker_context import OpenedStore
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
@@ -25,8 +25,6 @@ NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 
 
 class OwnStore:
-    """See above."""
-
     is_shared: Literal[False] = False
 
     def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:

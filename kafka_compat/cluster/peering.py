@@ -96,8 +96,6 @@ class BrokerAddresses:
 
 
 class Peering:
-    """See above."""
-
     def __init__(
         self,
         context: BrokerContext,

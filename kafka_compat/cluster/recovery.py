@@ -41,8 +41,6 @@ _PARTITIONS_AT_ONCE = 128
 
 
 class Recovery:
-    """See the rules above."""
-
     def __init__(self, context: BrokerContext, replicas: ReplicaManager, malformed: MalformedNodes) -> None:
         self._config = context.config
         self._store = context.store

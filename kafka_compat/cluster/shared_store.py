@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kafka_compat.clock import Clock
-from kafka_compat.cluster.opened_store import OpenedStore
+from kafka_compat.cluster.broker_context import OpenedStore
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes

@@ -42,8 +42,6 @@ _REMOVED_WITHIN_S = 1.0
 
 
 class Topics:
-    """See above."""
-
     def __init__(
         self,
         context: BrokerContext,
@@ -104,8 +102,10 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """The topic, written when there is none of its name. Every broker of the cluster may be asked for the
-        same: one of them makes it."""
+        """The topic, created when there is none of its name, with the broker's defaults where nothing else is
+        given (auto.create.topics.enable). Every broker of the cluster may be asked for the same: one creates
+        it.
+        """
         known = self._metadata.topics.get(name)
         if known is not None:
             return known
@@ -122,10 +122,6 @@ class Topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
-
-    async def auto_create(self, name: str, charge: Charge | None = None) -> TopicMetadata:
-        """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
-        return await self.ensure(name, charge=charge)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """One of Kafka's own topics, created when it does not exist: as in Kafka with as many replicas as its

@@ -50,7 +50,7 @@ class ZooKeeperTls:
         except (TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
             raise Unusable(f"ZooKeeper at {host}: {_SILENT}") from error
         except ssl.SSLError as error:
-            raise Unusable(f"ZooKeeper at {host}: {_told(error)}") from error
+            raise Unusable(f"ZooKeeper at {host}: {_explained(error)}") from error
         except ValueError as error:
             raise Unusable(f"ZooKeeper at {host}: {error}") from error
         suite = context.suite_refused(cast(ssl.SSLObject, wrapped))
@@ -66,7 +66,7 @@ class ZooKeeperTls:
         """
         if not isinstance(error, ssl.SSLError):
             return error
-        return Unusable(f"ZooKeeper ends the connection: {_told(error)}")
+        return Unusable(f"ZooKeeper ends the connection: {_explained(error)}")
 
     def _now(self) -> TlsContext:
         if self._context.changed():
@@ -94,7 +94,7 @@ _SILENT: Final = (
 )
 
 
-def _told(error: OSError) -> str:
+def _explained(error: OSError) -> str:
     reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
     if "alert" in reason:
         return (

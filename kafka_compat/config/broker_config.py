@@ -8,7 +8,14 @@ from typing import cast
 from kafka_compat.config.authorizer import OWN as AUTHORIZER_SETTINGS
 from kafka_compat.config.authorizer import AuthorizerSettings, authorizer_settings
 from kafka_compat.config.environment import TopicToCreate
-from kafka_compat.config.keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
+from kafka_compat.config.keys import (
+    ConfigError,
+    ConfigKey,
+    TypedValues,
+    Value,
+    broker_keys,
+    dynamic_only_keys,
+)
 from kafka_compat.config.listener_config import (
     PREFIX,
     ListenerConfig,
@@ -24,7 +31,6 @@ from kafka_compat.config.listeners import (
     parse_protocol_map,
 )
 from kafka_compat.config.own_settings import default_log_dir
-from kafka_compat.config.typed_values import TypedValues
 
 #: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
 #: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.

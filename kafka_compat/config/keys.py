@@ -4,9 +4,11 @@ Types, bounds and the wording of a refusal are those of Kafka's `ConfigDef`, sin
 show them to people.
 """
 
+import builtins
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kafka_compat.config.broker_table import BROKER_TABLE, DYNAMIC_ONLY_TABLE
 from kafka_compat.config.topic_table import TOPIC_TABLE
@@ -246,3 +248,35 @@ def dynamic_only_keys() -> dict[str, ConfigKey]:
 def topic_keys() -> dict[str, ConfigKey]:
     """Every topic setting by name."""
     return _keys(TOPIC_TABLE, "dynamic")
+
+
+class TypedValues:
+    """Values of settings by their types, over `get`: `config.int("num.partitions")`."""
+
+    _values: Mapping[builtins.str, Value]
+    """Values that are known without asking `get`."""
+
+    def get(self, name: builtins.str) -> Value:
+        """The value in force; KeyError for a name that no setting has."""
+        raise NotImplementedError
+
+    def int(self, name: builtins.str) -> builtins.int:
+        """A whole number (types short, int and long)."""
+        # Asked for by every fetch.
+        return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
+
+    def str(self, name: builtins.str) -> builtins.str | None:
+        """Text; None when it is not set and has no default."""
+        return cast("builtins.str | None", self.get(name))
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        """True or false."""
+        return cast(builtins.bool, self.get(name))
+
+    def list(self, name: builtins.str) -> builtins.list[builtins.str]:
+        """A list; empty when it is not set."""
+        return cast(builtins.list[builtins.str], self.get(name) or [])
+
+    def double(self, name: builtins.str) -> float:
+        """A number with a fraction."""
+        return cast(float, self.get(name))

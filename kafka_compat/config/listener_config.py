@@ -3,8 +3,7 @@
 import re
 from typing import Protocol
 
-from kafka_compat.config.keys import ConfigKey, Value, broker_keys, dynamic_only_keys
-from kafka_compat.config.typed_values import TypedValues
+from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys, dynamic_only_keys
 
 PREFIX = "listener.name."
 

@@ -61,19 +61,19 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
     if set(advertised) != set(given):
         found["listeners"] = ",".join(f"{name}://:{port}" for name, port in advertised.items())
         return found
-    listeners, told, protocols = [bound or ""], [found["advertised.listeners"]], []
+    listeners, public, protocols = [bound or ""], [found["advertised.listeners"]], []
     for item in found["advertised.listeners"].split(","):
         name, _, address = item.strip().partition("://")
         port = advertised[name]
         if port not in given.values() and port.isdigit() and int(port) >= _FIRST_UNPRIVILEGED_PORT:
             listeners.append(f"{name}_{port}://:{port}")
-            told.append(f"{name}_{port}://{address}")
+            public.append(f"{name}_{port}://{address}")
             protocols.append(f"{name}_{port}:{_protocol(found, name)}")
     if protocols:
         given_map = found.get("listener.security.protocol.map")
         names = [given_map] if given_map else [f"{name}:{name}" for name in given]
         found["listener.security.protocol.map"] = ",".join([*names, *protocols])
-        found["listeners"], found["advertised.listeners"] = ",".join(listeners), ",".join(told)
+        found["listeners"], found["advertised.listeners"] = ",".join(listeners), ",".join(public)
     return found
 
 
@@ -169,14 +169,14 @@ def load(
                 ambiguous[name] = f"{name} ({path}, line {line})"
     if environment is not None:
         try:
-            told = with_secrets(settings_from_environment(environment))
+            given = with_secrets(settings_from_environment(environment))
         except OSError as error:
             raise ConfigFileError(
                 f"environment: cannot read {error.filename}: {error.strerror or error}"
             ) from error
-        told = with_listeners(told, static.get("listeners"))
-        _forget_advertised(static, told)
-        for name, value in told.items():
+        given = with_listeners(given, static.get("listeners"))
+        _forget_advertised(static, given)
+        for name, value in given.items():
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():

@@ -33,8 +33,6 @@ _Staged = dict[TopicPartition, int]
 
 
 class GroupOffsets:
-    """See the rules above."""
-
     __slots__ = ("_staged", "_staged_in_transactions", "committed", "pending")
 
     def __init__(self) -> None:

@@ -21,8 +21,6 @@ NO_OFFSET = -1
 
 
 class ZooKeeperOffsets:
-    """See above."""
-
     def __init__(self, store: MetadataStore, metadata: MetadataCache, metadata_size_max: int) -> None:
         """`metadata_size_max`: offset.metadata.max.bytes. The text itself is not kept."""
         self._store = store

@@ -10,7 +10,7 @@ import logging
 from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import HungUp
 from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls.bindings import Filter, PatternType

@@ -6,13 +6,11 @@ that was replaced is told PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity
@@ -20,7 +18,7 @@ from kafka_compat.transactions.status import ProducerIdentity
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-@handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
+@handler(0, 4)
 def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)

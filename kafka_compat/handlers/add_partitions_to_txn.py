@@ -11,14 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, require, require_cluster
 from kafka_compat.long_work import Steps, gathered
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -38,7 +36,7 @@ PartitionErrors = dict[TopicPartition, ErrorCode]
 Settle = Callable[[str, PartitionErrors], None]
 
 
-@handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
+@handler(0, 5)
 def add_partitions_to_txn(
     ctx: RequestContext, request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
@@ -85,9 +83,9 @@ def _batched(
         return response
 
     def settle(transactional_id: str, errors: PartitionErrors) -> None:
-        ctx.long_work.start(_results(errors), partial(told, transactional_id))
+        ctx.long_work.start(_results(errors), partial(add_result, transactional_id))
 
-    def told(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
+    def add_result(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
         nonlocal waiting
         response.results_by_transaction.append(
             AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError, NoNode
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.metadata.producer_ids import claim_block
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -18,7 +16,7 @@ from kafka_compat.protocol.messages.allocate_producer_ids import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, cluster=True)
+@handler(0, 0, cluster=True)
 async def allocate_producer_ids(
     ctx: RequestContext, request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -18,7 +16,7 @@ from kafka_compat.quotas.client_quotas import Change
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
+@handler(0, 1)
 async def alter_client_quotas(
     ctx: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:

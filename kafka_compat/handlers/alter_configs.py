@@ -3,13 +3,15 @@ AKHQ."""
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error, config_message
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
-from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages import incremental_alter_configs
 from kafka_compat.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -18,36 +20,41 @@ from kafka_compat.protocol.messages.alter_configs import (
 )
 from kafka_compat.security.authorizer import Operation
 
+R = TypeVar("R", AlterConfigsResource, incremental_alter_configs.AlterConfigsResource)
 
-@handler(ApiKey.ALTER_CONFIGS, 0, 2)
+
+@handler(0, 2)
 async def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    counts = await ctx.long_work.finish(
-        counted((item.resource_type, item.resource_name) for item in request.resources)
-    )
-    response = AlterConfigsResponse()
-    turn = await ctx.long_work.begin()
-    for item in request.resources:
-        repeated = counts[item.resource_type, item.resource_name] > 1
-        response.responses.append(await _alter(ctx, item, request.validate_only, repeated))
-        await turn.pause_if_due()
-    return response
-
-
-async def _alter(
-    ctx: RequestContext, resource: AlterConfigsResource, validate_only: bool, repeated: bool
-) -> AlterConfigsResourceResponse:
-    response = AlterConfigsResourceResponse(
-        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
-    )
-    try:
-        if repeated:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        settings = [(config.name, config.value) for config in resource.configs]
+    async def alter(resource: AlterConfigsResource, refusal: KafkaError | None) -> None:
         kind, name = resource.resource_type, resource.resource_name
-        refusal = config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name)
-        await ctx.services.configs.alter(kind, name, settings, validate_only, refusal)
-    except Exception as error:
-        told = as_kafka_error(error, f"AlterConfigs of {resource.resource_name!r}")
-        response.error_code = told.code
-        response.error_message = config_message(told)
-    return response
+        settings = [(config.name, config.value) for config in resource.configs]
+        await ctx.services.configs.alter(kind, name, settings, request.validate_only, refusal)
+
+    return AlterConfigsResponse(responses=await alter_each(ctx, request.resources, alter, "AlterConfigs"))
+
+
+async def alter_each(
+    ctx: RequestContext,
+    resources: Sequence[R],
+    alter: Callable[[R, KafkaError | None], Awaitable[None]],
+    api: str,
+) -> list[AlterConfigsResourceResponse]:
+    """The outcome of `alter` for each resource. It is also given why the client must not alter it, if so."""
+    counts = await ctx.long_work.finish(
+        counted((each.resource_type, each.resource_name) for each in resources)
+    )
+    responses = []
+    turn = await ctx.long_work.begin()
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
+        response = AlterConfigsResourceResponse(error_message=None, resource_type=kind, resource_name=name)
+        try:
+            if counts[kind, name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            await alter(resource, config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name))
+        except Exception as error:
+            told = as_kafka_error(error, f"{api} of {name!r}")
+            response.error_code, response.error_message = told.code, config_message(told)
+        responses.append(response)
+        await turn.pause_if_due()
+    return responses

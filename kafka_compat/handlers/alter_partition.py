@@ -7,19 +7,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster import controller_wire
 from kafka_compat.coordination.controller.effects import AlterPartitionReply
 from kafka_compat.coordination.controller.events import AlterPartitionRequested
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ALTER_PARTITION, 0, 3, cluster=True)
+@handler(0, 3, cluster=True)
 async def alter_partition(ctx: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     controller = ctx.services.membership.service

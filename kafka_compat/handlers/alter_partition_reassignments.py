@@ -4,14 +4,12 @@ controller alone.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.effects import ReassignmentReply
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -21,7 +19,7 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
+@handler(0, 0)
 async def alter_partition_reassignments(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:

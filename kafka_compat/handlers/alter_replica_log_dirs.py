@@ -5,13 +5,11 @@ Success says that a move has begun; DescribeLogDirs tells how far it is.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -22,7 +20,7 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.storage.errors import StorageError
 
 
-@handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
+@handler(0, 2)
 def alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -15,7 +13,7 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.security.scram_credentials import Deletion, Upsertion
 
 
-@handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0)
+@handler(0, 0)
 async def alter_user_scram_credentials(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:

@@ -10,8 +10,7 @@ import re
 from typing import Final
 
 from kafka_compat.api.caller import UNKNOWN_SOFTWARE
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import (
@@ -27,10 +26,10 @@ _LEVEL_MAX: Final = 2
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handler(ApiKey.API_VERSIONS, 0, 4)
+@handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
-    response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
+    response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         low, high = ctx.services.served[ApiKey.API_VERSIONS]

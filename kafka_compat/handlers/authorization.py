@@ -11,7 +11,7 @@ from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.api.request import RequestContext
+    from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 """What stands in an answer for the operations that are allowed where nobody asks for them."""

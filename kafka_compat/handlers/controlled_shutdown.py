@@ -4,14 +4,12 @@ controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
 from kafka_compat.coordination.controller.events import ControlledShutdownRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -23,7 +21,7 @@ _NO_EPOCH = -1
 """That of versions without one."""
 
 
-@handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster=True)
+@handler(0, 3, cluster=True)
 async def controlled_shutdown(
     ctx: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:

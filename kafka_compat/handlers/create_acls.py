@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import member, refuse_unknown
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_acls import (
     AclCreation,
     AclCreationResult,
@@ -18,7 +16,7 @@ from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, Pattern
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 
-@handler(ApiKey.CREATE_ACLS, 0, 3)
+@handler(0, 3)
 async def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     for item in request.creations:
         codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type

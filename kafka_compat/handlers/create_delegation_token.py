@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import allows
 from kafka_compat.handlers.token_requests import may_ask
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -19,7 +17,7 @@ from kafka_compat.security.principal import Principal
 _NEVER_MS = -1
 
 
-@handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
+@handler(0, 3)
 async def create_delegation_token(
     ctx: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -22,7 +20,7 @@ _STRICT_SINCE = 3
 """From which version on a client understands that it makes too many (KIP-599)."""
 
 
-@handler(ApiKey.CREATE_PARTITIONS, 0, 3)
+@handler(0, 3)
 async def create_partitions(
     ctx: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:

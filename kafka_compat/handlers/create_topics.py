@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -40,7 +38,7 @@ TOPICS_AT_ONCE = 64
 """How many topics of one request are made, or deleted, at the same time."""
 
 
-@handler(ApiKey.CREATE_TOPICS, 0, 7)
+@handler(0, 7)
 async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     asked = 0
     for some in batched(request.topics):

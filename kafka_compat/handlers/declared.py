@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import kafka_compat.handlers
-from kafka_compat.api.declaration import Declaration, Handler
+from kafka_compat.api.handler import Declaration, Handler
 
 TABLE = Path(__file__).with_name("served.py")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import (
     codes_of,
@@ -13,7 +12,6 @@ from kafka_compat.handlers.acl_requests import (
     refuse_unknown,
 )
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
@@ -24,7 +22,7 @@ from kafka_compat.security.acls.keeper import Deleted
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.DELETE_ACLS, 0, 3)
+@handler(0, 3)
 async def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     for item in request.filters:
         refuse_unknown(ctx, *codes_of(item))

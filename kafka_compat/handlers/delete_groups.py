@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -19,7 +17,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 _GROUPS_AT_ONCE = 64
 
 
-@handler(ApiKey.DELETE_GROUPS, 0, 2)
+@handler(0, 2)
 def delete_groups(
     ctx: RequestContext, request: DeleteGroupsRequest
 ) -> Steps[DeleteGroupsResponse | Deferred]:

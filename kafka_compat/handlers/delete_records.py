@@ -14,13 +14,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -40,7 +38,7 @@ HIGH_WATERMARK = -1
 UNKNOWN_LOW_WATERMARK = -1
 
 
-@handler(ApiKey.DELETE_RECORDS, 0, 2)
+@handler(0, 2)
 async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     deletions = _Deletions(ctx)
     response = DeleteRecordsResponse()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import TOPICS_AT_ONCE
 from kafka_compat.long_work import batched, counted
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -25,7 +23,7 @@ _STRICT_SINCE = 5
 """From which version on a client understands that it deletes too many partitions (KIP-599)."""
 
 
-@handler(ApiKey.DELETE_TOPICS, 0, 6)
+@handler(0, 6)
 async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     turn = await ctx.long_work.begin()
     wanted: list[tuple[str | None, UUID]] = []

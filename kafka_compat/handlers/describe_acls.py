@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.acl_requests import (
     codes_of,
@@ -14,7 +13,6 @@ from kafka_compat.handlers.acl_requests import (
 )
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -26,7 +24,7 @@ from kafka_compat.security.authorizer import Operation
 _DISABLED = "No Authorizer is configured on the broker"
 
 
-@handler(ApiKey.DESCRIBE_ACLS, 0, 3)
+@handler(0, 3)
 def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> Steps[DescribeAclsResponse | None]:
     refuse_unknown(ctx, *codes_of(request))
     require_cluster(ctx, Operation.DESCRIBE)

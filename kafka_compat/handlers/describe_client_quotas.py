@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -21,7 +19,7 @@ from kafka_compat.security.authorizer import Operation
 _EXACT, _DEFAULT, _ANY = range(3)
 
 
-@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
+@handler(0, 1)
 async def describe_client_quotas(
     ctx: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:

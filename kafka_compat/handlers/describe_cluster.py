@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import allowed_cluster_operations
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -22,7 +20,7 @@ _BROKERS = 1
 _CONTROLLERS = 2
 
 
-@handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
+@handler(0, 2)
 def describe_cluster(
     ctx: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:

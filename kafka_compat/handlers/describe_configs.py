@@ -3,15 +3,13 @@ KIP-569)."""
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import as_kafka_error, config_message
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,7 +24,7 @@ _Asked = tuple[int, str, tuple[str, ...] | None]
 _KNOWN_TYPES = frozenset(ResourceType)
 
 
-@handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
+@handler(0, 4)
 async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     turn = await ctx.long_work.begin()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import allows
 from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_delegation_token import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.tokens.keeper import Issued
 
 
-@handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3)
+@handler(0, 3)
 def describe_delegation_token(
     ctx: RequestContext, request: DescribeDelegationTokenRequest
 ) -> Steps[DescribeDelegationTokenResponse]:

@@ -6,13 +6,11 @@ is an error (KIP-1043), before it is a group in the state "Dead".
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState
 from kafka_compat.handlers.authorization import allowed_operations, allows
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -22,7 +20,7 @@ from kafka_compat.protocol.messages.describe_groups import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
+@handler(0, 6)
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
     for group_id in request.groups:

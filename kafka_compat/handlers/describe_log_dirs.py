@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import os
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -22,7 +20,7 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 4)
+@handler(0, 4)
 def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None

@@ -5,13 +5,11 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import check_topic_name
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -22,7 +20,7 @@ from kafka_compat.protocol.messages.describe_producers import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
+@handler(0, 0)
 def describe_producers(
     ctx: RequestContext, request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:

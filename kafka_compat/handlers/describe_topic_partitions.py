@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, allowed_operations
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -20,7 +18,7 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
+@handler(0, 0)
 def describe_topic_partitions(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -17,7 +15,7 @@ from kafka_compat.protocol.messages.describe_transactions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
+@handler(0, 0)
 def describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:

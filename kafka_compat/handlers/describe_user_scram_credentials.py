@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -17,7 +15,7 @@ from kafka_compat.protocol.messages.describe_user_scram_credentials import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
+@handler(0, 0)
 async def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:

@@ -4,8 +4,7 @@ alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.effects import ElectionReply
 from kafka_compat.coordination.controller.events import ElectionRequested
@@ -18,7 +17,6 @@ from kafka_compat.coordination.controller.outcomes import (
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -28,7 +26,7 @@ from kafka_compat.protocol.messages.elect_leaders import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.ELECT_LEADERS, 0, 2)
+@handler(0, 2)
 async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     require_cluster(ctx, Operation.ALTER)
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):

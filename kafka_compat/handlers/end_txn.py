@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
@@ -24,7 +22,7 @@ _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 
 
-@handler(ApiKey.END_TXN, 0, 5)
+@handler(0, 5)
 def end_txn(ctx: RequestContext, request: EndTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     coordinator = ctx.services.transactions

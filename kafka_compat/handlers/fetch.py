@@ -12,12 +12,10 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import (
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 _PARTITIONS_AT_ONCE: Final = 256
 
 
-@handler(ApiKey.FETCH, 0, 18)
+@handler(0, 18)
 def fetch(
     ctx: RequestContext, request: FetchRequest
 ) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:

@@ -10,14 +10,12 @@ from collections.abc import Container, Coroutine
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -46,7 +44,7 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-@handler(ApiKey.FIND_COORDINATOR, 0, 6)
+@handler(0, 6)
 def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:

@@ -5,18 +5,24 @@ It is served only where pushes are taken. It asks for no rights, as in Kafka.
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
-from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
 from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.telemetry.subscriptions import Client
+
+if TYPE_CHECKING:
+    from kafka_compat.api.caller import Caller
+    from kafka_compat.api.handler import RequestContext
+    from kafka_compat.telemetry.service import ClientTelemetry
+
 
 _COMPRESSION_TYPES: Final = [
     CompressionType.ZSTD,
@@ -27,7 +33,7 @@ _COMPRESSION_TYPES: Final = [
 """The best one first: clients take the first that they know."""
 
 
-@handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
+@handler(0, 0, telemetry=True)
 async def get_telemetry_subscriptions(
     ctx: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
@@ -46,3 +52,17 @@ async def get_telemetry_subscriptions(
         delta_temporality=True,
         requested_metrics=list(found.wanted.metrics),
     )
+
+
+def client_of(ctx: RequestContext) -> Client:
+    """What is known of who asks."""
+    caller = ctx.caller
+    return Client(
+        caller.client_id, caller.software_name, caller.software_version, caller.host, str(caller.port)
+    )
+
+
+def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
+    """Have the instance forgotten when its caller leaves; of several of one session, the last."""
+    if not caller.session.has_left:
+        caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

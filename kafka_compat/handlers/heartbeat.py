@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.HEARTBEAT, 0, 4)
+@handler(0, 4)
 def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     error = ctx.services.groups.heartbeat(

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import may_write_idempotently, refusal, require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
-@handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
+@handler(0, 5)
 def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> object:
     if request.transactional_id is not None:
         require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)

@@ -7,12 +7,10 @@ static members (KIP-345), 7 the protocol type in the answer (KIP-559), 8 a reaso
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import Join, JoinResult
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -21,7 +19,7 @@ from kafka_compat.protocol.messages.join_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.JOIN_GROUP, 0, 9)
+@handler(0, 9)
 def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version

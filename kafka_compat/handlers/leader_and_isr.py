@@ -4,12 +4,10 @@ fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader e
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.replica_states import Key, states_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
@@ -19,7 +17,7 @@ from kafka_compat.protocol.messages.leader_and_isr import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.LEADER_AND_ISR, 0, 7, cluster=True)
+@handler(0, 7, cluster=True)
 async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     states = states_of(request)

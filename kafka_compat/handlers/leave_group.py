@@ -6,12 +6,10 @@ Version 3 takes several members, static ones also by their instance id alone (KI
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -21,7 +19,7 @@ from kafka_compat.protocol.messages.leave_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.LEAVE_GROUP, 0, 5)
+@handler(0, 5)
 def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version

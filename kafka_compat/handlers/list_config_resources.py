@@ -6,13 +6,11 @@ types that are asked for, of all where none is (KIP-1142). Groups have no settin
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -30,7 +28,7 @@ _TOLD_OF = (
 )
 
 
-@handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
+@handler(0, 1)
 async def list_config_resources(
     ctx: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:

@@ -5,15 +5,13 @@ Version 4 filters by state (KIP-518), 5 by type (KIP-848); all groups here are o
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import Denied, cluster_allows
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.LIST_GROUPS, 0, 5)
+@handler(0, 5)
 def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     error, groups = ctx.services.groups.list_groups(set(request.states_filter), set(request.types_filter))
     if not cluster_allows(ctx, Operation.DESCRIBE, logged=False):

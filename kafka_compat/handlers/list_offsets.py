@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -46,7 +44,7 @@ _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE: Final = 5
 _FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-@handler(ApiKey.LIST_OFFSETS, 0, 10)
+@handler(0, 10)
 def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()

@@ -4,8 +4,7 @@ controller alone.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.effects import ReassignmentsReply
 from kafka_compat.coordination.controller.events import ReassignmentsListed
@@ -13,7 +12,6 @@ from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -23,7 +21,7 @@ from kafka_compat.protocol.messages.list_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
+@handler(0, 0)
 async def list_partition_reassignments(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:

@@ -6,11 +6,9 @@ regular expression (KIP-1152).
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -23,7 +21,7 @@ from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 _STATES = {state.value for state in transaction_status.TransactionState}
 
 
-@handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
+@handler(0, 2)
 def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     wanted = set(request.state_filters)
     known = wanted & _STATES

@@ -13,8 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 from uuid import UUID
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import (
     OPERATIONS_NOT_ASKED,
@@ -27,7 +26,6 @@ from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -46,7 +44,7 @@ _PARTITIONS_AT_ONCE: Final = 64
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
-@handler(ApiKey.METADATA, 0, 13)
+@handler(0, 13)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
@@ -146,7 +144,7 @@ async def _with_new_topics(
             topic = await (
                 ctx.services.topics.ensure_internal(name)
                 if is_internal(name)
-                else ctx.services.topics.auto_create(name, charge)
+                else ctx.services.topics.ensure(name, charge=charge)
             )
             answers.append(await ctx.long_work.finish(_topic(ctx, request, topic)))
         except KafkaError as error:

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -27,7 +25,7 @@ from kafka_compat.protocol.messages.offset_commit import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.OFFSET_COMMIT, 0, 9)
+@handler(0, 9)
 def offset_commit(
     ctx: RequestContext, request: OffsetCommitRequest
 ) -> Steps[OffsetCommitResponse | Deferred] | Coroutine[Any, Any, OffsetCommitResponse]:

@@ -4,14 +4,12 @@ to.
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import PartitionErrors
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -21,7 +19,7 @@ from kafka_compat.protocol.messages.offset_delete import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.OFFSET_DELETE, 0, 0)
+@handler(0, 0)
 def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Deferred:
     require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)

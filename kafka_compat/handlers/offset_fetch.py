@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allows, require
 from kafka_compat.long_work import Steps, batched, gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -38,7 +36,7 @@ _PARTITIONS_AT_ONCE = 256
 _DENIED = (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-@handler(ApiKey.OFFSET_FETCH, 0, 9)
+@handler(0, 9)
 def offset_fetch(
     ctx: RequestContext, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse] | Coroutine[Any, Any, OffsetFetchResponse]:

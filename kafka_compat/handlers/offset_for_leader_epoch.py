@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import Steps
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -20,7 +18,7 @@ from kafka_compat.protocol.messages.offset_for_leader_epoch import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
+@handler(0, 4)
 def offset_for_leader_epoch(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:

@@ -16,8 +16,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (
@@ -30,7 +29,6 @@ from kafka_compat.handlers.produce_refusals import (
     unverified,
 )
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -73,7 +71,7 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 """The shared default: nothing is sent."""
 
 
-@handler(ApiKey.PRODUCE, 0, 13)
+@handler(0, 13)
 def produce(
     ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:

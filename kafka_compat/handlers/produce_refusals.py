@@ -16,7 +16,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.api.request import RequestContext
+    from kafka_compat.api.handler import RequestContext
     from kafka_compat.long_work import Steps
 
 MAGIC_POSITION: Final = 16

@@ -5,15 +5,13 @@ What is compressed, and OTLP, is read in another thread. It asks for no rights, 
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
-from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
-from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.handlers.get_telemetry_subscriptions import client_of, forget_at_the_end
 from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from kafka_compat.telemetry.instances import Push
 
 
-@handler(ApiKey.PUSH_TELEMETRY, 0, 0, telemetry=True)
+@handler(0, 0, telemetry=True)
 async def push_telemetry(ctx: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.handlers.token_requests import tokens_for
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
 
 
-@handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
+@handler(0, 2)
 async def renew_delegation_token(
     ctx: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:

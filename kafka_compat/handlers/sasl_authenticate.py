@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kafka_compat.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
 
 
-@handler(ApiKey.SASL_AUTHENTICATE, 0, 2)
+@handler(0, 2)
 def sasl_authenticate(
     ctx: RequestContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse | Deferred:

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-@handler(ApiKey.SASL_HANDSHAKE, 0, 1)
+@handler(0, 1)
 def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse | Deferred:
     authentication = ctx.caller.session.authentication
     if authentication is None:

@@ -4,12 +4,10 @@ by broker epoch (77), controller epoch (11) and leader epochs (74).
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.replica_states import stops_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaRequest,
@@ -18,7 +16,7 @@ from kafka_compat.protocol.messages.stop_replica import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.STOP_REPLICA, 0, 4, cluster=True)
+@handler(0, 4, cluster=True)
 async def stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     outcomes = await ctx.services.membership.orders.stop(

@@ -6,18 +6,16 @@ Version 3 brings static members (KIP-345), 5 the protocol type and name, which m
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Sync, SyncResult
 from kafka_compat.handlers.authorization import require
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
-@handler(ApiKey.SYNC_GROUP, 0, 5)
+@handler(0, 5)
 def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import ANONYMOUS, TokenHolder
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
@@ -18,7 +17,6 @@ from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -42,7 +40,7 @@ _VERIFICATION_ERRORS: Final = {
 """What clients make of an error of the other coordinator: they try again, with the first here."""
 
 
-@handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
+@handler(0, 5)
 def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps[object]:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)

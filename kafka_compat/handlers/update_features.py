@@ -4,11 +4,9 @@ change is refused, for the reason that Kafka gives. Answered by the controller a
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -21,7 +19,7 @@ _UPGRADE = 1
 _KINDS = (1, 2, 3)
 
 
-@handler(ApiKey.UPDATE_FEATURES, 0, 1)
+@handler(0, 1)
 def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(ctx, Operation.ALTER)
     if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:

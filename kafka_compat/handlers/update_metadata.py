@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.metadata_updates import update_of
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(ApiKey.UPDATE_METADATA, 0, 8, cluster=True)
+@handler(0, 8, cluster=True)
 def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     error = ctx.services.membership.orders.update_metadata(

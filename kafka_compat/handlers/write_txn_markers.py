@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_compat.api.declaration import handler
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import cluster_allows, require_cluster
 from kafka_compat.long_work import Steps, batched, gathered
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -28,7 +26,7 @@ from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 
-@handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
+@handler(0, 2)
 def write_txn_markers(
     ctx: RequestContext, request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Deferred]:

@@ -39,12 +39,20 @@ from kafka_compat.metadata import client_metrics
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.feed import ConfigChange
-from kafka_compat.metadata.incremental_changes import Change, Operation, changed, check_names, check_operation
+from kafka_compat.metadata.incremental_changes import (
+    Change,
+    Operation,
+    changed,
+    check_names,
+    check_operation,
+)
 from kafka_compat.metadata.topic_names import check_topic_name
 
 log = logging.getLogger(__name__)
 
 BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
+NewSettings = Callable[[dict[str, str]], dict[str, str]]
+"""What a change makes of the settings that are stored."""
 
 
 class ResourceType(IntEnum):
@@ -197,36 +205,22 @@ class ConfigManager:
         self,
         resource_type: int,
         name: str,
-        new_settings: Callable[[dict[str, str]], dict[str, str]],
+        new_settings: NewSettings,
         validate_only: bool,
         denied: KafkaError | None,
     ) -> None:
         async with self._lock:
             with store_errors_mapped():
-                await self._change_resource(resource_type, name, new_settings, validate_only, denied)
+                if resource_type == ResourceType.BROKER:
+                    await self._change_broker(name, new_settings, validate_only, denied)
+                elif denied is not None:
+                    raise denied
+                elif resource_type == ResourceType.TOPIC:
+                    await self._change_topic(name, new_settings, validate_only)
+                else:
+                    await client_metrics.change(self._store, name, new_settings, validate_only)
 
-    async def _change_resource(
-        self,
-        resource_type: int,
-        name: str,
-        new_settings: Callable[[dict[str, str]], dict[str, str]],
-        validate_only: bool,
-        denied: KafkaError | None,
-    ) -> None:
-        if resource_type == ResourceType.TOPIC:
-            if denied is not None:
-                raise denied
-            await self._change_topic(name, new_settings, validate_only)
-        elif resource_type == ResourceType.BROKER:
-            await self._change_broker(name, new_settings, validate_only, denied)
-        elif denied is not None:
-            raise denied
-        else:
-            await client_metrics.change(self._store, name, new_settings, validate_only)
-
-    async def _change_topic(
-        self, topic: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool
-    ) -> None:
+    async def _change_topic(self, topic: str, new_settings: NewSettings, validate_only: bool) -> None:
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         old = await self.topic_overrides(topic)
@@ -246,11 +240,7 @@ class ConfigManager:
         self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=settings, is_local=True))
 
     async def _change_broker(
-        self,
-        name: str,
-        new_settings: Callable[[dict[str, str]], dict[str, str]],
-        validate_only: bool,
-        denied: KafkaError | None,
+        self, name: str, new_settings: NewSettings, validate_only: bool, denied: KafkaError | None
     ) -> None:
         if name:
             expected = f"Unexpected broker id, expected {self._config.broker_id}, but received {name}"

@@ -10,7 +10,7 @@ from kafka_compat.metadata.cache import PartitionMetadata
 from kafka_compat.storage.config import LogConfig
 
 _NONE: Mapping[str, str] = {}
-_MADE_MAX = 1000
+_LOG_CONFIGS_MAX = 1000
 
 
 class TopicOverrides:
@@ -21,9 +21,9 @@ class TopicOverrides:
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._overriding: dict[str, set[str]] = {}
         """The topics that have a setting of their own, by its name."""
-        self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
         """What was made of the same settings before: very many topics have none of their own."""
-        self._made_of_revision = -1
+        self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
         """Whether the topic's own settings are known; they may be none."""
@@ -62,14 +62,14 @@ class TopicOverrides:
         return self._log_config(overrides)
 
     def _log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        if self._made_of_revision != self._config.revision or len(self._made) >= _MADE_MAX:
-            self._made_of_revision = self._config.revision
-            self._made.clear()
+        if self._revision != self._config.revision or len(self._log_configs) >= _LOG_CONFIGS_MAX:
+            self._revision = self._config.revision
+            self._log_configs.clear()
         items = frozenset(overrides.items())
-        made = self._made.get(items)
-        if made is None:
-            made = self._made[items] = log_config(self._config, overrides)
-        return made
+        config = self._log_configs.get(items)
+        if config is None:
+            config = self._log_configs[items] = log_config(self._config, overrides)
+        return config
 
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""

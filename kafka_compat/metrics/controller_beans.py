@@ -81,10 +81,10 @@ def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
     beans.gauge(_controller("ReplicasIneligibleToDeleteCount"), deletions.replicas_ineligible)
     for state in may_be[0].times.by_state:
         bean = Bean("controller", "ControllerStats", f"{state}RateAndTimeMs")
-        _told(bean, [each.times.by_state[state] for each in may_be], beans)
+        _durations(bean, [each.times.by_state[state] for each in may_be], beans)
     events = "ControllerEventManager"
     beans.gauge(Bean("controller", events, "EventQueueSize"), backlog.waiting)
-    _told(Bean("controller", events, "EventQueueTimeMs"), [each.times.waited for each in may_be], beans)
+    _durations(Bean("controller", events, "EventQueueTimeMs"), [each.times.waited for each in may_be], beans)
     _channels(may_be, backlog.unsent, beans)
 
 
@@ -99,10 +99,10 @@ def _channels(may_be: Sequence[ControllerService], unsent: Mapping[int, int], be
     for broker_id, waiting in unsent.items():
         tags = {"broker-id": str(broker_id)}
         beans.gauge(Bean("controller", channels, "QueueSize"), waiting, tags)
-        _told(Bean("controller", channels, "RequestRateAndQueueTimeMs"), sent[broker_id], beans, tags)
+        _durations(Bean("controller", channels, "RequestRateAndQueueTimeMs"), sent[broker_id], beans, tags)
 
 
-def _told(bean: Bean, found: Sequence[Durations], beans: Beans, tags: Tags = NO_TAGS) -> None:
+def _durations(bean: Bean, found: Sequence[Durations], beans: Beans, tags: Tags = NO_TAGS) -> None:
     kept_ms = sorted(ms for durations in found for ms in durations.kept_ms)
     beans.distribution(bean, sum(durations.count for durations in found), kept_ms, tags)
 

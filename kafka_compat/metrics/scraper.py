@@ -16,11 +16,10 @@ from kafka_compat.metrics.client_telemetry import client_telemetry
 from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker, running_brokers
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.family import Family
-from kafka_compat.metrics.group_lag import GroupLags, remote_lags
+from kafka_compat.metrics.group_lag import GroupLags, RecordTimes, remote_lags
 from kafka_compat.metrics.kafka_exporter import KafkaExporter
 from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.metrics.prometheus_text import next_piece, text_of
-from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.replica_beans import held_partitions, partition_families
 
 if TYPE_CHECKING:

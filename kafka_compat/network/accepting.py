@@ -46,7 +46,7 @@ class Descriptors:
         self.make_room: Callable[[int], bool] = lambda kept: False
         """Closes some files if more than so many are open; whether that was done."""
         self._spare = -1
-        self._told_s = -QUIET_S
+        self._logged_s = -QUIET_S
         self._refused = 0
         self.take_spare()
 
@@ -80,7 +80,7 @@ class Descriptors:
         """Say, once in a while, that connections are refused, and why."""
         self._refused += 1
         now_s = monotonic()
-        if now_s - self._told_s < QUIET_S:
+        if now_s - self._logged_s < QUIET_S:
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(
@@ -93,7 +93,7 @@ class Descriptors:
             "unlimited" if hard == resource.RLIM_INFINITY else hard,
             max(_RECOMMENDED, 2 * soft),
         )
-        self._told_s = now_s
+        self._logged_s = now_s
         self._refused = 0
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from kafka_compat.network.admission import Limits
     from kafka_compat.network.budget import AnswerBudget, RequestBudget
     from kafka_compat.network.framing import InvalidFrame
-    from kafka_compat.network.limits import Limits
     from kafka_compat.network.tls import TlsSocket
     from kafka_compat.network.turns import Turns
     from kafka_compat.security.sasl.exchange import Exchange

@@ -1,4 +1,4 @@
-"""Who was refused lately, and why, for those who look; kept where somebody wants to look. No I/O."""
+"""Clients that were refused lately, and why, and how many have authenticated, by listener. No I/O."""
 
 from __future__ import annotations
 
@@ -41,3 +41,29 @@ class Refusals:
     def last(self) -> list[Refused]:
         """All that are known, the last one first."""
         return list(reversed(self._known.values()))
+
+
+PASSED: Final = "successful-authentication"
+PASSED_AGAIN: Final = "successful-reauthentication"
+FAILED: Final = "failed-authentication"
+FAILED_AGAIN: Final = "failed-reauthentication"
+"""As Kafka names them; again: on a connection that was let in before (KIP-368)."""
+
+
+class Authentications:
+    """How many clients have shown by TLS or SASL who they are, and how many could not, since the broker's
+    start. On listeners without security there are none.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+        self.expired = 0
+        """Connections that were closed since their session had ended."""
+
+    def count(self, listener: str, kind: str) -> None:
+        """One more."""
+        self._counts[listener, kind] = self._counts.get((listener, kind), 0) + 1
+
+    def of(self, listener: str, kind: str) -> int:
+        """How many there were."""
+        return self._counts.get((listener, kind), 0)

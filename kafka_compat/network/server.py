@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.config import Listener
 from kafka_compat.network.accepting import Acceptor, Descriptors
-from kafka_compat.network.admission import Admission, Door
-from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, Authentications
+from kafka_compat.network.admission import Admission, Door, Limits
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
 from kafka_compat.network.host import Entrance
-from kafka_compat.network.limits import Limits
-from kafka_compat.network.refusals import Refusals
+from kafka_compat.network.refusals import FAILED, FAILED_AGAIN, Authentications, Refusals
 from kafka_compat.network.strangers import Strangers, describe
 from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS

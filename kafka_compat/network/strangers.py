@@ -19,7 +19,7 @@ class Strangers:
     """Writes each line once in QUIET_S for an address, and TEXTS_MAX different ones at most."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[float, set[str]]] = {}
+        self._logged: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
         """Log what the peer at `host` sent in place of a request's size."""
@@ -27,12 +27,12 @@ class Strangers:
 
     def tell(self, host: str, text: str, now_s: float) -> None:
         """Log something of the peer at `host`, unless it was logged just now."""
-        since_s, texts = self._told.get(host, (-QUIET_S, set()))
+        since_s, texts = self._logged.get(host, (-QUIET_S, set()))
         if now_s - since_s >= QUIET_S:
-            if len(self._told) >= _REMEMBERED_MAX:
-                self._told.clear()
+            if len(self._logged) >= _REMEMBERED_MAX:
+                self._logged.clear()
             texts = set()
-            self._told[host] = now_s, texts
+            self._logged[host] = now_s, texts
         if text not in texts and len(texts) < TEXTS_MAX:
             texts.add(text)
             log.warning("%s", text)

@@ -30,8 +30,6 @@ class Outcome(NamedTuple):
 
 
 class Schedule:
-    """See the rules above."""
-
     def __init__(self, where: str, interval_s: float) -> None:
         """`where` stands in the log."""
         self._where = where

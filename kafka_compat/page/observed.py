@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
-from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.group_lag import RecordTimes
 from kafka_compat.network.refusals import Refusals
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.log_lines import LogLines

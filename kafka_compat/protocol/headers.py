@@ -14,9 +14,7 @@ from kafka_compat.protocol.schema import schema_of
 from kafka_compat.protocol.versions import HIGHEST
 
 _START: Final = struct.Struct(">hhi")
-_START_AND_CLIENT_ID_LENGTH: Final = struct.Struct(">hhih")
 _RESPONSE: Final = struct.Struct(">i")
-_FLEXIBLE_RESPONSE: Final = struct.Struct(">ix")
 _SHORT: Final = struct.Struct(">h")
 
 
@@ -27,26 +25,6 @@ class RequestHeader(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
-
-
-def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
-    """The header at `position` and the position of the request's body.
-
-    The client id is never compact; tagged fields follow it in the flexible versions of an API (KIP-482).
-    Raises MalformedRequest, also for a key of which no schema is known: nothing then tells the header's own
-    version. A version above the newest known one is read as flexible, as ApiVersions needs it (KIP-511).
-    """
-    try:
-        api_key, api_version, correlation_id, length = _START_AND_CLIENT_ID_LENGTH.unpack_from(
-            buffer, position
-        )
-    except struct.error:
-        return _short_header(buffer, position)
-    is_flexible = api_version >= flexible_from(api_key)
-    if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
-        return _short_header(buffer, position)
-    client_id, body = decode_client_id(memoryview(buffer), position + 10, length, is_flexible)
-    return RequestHeader(api_key, api_version, correlation_id, client_id), body
 
 
 def decode_client_id(
@@ -77,7 +55,7 @@ def decode_client_id(
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The header that `decode_request_header` reads."""
+    """The header as it is on the wire."""
     start = _START.pack(header.api_key, header.api_version, header.correlation_id)
     if header.api_key == ApiKey.CONTROLLED_SHUTDOWN and header.api_version == 0:
         return start
@@ -85,13 +63,6 @@ def encode_request_header(header: RequestHeader) -> bytes:
     text = _SHORT.pack(-1) if client_id is None else _SHORT.pack(len(client_id)) + client_id
     tags = uvarint(0) if header.api_version >= flexible_from(header.api_key) else b""
     return start + text + tags
-
-
-def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
-    """The header before a response's body; `version` is that of the request."""
-    if has_flexible_response_header(api_key, version):
-        return _FLEXIBLE_RESPONSE.pack(correlation_id)
-    return _RESPONSE.pack(correlation_id)
 
 
 def decode_response_header(api_key: int, version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
@@ -104,17 +75,6 @@ def decode_response_header(api_key: int, version: int, buffer: Buffer, position:
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(f"response header: {error}") from None
     return correlation_id, position
-
-
-def _short_header(buffer: Buffer, position: int) -> tuple[RequestHeader, int]:
-    """Version 0 of the header, without a client id: ControlledShutdown 0 alone has it."""
-    try:
-        api_key, api_version, correlation_id = _START.unpack_from(buffer, position)
-    except struct.error:
-        raise MalformedRequest("request header: fewer than 8 bytes") from None
-    if api_key != ApiKey.CONTROLLED_SHUTDOWN or api_version != 0:
-        raise MalformedRequest("request header: no client id")
-    return RequestHeader(api_key, api_version, correlation_id, None), position + 8
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:

@@ -108,7 +108,7 @@ class ClientQuotas:
 def _entity_of(path: str) -> Entity:
     """The inverse of `_path_of`."""
     nodes = path.split("/")
-    return {_KINDS[folder]: entity_name(name) for folder, name in zip(nodes[::2], nodes[1::2], strict=True)}
+    return {_KINDS[kind]: entity_name(name) for kind, name in zip(nodes[::2], nodes[1::2], strict=True)}
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:

@@ -9,10 +9,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import islice
 
-from kafka_compat.quotas import rate_table
+from kafka_compat.quotas import rates
 from kafka_compat.quotas.precedence import Owner, Quotas
-from kafka_compat.quotas.rate_table import LOOKED_AT, RateTable
-from kafka_compat.quotas.rates import TokenBucket, Windows, java_int, refill_time_ms, throttle_time_ms
+from kafka_compat.quotas.rates import (
+    LOOKED_AT,
+    RateTable,
+    TokenBucket,
+    Windows,
+    java_int,
+    refill_time_ms,
+    throttle_time_ms,
+)
 
 
 class ClientRates:
@@ -51,7 +58,7 @@ class ClientRates:
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)
 
-    def told(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
+    def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
         """Those who have a quota, and their rates."""
         for owner, rate in self._rates.items():
             if self.quotas.rate(owner) is not None:
@@ -104,7 +111,7 @@ class MutationRates:
         self._came.of(owner, now_ms).record(count, now_ms)
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
-    def told(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
+    def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
         """Those who have a quota: what they changed a second, and what is left in their buckets."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
@@ -118,7 +125,7 @@ class MutationRates:
             for oldest in list(islice(buckets, LOOKED_AT)):
                 oldest_rate = self.quotas.rate(oldest)
                 if (
-                    len(buckets) >= rate_table.OWNERS_MAX
+                    len(buckets) >= rates.OWNERS_MAX
                     or oldest_rate is None
                     or buckets[oldest].is_idle(oldest_rate, now_ms)
                 ):

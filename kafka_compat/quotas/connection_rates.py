@@ -6,8 +6,7 @@ and what it tried does not count. Who may come as fast as he likes is not measur
 
 from __future__ import annotations
 
-from kafka_compat.quotas.rate_table import RateTable
-from kafka_compat.quotas.rates import SampledRate, Windows, throttle_time_ms
+from kafka_compat.quotas.rates import RateTable, SampledRate, Windows, throttle_time_ms
 
 UNLIMITED = 2**31 - 1
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.quotas import rate_table
+from kafka_compat.quotas import rates
 from kafka_compat.quotas.client_rates import ClientRates, MutationRates
 from kafka_compat.quotas.precedence import Name, Owner
 from kafka_compat.quotas.rates import SampledAverage, Windows, java_int
@@ -55,7 +55,7 @@ class Named(Protocol):
 
 
 class Asking(Protocol):
-    """What is used of a request's context, as kafka_compat.api.request has it."""
+    """What is used of a request's context, as kafka_compat.api.handler has it."""
 
     @property
     def principal(self) -> Named: ...
@@ -112,8 +112,8 @@ class Enforcement:
 
     def throttle(self, ctx: Any, request: Any, response: Any) -> int:
         """For how many ms the client of a request that is done is to be throttled."""
-        for rates in self._measured.values():
-            rates.asked_ms = 0
+        for measured in self._measured.values():
+            measured.asked_ms = 0
         throttle_ms = self._throttle_ms(ctx, request, response)
         if throttle_ms > 0:
             asked_ms = max(rates.asked_ms for rates in self._measured.values())
@@ -161,8 +161,8 @@ class Enforcement:
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
         """For how many ms a consumer is to be throttled that would get such a response; then the response is
         to be empty, and its bytes do not count."""
-        for rates in self._measured.values():
-            rates.asked_ms = 0
+        for measured in self._measured.values():
+            measured.asked_ms = 0
         now_ms = self._now_ms()
         client = _client(ctx)
         throttle_ms = max(self._by_time(ctx), self._fetch.record(*client, response_bytes, now_ms), 0)
@@ -181,10 +181,10 @@ class Enforcement:
     def used(self) -> Iterator[Used]:
         """By all who have a quota and are measured."""
         now_ms = self._now_ms()
-        for resource, rates in self._measured.items():
-            for owner, rate in rates.told(now_ms):
+        for resource, measured in self._measured.items():
+            for owner, rate in measured.in_use(now_ms):
                 yield Used(resource, owner, rate, self._throttled_ms(resource, owner, now_ms), None)
-        for owner, rate, tokens in self._mutations.told(now_ms):
+        for owner, rate, tokens in self._mutations.in_use(now_ms):
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
@@ -200,7 +200,7 @@ class Enforcement:
         average = self._throttled.pop(key, None)
         if average is None:
             average = SampledAverage(THROTTLE_WINDOWS)
-            if len(self._throttled) >= rate_table.OWNERS_MAX:
+            if len(self._throttled) >= rates.OWNERS_MAX:
                 self._throttled.popitem(last=False)
         self._throttled[key] = average
         average.record(throttle_ms, self._now_ms())

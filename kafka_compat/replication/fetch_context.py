@@ -18,28 +18,17 @@ if TYPE_CHECKING:
 class FetchServices(Protocol):
     """What the broker offers."""
 
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def config(self) -> BrokerConfig: ...
-
-    @property
-    def metadata(self) -> MetadataCache: ...
-
-    @property
-    def replicas(self) -> ReplicaManager: ...
-
-    @property
-    def fetch_sessions(self) -> FetchSessionCache: ...
-
-    @property
-    def quotas(self) -> Enforcement | None:
-        """None while no client has a quota."""
+    clock: Clock
+    config: BrokerConfig
+    metadata: MetadataCache
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessionCache
+    quotas: Enforcement | None
+    """None while no client has a quota."""
 
 
 class FetchContext(Protocol):
-    """A request's context, as kafka_compat.api.request has it."""
+    """A request's context, as kafka_compat.api.handler has it."""
 
     @property
     def services(self) -> FetchServices: ...

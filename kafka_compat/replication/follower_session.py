@@ -27,8 +27,6 @@ class Wanted(NamedTuple):
 
 
 class FollowerSession:
-    """See the rules above."""
-
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH

@@ -173,8 +173,6 @@ _NOBODY: Final[Mapping[int, FollowerState]] = {}
 
 
 class InSyncReplicas:
-    """See the rules above."""
-
     __slots__ = (
         "_lag_time_max_ms",
         "_proposer",

@@ -23,9 +23,21 @@ from typing import Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.flusher import Flushing
-from kafka_compat.replication.in_sync import NO_PEERS, InSyncReplicas, IsrAnswer, IsrProposer, Proposal
-from kafka_compat.replication.listeners import CallSoon, PartitionListeners
-from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
+from kafka_compat.replication.in_sync import (
+    NO_PEERS,
+    InSyncReplicas,
+    IsrAnswer,
+    IsrProposer,
+    Proposal,
+)
+from kafka_compat.replication.waiters import (
+    CallSoon,
+    CommitCallback,
+    OffsetWaiters,
+    PartitionListeners,
+    dismiss,
+    pushed,
+)
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import AppendInfo, Log
@@ -40,8 +52,6 @@ _FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
 class Partition:
-    """See the rules above."""
-
     __slots__ = (
         "_alone",
         "_append_listeners",

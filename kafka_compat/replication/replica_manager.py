@@ -16,9 +16,9 @@ from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import IsrProposer
-from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, Partition
 from kafka_compat.replication.replication_quota import ReplicationQuotas
+from kafka_compat.replication.waiters import CallSoon
 from kafka_compat.storage.directories.directory_worker import Done
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import DirectoryExists, LogDirFailure, RefusedForNow, StorageError

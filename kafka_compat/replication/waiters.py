@@ -1,4 +1,5 @@
-"""Callbacks that wait until a partition has reached an offset, and are called once.
+"""What waits for a partition: callbacks until it has reached an offset, which are called once, and listeners
+to its every change.
 
 They are called from the append of another client, to which their failure means nothing: it is logged.
 """
@@ -8,7 +9,8 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from kafka_compat.errors import ErrorCode
 
@@ -64,3 +66,50 @@ def guarded(callback: Callable[[T], None], argument: T) -> None:
         callback(argument)
     except Exception:
         log.exception("A callback that waited for a partition failed")
+
+
+CallSoon = Callable[[Callable[[], None]], object]
+Partition = Any
+"""A `partition.Partition`, which imports this module."""
+
+
+class PartitionListener(Protocol):
+    """A reader that waits for more records of a partition."""
+
+    def partition_changed(self, partition: Partition) -> None:
+        """The partition has more records to read, or another leader."""
+
+
+class PartitionListeners(dict[PartitionListener, None]):
+    """The listeners of one partition, in the order in which they were added. True while there are any, as
+    quickly as of any dictionary.
+    """
+
+    __slots__ = ("_call_soon", "_is_pending")
+
+    def __init__(self, call_soon: CallSoon) -> None:
+        super().__init__()
+        self._call_soon = call_soon
+        self._is_pending = False
+
+    def add(self, listener: PartitionListener) -> None:
+        """Notify it from now on."""
+        self[listener] = None
+
+    def discard(self, listener: PartitionListener) -> None:
+        """Notify it no longer."""
+        self.pop(listener, None)
+
+    def notify_soon(self, partition: Partition) -> None:
+        """Notify all in the next pass of the event loop: the producer's response leaves first, and appends
+        that came together wake a reader once.
+        """
+        if not self._is_pending:
+            self._is_pending = True
+            self._call_soon(partial(self.notify, partition))
+
+    def notify(self, partition: Partition) -> None:
+        """Notify all now."""
+        self._is_pending = False
+        for listener in list(self):
+            guarded(listener.partition_changed, partition)

@@ -91,8 +91,6 @@ class ClientInstance:
 
 
 class ClientInstances:
-    """See the rules above."""
-
     def __init__(
         self, new_id: Callable[[], UUID], max_bytes: int, instances_max: int = INSTANCES_MAX
     ) -> None:

@@ -55,26 +55,20 @@ class PushedBy:
 
 
 class PushedMetrics:
-    """See the rules above."""
-
     def __init__(self, series_max: int) -> None:
         self._series_max = series_max
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
         """Those that pushed longest ago come first."""
-        self._series = 0
+        self.series = 0
+        """How many there are."""
         self.left_out = 0
         """How many series were left out so far."""
-        self._has_told = False
+        self._has_warned = False
 
     @property
     def series_of_one_max(self) -> int:
         """How many series of one client are kept."""
         return max(1, self._series_max // _SHARE_OF_ONE)
-
-    @property
-    def series(self) -> int:
-        """How many there are."""
-        return self._series
 
     def take(
         self,
@@ -88,7 +82,7 @@ class PushedMetrics:
         """A client has pushed; it is shown for so long from now on."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
-            self._series -= len(held)
+            self.series -= len(held)
         if held is None or held.identity != identity:
             held = PushedBy(identity)
         held.about = about + pushed.about
@@ -96,12 +90,12 @@ class PushedMetrics:
         left_out = pushed.left_out + self._merge(held, pushed)
         if len(held):
             self._clients[instance_id] = held
-            self._series += len(held)
-        if self._series > self._series_max:
+            self.series += len(held)
+        if self.series > self._series_max:
             self.expire(now_ms)
-        while self._series > self._series_max:
+        while self.series > self._series_max:
             _, oldest = self._clients.popitem(last=False)
-            self._series -= len(oldest)
+            self.series -= len(oldest)
         if left_out:
             self._tell(identity, left_out)
 
@@ -126,8 +120,8 @@ class PushedMetrics:
 
     def _tell(self, identity: Pairs, left_out: int) -> None:
         self.left_out += left_out
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(
                 "of what {%s} pushes %d series are left out: histograms, or too many for "
                 "kafka.compat.client.metrics.series.max=%d, of which one client has a tenth; /metrics counts "
@@ -141,7 +135,7 @@ class PushedMetrics:
         """Let those leave that are silent."""
         silent = [each for each, held in self._clients.items() if held.leaves_ms <= now_ms]
         for instance_id in silent:
-            self._series -= len(self._clients.pop(instance_id))
+            self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
         """Those that are shown."""

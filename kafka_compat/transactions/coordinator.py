@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
 from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
@@ -22,7 +23,6 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.transactions.marker_writer import Marker, MarkerWriter
 from kafka_compat.transactions.records import decode_record, encode_record
-from kafka_compat.transactions.settings import TransactionSettings
 from kafka_compat.transactions.status import (
     NO_PRODUCER_ID,
     IdentityResult,
@@ -34,6 +34,10 @@ from kafka_compat.transactions.status import (
     TopicPartition,
 )
 from kafka_compat.transactions.transaction import Transaction
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,33 @@ def offer_core() -> None:
     microsecond, a busy one such a slice, so it is for a few places only.
     """
     _sched_yield()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Broker settings that transactions obey, under Kafka's names and defaults."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_version: int = 0
+    """The level of the feature transaction.version."""
+
+
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    """What server.properties says about transactions."""
+    return TransactionSettings(
+        transaction_max_timeout_ms=config.int("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=config.int("transactional.id.expiration.ms"),
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=config.int(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+        transaction_remove_expired_transaction_cleanup_interval_ms=config.int(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+        transaction_version=config.int("kafka.compat.transaction.version"),
+    )
 
 
 class Overview(NamedTuple):

@@ -41,8 +41,6 @@ STOP_TIMEOUT_S = 5
 
 
 class LogCleaner:
-    """See the rules above."""
-
     def __init__(
         self,
         config: BrokerConfig,

@@ -99,7 +99,8 @@ class Maintenance:
             _Job(self._collect_garbage, 1000),
         ]
         self._tick_s = TICK_S
-        self._cleaner: LogCleaner | None = None
+        self.cleaner: LogCleaner | None = None
+        """None while there was nothing to compact yet."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -119,15 +120,15 @@ class Maintenance:
 
     def stop(self) -> None:
         """End what runs beside the task."""
-        if self._cleaner is not None:
-            self._cleaner.stop()
+        if self.cleaner is not None:
+            self.cleaner.stop()
 
     async def do_all(self) -> None:
         """Do every job, due or not, and let those that go on beside the task come to their ends."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
-        if self._cleaner is not None:
-            await self._cleaner.clean_due(self._clock.now_ms())
+        if self.cleaner is not None:
+            await self.cleaner.clean_due(self._clock.now_ms())
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -213,20 +214,15 @@ class Maintenance:
         return self._replicas.of_topics(topics)
 
     def _clean(self, now_ms: int) -> None:
-        if self._cleaner is not None or any(item.log.config.compact for item in self._compacted()):
+        if self.cleaner is not None or any(item.log.config.compact for item in self._compacted()):
             self._the_cleaner().look(now_ms)
 
-    @property
-    def cleaner(self) -> LogCleaner | None:
-        """None while there was nothing to compact yet."""
-        return self._cleaner
-
     def _the_cleaner(self) -> LogCleaner:
-        if self._cleaner is None:
+        if self.cleaner is None:
             from kafka_compat.upkeep.cleaning import LogCleaner
 
-            self._cleaner = LogCleaner(self._config, self._clock, self._compacted, self._log_dirs, self._feed)
-        return self._cleaner
+            self.cleaner = LogCleaner(self._config, self._clock, self._compacted, self._log_dirs, self._feed)
+        return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
         """Compact all that the log of a partition holds but records that are too young for it."""

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.codec_thread import ELEMENTS_ON_LOOP_MAX
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.api.stages import Account, Quota, Served
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError

@@ -9,7 +9,6 @@ import pytest
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.headers import decode_request_header, encode_response_header
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
@@ -21,6 +20,7 @@ from kafka_compat.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from tests.protocol.server_headers import decode_request_header, encode_response_header
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

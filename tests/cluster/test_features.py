@@ -31,7 +31,9 @@ async def epochs(cluster: EmbeddedCluster) -> list[int]:
 
 
 def known(cluster: EmbeddedCluster) -> list[int]:
-    return [broker.services.finalized_features_epoch for _, broker in sorted(cluster.brokers.items())]
+    return [
+        broker.services.metadata.finalized_features_epoch for _, broker in sorted(cluster.brokers.items())
+    ]
 
 
 async def test_the_controller_makes_it(cluster: EmbeddedCluster) -> None:

@@ -16,7 +16,6 @@ from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.headers import decode_request_header
 from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -24,6 +23,7 @@ from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionResponseTopicData,
 )
 from kafka_compat.replication.in_sync import IsrAnswer
+from tests.protocol.server_headers import decode_request_header
 
 TOPIC_ID = UUID(int=7)
 VERSION = 3

@@ -58,7 +58,7 @@ async def test_topics_asked_for_at_the_start_wait_for_their_brokers(tmp_path: Pa
     wanted = [TopicToCreate("orders", 2, 3, None), TopicToCreate("state", 1, 2, "compact")]
     for broker_id in (1, 2, 3):
         broker = await cluster.start_broker(broker_id)
-        await broker.create_wanted_topics(wanted)
+        await broker.membership.create_wanted_topics(wanted)
     await until(lambda: cluster.isr("orders", 1) == {1, 2, 3} and cluster.leader("state") > 0)
     leader = cluster.brokers[cluster.leader("state")]
     assert leader.overrides("state") == {"cleanup.policy": "compact"}

@@ -21,10 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.coordinator import TransactionCoordinator
+from kafka_compat.transactions.coordinator import TransactionCoordinator, TransactionSettings
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
 from kafka_compat.transactions.records import decode_record, encode_record
-from kafka_compat.transactions.settings import TransactionSettings
 from kafka_compat.transactions.status import (
     IdentityResult,
     ProducerIdentity,

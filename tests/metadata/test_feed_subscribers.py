@@ -24,7 +24,7 @@ from kafka_compat.metadata.config_manager import ResourceType
 from kafka_compat.metadata.feed import ConfigChange
 from kafka_compat.metadata.incremental_changes import Change, Operation
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
-from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.group_lag import RecordTimes
 from kafka_compat.page.rates import Rates
 from kafka_compat.replication.counts import Counts
 from kafka_compat.transactions.marker_writer import Marker

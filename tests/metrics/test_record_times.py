@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.lag import time_behind_ms
-from kafka_compat.metrics import record_times
-from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics import group_lag
+from kafka_compat.metrics.group_lag import RecordTimes
 from kafka_compat.storage.log.first_record import first_record_from
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.kinds import ControlRecordType
@@ -34,7 +34,7 @@ class Watched:
             self.reads.append(offset)
             return found(log, offset, end_offset)
 
-        monkeypatch.setattr(record_times, "first_record_from", counted)
+        monkeypatch.setattr(group_lag, "first_record_from", counted)
 
     def lag_ms(self, committed: int) -> int | None:
         """In a scrape of its own."""

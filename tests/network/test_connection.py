@@ -15,8 +15,8 @@ import pytest
 
 from kafka_compat.config.listeners import Listener
 from kafka_compat.lazy import Lazy
+from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.limits import Limits
 from kafka_compat.network.output import Slot
 from kafka_compat.network.server import Server
 from kafka_compat.quotas.connection_rates import ConnectionRates

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.entrance import ListenerEntrance, TlsTerms
-from kafka_compat.network.limits import Limits
 from kafka_compat.network.server import Server
 from kafka_compat.security.principal import ANONYMOUS, Principal
 from tests.network.test_connection import (

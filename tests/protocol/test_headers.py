@@ -6,13 +6,8 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.protocol.headers import (
-    RequestHeader,
-    decode_request_header,
-    decode_response_header,
-    encode_request_header,
-    encode_response_header,
-)
+from kafka_compat.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from tests.protocol.server_headers import decode_request_header, encode_response_header
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.quotas import rate_table
 from kafka_compat.quotas.client_rates import ClientRates, MutationRates
 from kafka_compat.quotas.precedence import ANY, Name, Quotas
 from kafka_compat.quotas.rates import SampledRate, TokenBucket, Windows, java_int
@@ -202,7 +201,7 @@ def test_rates_of_clients_that_went_are_forgotten(monkeypatch: pytest.MonkeyPatc
     assert len(rates) < 200, "who came in the last eleven seconds"
     assert len(mutations) < 200
 
-    monkeypatch.setattr(rate_table, "OWNERS_MAX", 50)
+    monkeypatch.setattr("kafka_compat.quotas.rates.OWNERS_MAX", 50)
     for number in range(1000):
         for each in (rates, mutations):
             each.record("u", f"other-{number}", 1, 100_000)

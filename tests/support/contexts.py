@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_compat.api.api import Api
 from kafka_compat.api.caller import Caller
-from kafka_compat.api.request import RequestContext
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.protocol.api_keys import ApiKey
 
 

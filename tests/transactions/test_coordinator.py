@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.coordinator import TransactionCoordinator
+from kafka_compat.transactions.coordinator import TransactionCoordinator, TransactionSettings
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
-from kafka_compat.transactions.settings import TransactionSettings
 from kafka_compat.transactions.status import (
     IdentityResult,
     ProducerIdentity,

@@ -42,7 +42,7 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
         for some in batched(list(server.connections)):
             for one in some:
                 session = one.session
-                told = session.told_client_id, session.software_name, session.software_version
+                told = session.software_client_id, session.software_name, session.software_version
                 key = (
                     broker_id,
                     one.listener_name,

@@ -7,8 +7,6 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class AddPartitionsToTxnTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[s.Int32] = []
 
@@ -39,8 +37,6 @@ class AddPartitionsToTxnRequest:
 
 @s.struct
 class AddPartitionsToTxnPartitionResult:
-    """What became of one partition."""
-
     partition_index: s.Int32 = 0
     partition_error_code: s.Int16 = 0
 

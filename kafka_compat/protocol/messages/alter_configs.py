@@ -43,7 +43,5 @@ class AlterConfigsResourceResponse:
 
 @s.response(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsResponse:
-    """Resources are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     responses: list[AlterConfigsResourceResponse] = []

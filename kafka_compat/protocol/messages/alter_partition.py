@@ -62,8 +62,6 @@ class AlterPartitionResponsePartitionData:
 
 @s.struct
 class AlterPartitionResponseTopicData:
-    """Partitions of one topic."""
-
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
     partitions: list[AlterPartitionResponsePartitionData] = []

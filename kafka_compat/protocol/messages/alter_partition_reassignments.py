@@ -14,8 +14,6 @@ class ReassignablePartition:
 
 @s.struct
 class ReassignableTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[ReassignablePartition] = []
 
@@ -40,8 +38,6 @@ class ReassignablePartitionResponse:
 
 @s.struct
 class ReassignableTopicResponse:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[ReassignablePartitionResponse] = []
 

@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class AlterReplicaLogDirTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[s.Int32] = []
 
@@ -37,8 +35,6 @@ class AlterReplicaLogDirPartitionResult:
 
 @s.struct
 class AlterReplicaLogDirTopicResult:
-    """Partitions of one topic."""
-
     topic_name: s.String = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = []
 

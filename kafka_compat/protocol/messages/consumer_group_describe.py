@@ -14,8 +14,6 @@ class ConsumerGroupDescribeRequest:
 
 @s.struct
 class TopicPartitions:
-    """Partitions of one topic."""
-
     topic_id: s.Uuid = s.ZERO_UUID
     topic_name: s.String = ""
     partitions: list[s.Int32] = []
@@ -64,7 +62,5 @@ class DescribedGroup:
 
 @s.response(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse:
-    """Groups are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     groups: list[DescribedGroup] = []

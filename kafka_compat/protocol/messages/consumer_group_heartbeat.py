@@ -8,8 +8,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TopicPartitions:
-    """Partitions of one topic."""
-
     topic_id: s.Uuid = s.ZERO_UUID
     partitions: list[s.Int32] = []
 

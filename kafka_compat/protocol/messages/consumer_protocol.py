@@ -5,8 +5,6 @@ from kafka_compat.protocol import schema as s
 
 @s.struct
 class TopicPartition:
-    """Partitions of one topic."""
-
     topic: s.String = s.field("1+", default="")
     partitions: list[s.Int32] = s.field("1+", default=[])
 
@@ -26,8 +24,6 @@ class ConsumerProtocolSubscription:
 
 @s.struct
 class ConsumerProtocolAssignmentTopicPartition:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[s.Int32] = []
 

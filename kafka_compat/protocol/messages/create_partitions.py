@@ -42,7 +42,5 @@ class CreatePartitionsTopicResult:
 
 @s.response(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
 class CreatePartitionsResponse:
-    """One result per topic."""
-
     throttle_time_ms: s.Int32 = 0
     results: list[CreatePartitionsTopicResult] = []

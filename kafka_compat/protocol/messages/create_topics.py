@@ -70,7 +70,5 @@ class CreatableTopicResult:
 
 @response(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsResponse:
-    """One result per topic."""
-
     throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[CreatableTopicResult] = []

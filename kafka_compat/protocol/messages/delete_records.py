@@ -14,8 +14,6 @@ class DeleteRecordsPartition:
 
 @s.struct
 class DeleteRecordsTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[DeleteRecordsPartition] = []
 
@@ -39,15 +37,11 @@ class DeleteRecordsPartitionResult:
 
 @s.struct
 class DeleteRecordsTopicResult:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[DeleteRecordsPartitionResult] = []
 
 
 @s.response(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     topics: list[DeleteRecordsTopicResult] = []

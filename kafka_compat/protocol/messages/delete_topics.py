@@ -33,7 +33,5 @@ class DeletableTopicResult:
 
 @s.response(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsResponse:
-    """One result per topic."""
-
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     responses: list[DeletableTopicResult] = []

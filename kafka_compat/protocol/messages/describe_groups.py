@@ -42,7 +42,5 @@ class DescribedGroup:
 
 @s.response(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsResponse:
-    """Groups are answered one by one."""
-
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     groups: list[DescribedGroup] = []

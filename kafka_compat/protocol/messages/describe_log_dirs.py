@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribableLogDirTopic:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[s.Int32] = []
 
@@ -35,8 +33,6 @@ class DescribeLogDirsPartition:
 
 @s.struct
 class DescribeLogDirsTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[DescribeLogDirsPartition] = []
 

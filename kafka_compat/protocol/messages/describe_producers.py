@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TopicRequest:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partition_indexes: list[s.Int32] = []
 
@@ -43,15 +41,11 @@ class PartitionResponse:
 
 @s.struct
 class TopicResponse:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[PartitionResponse] = []
 
 
 @s.response(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
 class DescribeProducersResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     topics: list[TopicResponse] = []

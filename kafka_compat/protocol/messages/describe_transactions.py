@@ -13,8 +13,6 @@ class DescribeTransactionsRequest:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[s.Int32] = []
 

@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TopicPartitions:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[s.Int32] = []
 
@@ -32,8 +30,6 @@ class PartitionResult:
 
 @s.struct
 class ReplicaElectionResult:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partition_result: list[PartitionResult] = []
 

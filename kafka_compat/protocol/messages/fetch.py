@@ -127,8 +127,6 @@ class PartitionData:
 
 @s.struct
 class FetchableTopicResponse:
-    """Partitions of one topic."""
-
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
     partitions: list[PartitionData] = []

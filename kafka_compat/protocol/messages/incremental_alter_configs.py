@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_configs import AlterConfigsResourceResponse
 
 
 @s.struct
@@ -30,19 +31,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: s.Bool = False
 
 
-@s.struct
-class AlterConfigsResourceResponse:
-    """What became of one resource."""
-
-    error_code: s.Int16 = 0
-    error_message: s.NullableString = ""
-    resource_type: s.Int8 = 0
-    resource_name: s.String = ""
-
-
 @s.response(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    """Resources are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     responses: list[AlterConfigsResourceResponse] = []

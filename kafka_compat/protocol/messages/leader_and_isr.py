@@ -26,8 +26,6 @@ class LeaderAndIsrPartitionState:
 
 @s.struct
 class LeaderAndIsrTopicState:
-    """Partitions of one topic."""
-
     topic_name: s.String = s.field("2+", default="")
     topic_id: s.Uuid = s.field("5+", default=s.ZERO_UUID)
     partition_states: list[LeaderAndIsrPartitionState] = s.field("2+", default=[])
@@ -61,8 +59,6 @@ class LeaderAndIsrRequest:
 
 @s.struct
 class LeaderAndIsrPartitionError:
-    """What became of one partition."""
-
     topic_name: s.String = s.field("0-4", default="")
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -70,8 +66,6 @@ class LeaderAndIsrPartitionError:
 
 @s.struct
 class LeaderAndIsrTopicError:
-    """Partitions of one topic."""
-
     topic_id: s.Uuid = s.field("5+", default=s.ZERO_UUID)
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("5+", default=[])
 

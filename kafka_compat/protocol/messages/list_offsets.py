@@ -20,8 +20,6 @@ class ListOffsetsPartition:
 
 @s.struct
 class ListOffsetsTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[ListOffsetsPartition] = []
 
@@ -54,15 +52,11 @@ class ListOffsetsPartitionResponse:
 
 @s.struct
 class ListOffsetsTopicResponse:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[ListOffsetsPartitionResponse] = []
 
 
 @response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[ListOffsetsTopicResponse] = []

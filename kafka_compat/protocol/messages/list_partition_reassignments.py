@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ListPartitionReassignmentsTopics:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partition_indexes: list[s.Int32] = []
 
@@ -32,8 +30,6 @@ class OngoingPartitionReassignment:
 
 @s.struct
 class OngoingTopicReassignment:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[OngoingPartitionReassignment] = []
 

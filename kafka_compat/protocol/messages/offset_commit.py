@@ -19,8 +19,6 @@ class OffsetCommitRequestPartition:
 
 @s.struct
 class OffsetCommitRequestTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[OffsetCommitRequestPartition] = []
 
@@ -50,15 +48,11 @@ class OffsetCommitResponsePartition:
 
 @s.struct
 class OffsetCommitResponseTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[OffsetCommitResponsePartition] = []
 
 
 @s.response(ApiKey.OFFSET_COMMIT, versions="0-9", flexible="8+")
 class OffsetCommitResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetCommitResponseTopic] = []

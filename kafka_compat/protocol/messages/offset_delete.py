@@ -13,8 +13,6 @@ class OffsetDeleteRequestPartition:
 
 @s.struct
 class OffsetDeleteRequestTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[OffsetDeleteRequestPartition] = []
 
@@ -29,16 +27,12 @@ class OffsetDeleteRequest:
 
 @s.struct
 class OffsetDeleteResponsePartition:
-    """What became of one partition."""
-
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
 
 
 @s.struct
 class OffsetDeleteResponseTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[OffsetDeleteResponsePartition] = []
 

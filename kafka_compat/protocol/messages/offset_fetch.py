@@ -6,16 +6,12 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetFetchRequestTopic:
-    """Partitions of one topic."""
-
     name: s.String = s.field("0-7", default="")
     partition_indexes: list[s.Int32] = s.field("0-7", default=[])
 
 
 @s.struct
 class OffsetFetchRequestTopics:
-    """Partitions of one topic."""
-
     name: s.String = s.field("8+", default="")
     partition_indexes: list[s.Int32] = s.field("8+", default=[])
 
@@ -56,8 +52,6 @@ class OffsetFetchResponsePartition:
 
 @s.struct
 class OffsetFetchResponseTopic:
-    """Partitions of one topic."""
-
     name: s.String = s.field("0-7", default="")
     partitions: list[OffsetFetchResponsePartition] = s.field("0-7", default=[])
 
@@ -75,8 +69,6 @@ class OffsetFetchResponsePartitions:
 
 @s.struct
 class OffsetFetchResponseTopics:
-    """Partitions of one topic."""
-
     name: s.String = s.field("8+", default="")
     partitions: list[OffsetFetchResponsePartitions] = s.field("8+", default=[])
 

@@ -15,8 +15,6 @@ class OffsetForLeaderPartition:
 
 @s.struct
 class OffsetForLeaderTopic:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[OffsetForLeaderPartition] = []
 
@@ -45,15 +43,11 @@ class EpochEndOffset:
 
 @s.struct
 class OffsetForLeaderTopicResult:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partitions: list[EpochEndOffset] = []
 
 
 @s.response(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[OffsetForLeaderTopicResult] = []

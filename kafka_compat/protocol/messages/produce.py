@@ -70,8 +70,6 @@ class PartitionProduceResponse:
 
 @s.struct
 class TopicProduceResponse:
-    """Partitions of one topic."""
-
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = []

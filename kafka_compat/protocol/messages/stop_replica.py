@@ -55,8 +55,6 @@ class StopReplicaRequest:
 
 @s.struct
 class StopReplicaPartitionError:
-    """What became of one partition."""
-
     topic_name: s.String = ""
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -13,8 +13,6 @@ class TransactionLogKey:
 
 @s.struct
 class PartitionsSchema:
-    """Partitions of one topic."""
-
     topic: s.String = ""
     partition_ids: list[s.Int32] = []
 

@@ -16,8 +16,6 @@ class TxnOffsetCommitRequestPartition:
 
 @s.struct
 class TxnOffsetCommitRequestTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
@@ -48,15 +46,11 @@ class TxnOffsetCommitResponsePartition:
 
 @s.struct
 class TxnOffsetCommitResponseTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 
 @s.response(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse:
-    """Topics are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

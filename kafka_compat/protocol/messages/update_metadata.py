@@ -21,8 +21,6 @@ class UpdateMetadataPartitionState:
 
 @s.struct
 class UpdateMetadataTopicState:
-    """Partitions of one topic."""
-
     topic_name: s.String = s.field("5+", default="")
     topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)
     partition_states: list[UpdateMetadataPartitionState] = s.field("5+", default=[])

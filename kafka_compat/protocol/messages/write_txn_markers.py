@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class WritableTxnMarkerTopic:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partition_indexes: list[s.Int32] = []
 
@@ -44,8 +42,6 @@ class WritableTxnMarkerPartitionResult:
 
 @s.struct
 class WritableTxnMarkerTopicResult:
-    """Partitions of one topic."""
-
     name: s.String = ""
     partitions: list[WritableTxnMarkerPartitionResult] = []
 

@@ -1,0 +1,133 @@
+"""What a handler is: how it says which API it serves, and what it may know of a request.
+
+    @handler(ApiKey.HEARTBEAT, 0, 4)
+    def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+
+A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
+the response, None where the request wants none, or a Deferred (kafka_compat.deferred): later requests of the
+same caller go on meanwhile. It may be written in two other ways, which `api.calls` turns into a Deferred:
+
+- a generator, with a `yield` after each item of a request that may have many: the steps of
+  `kafka_compat.long_work`. Where they take long, later requests of the same caller wait;
+- a coroutine (`async def`): later requests of the same caller wait until it returns (admin APIs).
+
+Both return a response, None or a Deferred. The declaration is the one place where an API's versions stand:
+`kafka_compat.handlers.served` is generated from it, and ApiVersions tells clients what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.api.api import Api
+    from kafka_compat.api.caller import Caller
+    from kafka_compat.api.services import Services
+    from kafka_compat.long_work import LongWork
+    from kafka_compat.security.authorizer import Authorizer
+    from kafka_compat.security.principal import Principal
+
+
+class RequestContext:
+    """What a handler may know of a request and its caller, and the services that it uses."""
+
+    __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
+
+    def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
+        self.services = services
+        self.caller = caller
+        """Who asks, as it was known when the request came."""
+        self.api_version = api_version
+        self.is_kept = is_kept
+        """Whether the bytes that the request refers to stay as long as it does, and may be changed."""
+        self._api = api
+
+    @property
+    def api_key(self) -> ApiKey:
+        return self._api.key
+
+    @property
+    def principal(self) -> Principal:
+        return self.caller.principal
+
+    @property
+    def client_id(self) -> str | None:
+        return self.caller.client_id
+
+    @property
+    def client_host(self) -> str:
+        return self.caller.host
+
+    @property
+    def listener_name(self) -> str:
+        return self.caller.listener_name
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the caller has left: nobody waits for the response any more."""
+        return self.caller.session.has_left
+
+    @property
+    def sendfile_bytes_min(self) -> int:
+        """From how many bytes on slices of files do not pass through this process on their way."""
+        return self.caller.session.sendfile_bytes_min
+
+    @property
+    def long_work(self) -> LongWork:
+        """By what long work shares the event loop."""
+        return self.services.long_work
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Who decides what the caller may do, if anybody: `handlers.authorization` asks."""
+        if self.caller.is_trusted:
+            return None
+        return self.services.authorizer
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Declaration(NamedTuple):
+    """What a handler says of itself: its API, its first and last version, whether only a broker of a cluster
+    serves it, and whether only one that shows what clients push of their metrics.
+    """
+
+    api_key: ApiKey
+    low: int
+    high: int
+    cluster: bool
+    telemetry: bool
+
+
+class Handler(Generic[Function]):
+    """What stands under an API's name in its module: the function, and its declaration. (Not an attribute of
+    the function: compiled ones have none.)
+    """
+
+    __slots__ = ("declaration", "function")
+
+    def __init__(self, declaration: Declaration, function: Function) -> None:
+        self.declaration = declaration
+        self.function = function
+
+
+def handler(
+    low: int, high: int, *, cluster: bool = False, telemetry: bool = False
+) -> Callable[[Function], Handler[Function]]:
+    """Mark the function that serves the API of its name from version `low` to version `high`.
+
+    `cluster`: a broker that is alone does not serve it. `telemetry`: nor one that has nothing to do with what
+    clients push of their metrics.
+    """
+
+    def mark(function: Function) -> Handler[Function]:
+        name = function.__name__
+        if name.upper() not in ApiKey.__members__:
+            raise TypeError(f"no API is named {name}")
+        return Handler(Declaration(ApiKey[name.upper()], low, high, cluster, telemetry), function)
+
+    return mark
