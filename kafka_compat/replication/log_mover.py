@@ -87,11 +87,14 @@ class LogMover:
         self._log_dirs.moves.cancel(key)
 
     def _run(self, key: Key) -> None:
-        self._moves = {moved: move for moved, move in self._moves.items() if not move.done}
         # After an unexpected failure it continues where the copy ends.
         self._moves[key] = self._tasks.spawn(
-            f"moving {key[0]}-{key[1]}", partial(self._move, key), OnFailure.RESTART
+            f"moving {key[0]}-{key[1]}", partial(self._move_until_done, key), OnFailure.RESTART
         )
+
+    async def _move_until_done(self, key: Key) -> None:
+        await self._move(key)
+        self._moves.pop(key, None)
 
     async def _move(self, key: Key) -> None:
         moves = self._log_dirs.moves

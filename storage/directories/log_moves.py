@@ -16,6 +16,8 @@ place, each step durable before the next:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import partial
+from typing import NamedTuple
 
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import directory_names
@@ -26,6 +28,20 @@ from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.errors import RefusedForNow
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.log.truncations import Truncation
+
+
+class _Switch(NamedTuple):
+    """A copy that took the place of its log, until the old folder is gone."""
+
+    key: TopicPartition
+    log: Log
+    source: LogDirectory
+    future: Log
+    target: LogDirectory
+    truncations: list[Truncation]
+    """Of the new log, which wait until the old one cannot come back."""
+    due_ms: int
+    """When the old folder may be deleted."""
 
 
 class LogMoves:
@@ -45,7 +61,7 @@ class LogMoves:
         self._config_for = config_for
         self._monotonic_ms = monotonic_ms
         self._placed: set[TopicPartition] = set()
-        self._unsecured: list[Callable[[], None]] = []
+        self._unsecured: list[_Switch] = []
 
     def resume(self, key: TopicPartition, future: Log) -> None:
         """A copy that the start found."""
@@ -127,35 +143,29 @@ class LogMoves:
         self._logs[key] = future
         # Until the old partition directory is gone, its directory's checkpoints speak of the old log as well.
         log.abandon()
-        truncations: list[Truncation] = []
-        future.truncations.follow(lambda _, truncation: truncations.append(truncation))
-        due_ms = log.file_deletion_ms()
-
-        def secured(error: Exception | None) -> None:
-            if isinstance(error, RefusedForNow):
-                self._unsecured.append(secure)
-            elif source.online and source.logs.get(key) is log:
-                source.release(key)
-                source.remove(log, DELETE_SUFFIX, due_ms, gone)
-            else:
-                gone(None)
-
-        def gone(error: Exception | None) -> None:
-            target.follow_truncations(future)
-            for truncation in truncations:
-                future.truncations.take(future, truncation)
-
-        def secure() -> None:
-            target.make_durable(future, secured)
-
-        secure()
+        switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
+        future.truncations.follow(partial(_remember, switch.truncations))
+        self._secure(switch)
         return future
+
+    def _secure(self, switch: _Switch) -> None:
+        switch.target.make_durable(switch.future, partial(self._secured, switch))
+
+    def _secured(self, switch: _Switch, error: Exception | None) -> None:
+        source = switch.source
+        if isinstance(error, RefusedForNow):
+            self._unsecured.append(switch)
+        elif source.online and source.logs.get(switch.key) is switch.log:
+            source.release(switch.key)
+            source.remove(switch.log, DELETE_SUFFIX, switch.due_ms, partial(_finished, switch))
+        else:
+            _finished(switch, None)
 
     def tick(self) -> None:
         """Try again what was refused."""
         again, self._unsecured = self._unsecured, []
-        for secure in again:
-            secure()
+        for switch in again:
+            self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
         """A directory has failed, with the copies in it and those of its logs."""
@@ -163,3 +173,13 @@ class LogMoves:
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]
                 self._placed.discard(key)
+
+
+def _remember(truncations: list[Truncation], future: Log, truncation: Truncation) -> None:
+    truncations.append(truncation)
+
+
+def _finished(switch: _Switch, error: Exception | None) -> None:
+    switch.target.follow_truncations(switch.future)
+    for truncation in switch.truncations:
+        switch.future.truncations.take(switch.future, truncation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient
 from tests.conformance.batches import CRC_AT, LAST_OFFSET_DELTA_AT, batch, changed
+from tests.conformance.test_acls import acl, taking
 from tests.conformance.test_bad_inputs import join
 from tests.conformance.test_records import fetch_request, produce_request
 from tests.conformance.wire import Connection, Plain
@@ -119,9 +121,9 @@ def a_failed_tls_handshake(place: Place) -> None:
             connection.closed_by_peer()
 
 
-def a_login_of_a_user_who_is_created_and_deleted(place: Place) -> None:
-    import hashlib
-
+@contextmanager
+def user(place: Place) -> Iterator[Connection]:
+    """A connection of USER, who is deleted in the end."""
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), b"salt", 4096)
     upsertion = {"name": USER, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": salted}
     with connect(place) as admin:
@@ -132,13 +134,47 @@ def a_login_of_a_user_who_is_created_and_deleted(place: Place) -> None:
         while True:
             try:
                 client = ScramClient("SCRAM-SHA-256", USER, PASSWORD)
-                Login(Connection(place.sasl, client_id=CLIENT), "SCRAM-SHA-256", client).connection.close()
+                login = Login(Connection(place.sasl, client_id=CLIENT), "SCRAM-SHA-256", client)
                 break
             except Refused:  # the broker has not heard of the user yet
                 assert time.monotonic() < deadline_s
+        with login.connection as connection:
+            yield connection
         request = {"deletions": [{"name": USER, "mechanism": 1}], "upsertions": []}
         answer = admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
         assert answer["results"][0]["error_code"] == 0
+
+
+def a_login_of_a_user_who_is_created_and_deleted(place: Place) -> None:
+    with user(place) as connection:
+        connection.ask(ApiKey.METADATA, 7, {"topics": [], "allow_auto_topic_creation": False})
+
+
+def a_delegation_token(place: Place) -> None:
+    with user(place) as connection:
+        request: Plain = {"renewers": [{"principal_type": "User", "principal_name": f"{USER}-renewer"}]}
+        token = connection.ask(ApiKey.CREATE_DELEGATION_TOKEN, 2, request | {"max_lifetime_ms": 60_000})
+        assert token["error_code"] == 0, token
+        request = {"hmac": token["hmac"], "expiry_time_period_ms": -1}
+        deadline_s = time.monotonic() + PATIENCE_S
+        while (code := connection.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, request)["error_code"]) != 0:
+            # the broker has not heard of the token yet
+            assert code == 62
+            assert time.monotonic() < deadline_s
+
+
+def an_acl(place: Place) -> None:
+    with connect(place) as connection:
+        allowed = acl(TOPIC, principal=f"User:{USER}")
+        answer = connection.ask(ApiKey.CREATE_ACLS, 3, {"creations": [allowed]})
+        assert answer["results"][0]["error_code"] == 0, answer
+        wanted = taking(resource_name_filter=TOPIC)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            (found,) = connection.ask(ApiKey.DELETE_ACLS, 3, {"filters": [wanted]})["filter_results"]
+            if found["matching_acls"]:
+                break
+            assert time.monotonic() < deadline_s
 
 
 def a_refused_login(place: Place) -> None:
@@ -199,6 +235,35 @@ def a_write_that_waits_for_the_disk(place: Place) -> None:
     with connect(place) as connection, topic(connection, {"flush.messages": "1"}):
         for _ in range(5):
             produce(connection, batch(1))
+
+
+def a_move_to_another_log_directory(place: Place) -> None:
+    with connect(place) as connection, topic(connection):
+        produce(connection, batch(5))
+        described = connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})["results"]
+        held = [each["log_dir"] for each in described if TOPIC in [named["name"] for named in each["topics"]]]
+        for target in [each["log_dir"] for each in described if each["log_dir"] not in held[:1]] + held[:1]:
+            request = {"dirs": [{"path": target, "topics": [{"name": TOPIC, "partitions": [0]}]}]}
+            answer = connection.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, request)
+            assert answer["results"][0]["partitions"][0]["error_code"] == 0, answer
+            deadline_s = time.monotonic() + PATIENCE_S
+            while not _is_in(connection, target):
+                assert time.monotonic() < deadline_s
+                time.sleep(0.02)
+
+
+def _is_in(connection: Connection, log_dir: str) -> bool:
+    (found,) = [
+        each
+        for each in connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})["results"]
+        if each["log_dir"] == log_dir
+    ]
+    return any(
+        partition["partition_index"] == 0 and not partition["is_future_key"]
+        for each in found["topics"]
+        if each["name"] == TOPIC
+        for partition in each["partitions"]
+    )
 
 
 def refused_requests(place: Place) -> None:
@@ -431,10 +496,13 @@ ACTS: list[Act] = [
     a_failed_tls_handshake,
     a_login_of_a_user_who_is_created_and_deleted,
     a_refused_login,
+    a_delegation_token,
+    an_acl,
     a_topic_with_settings,
     segments_and_their_deletion,
     an_idempotent_producer,
     a_write_that_waits_for_the_disk,
+    a_move_to_another_log_directory,
     refused_requests,
     a_fetch_that_waits,
     a_fetch_that_waits_in_vain,

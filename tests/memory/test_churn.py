@@ -6,6 +6,7 @@ too.
 from __future__ import annotations
 
 import statistics
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,12 +51,16 @@ class Measured(NamedTuple):
 def measure(brokers: Sequence[KafkaCompatBroker], churn: Churn, seconds: int) -> list[Measured]:
     """Let rounds go on for that long, and then rest."""
     samples: deque[list[Held]] = deque(maxlen=SAMPLED_S)
-    begun = churn.rounds
-    for second in range(1, seconds + 1):
+    begun, begun_s, printed_s = churn.rounds, time.monotonic(), 0.0
+    passed_s = 0.0
+    while passed_s < seconds:
         churn.wait(1)
+        passed_s = time.monotonic() - begun_s
         samples.append([held_by(broker) for broker in brokers])
-        if second % 60 == 0 or second == seconds:
-            print(f"{second} s, {churn.rounds - begun} rounds:", *samples[-1], sep="\n    ", flush=True)
+        if passed_s >= min(printed_s + 60, seconds):
+            printed_s = passed_s
+            rounds = churn.rounds - begun
+            print(f"{passed_s:.0f} s, {rounds} rounds:", *samples[-1], sep="\n    ", flush=True)
     churn.pause()
     churn.wait(REST_S)
     found = []

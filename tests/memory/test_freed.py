@@ -16,7 +16,8 @@ import pytest
 
 from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
-from tests.memory.acts import ACTS, Act, Place
+from kafka_compat.coordination.nodes import notices
+from tests.memory.acts import ACTS, USER, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.traces import counts, grown, nothing_left, without_collector
 from tests.security.authority import Authority
@@ -41,6 +42,9 @@ SETTINGS = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
     "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": f"User:ANONYMOUS;User:{USER}",
+    "delegation.token.master.key": "secret",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "connection.failed.authentication.delay.ms": "0",
@@ -53,9 +57,13 @@ def key_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=[{}, {"kafka.compat.http.listener": "http://127.0.0.1:0"}], ids=["plain", "counting"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path, key_store: Path) -> AsyncIterator[Place]:
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, key_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Place]:
+    # As Kafka's, notices of changed ACLs and tokens stay for 15 minutes.
+    monkeypatch.setattr(notices, "NOTICE_MAX_AGE_MS", -1)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
-    settings = {**SETTINGS, **keys, **request.param, "log.dirs": str(tmp_path)}
+    settings = {**SETTINGS, **keys, **request.param, "log.dirs": f"{tmp_path}/1,{tmp_path}/2"}
     broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
