@@ -16,7 +16,6 @@ import pytest
 
 from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.nodes import notices
 from tests.memory.acts import ACTS, USER, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.traces import counts, grown, nothing_left, without_collector
