@@ -21,7 +21,7 @@ from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.own_store import NewTree
-    from kafka_compat.cluster.session import ConnectStore
+    from kafka_compat.cluster.shared_store import ConnectStore
 
 __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalone_broker"]
 

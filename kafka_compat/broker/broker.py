@@ -24,8 +24,7 @@ from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices
 from kafka_compat.clock import Clock, SystemClock
-from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.cluster.entity_changes import EntityChanges
+from kafka_compat.cluster.broker_context import BrokerContext, EntityChanges
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError

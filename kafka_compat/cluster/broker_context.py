@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
-    from kafka_compat.cluster.entity_changes import EntityChanges
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
@@ -21,6 +23,31 @@ if TYPE_CHECKING:
     from kafka_compat.replication.waiters import CallSoon
     from kafka_compat.security.broker_security import BrokerSecurity
     from kafka_compat.storage.directories.log_dirs import LogDirs
+
+
+Listener = Callable[[str], Awaitable[None]]
+"""Called with the path of what changed under /config, such as `users/alice` or `clients/<default>`."""
+
+
+class EntityChanges:
+    """Changes of what the store has of users, clients and addresses, their credentials and quotas: tells
+    those who keep some of it in memory.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self.listeners: list[Listener] = []
+
+    async def tell(self, entity_path: str) -> None:
+        """Returns when everybody has heard, and has read what there is to read."""
+        for listener in self.listeners:
+            await listener(entity_path)
+
+    def tell_soon(self, entity_path: str) -> None:
+        """In a task of its own, again where it fails."""
+        if self.listeners and not self._tasks.closed:
+            name = f"reading the new settings of {entity_path}"
+            self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from kafka_compat.cluster.config_changes import ConfigChanges
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.features import FinalizedFeatures
 from kafka_compat.cluster.registration import register
-from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
 from kafka_compat.tasks import CannotGoOn, OnFailure, Tasks

@@ -21,7 +21,7 @@ from kafka_compat.cluster.enrolment import Enrolment
 from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.cluster.peers import Peers
-from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NodeExists

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_compat.cluster.session import ConnectStore
+from kafka_compat.cluster.shared_store import ConnectStore
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity

@@ -19,7 +19,7 @@ from kafka_compat.control.fault import Fault
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Session
     from kafka_compat.broker import Broker
-    from kafka_compat.cluster.session import ConnectStore
+    from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.store.embedded import EmbeddedSession
     from kafka_compat.coordinator_runtime.scheduler import Scheduler

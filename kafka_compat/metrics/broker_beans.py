@@ -11,7 +11,7 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.cluster_view import zookeeper_of
 from kafka_compat.metrics.dialects import Bean, Tags
-from kafka_compat.network.refusals import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
+from kafka_compat.network.strangers import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
 from kafka_compat.upkeep.cleaner_stats import NEVER
 
 if TYPE_CHECKING:

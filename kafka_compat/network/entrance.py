@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.refusals import PASSED, PASSED_AGAIN
 from kafka_compat.network.server import Server
+from kafka_compat.network.strangers import PASSED, PASSED_AGAIN
 from kafka_compat.network.tls import TlsSocket
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.principal import ANONYMOUS, Principal

@@ -18,8 +18,14 @@ from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
 from kafka_compat.network.host import Entrance
-from kafka_compat.network.refusals import FAILED, FAILED_AGAIN, Authentications, Refusals
-from kafka_compat.network.strangers import Strangers, describe
+from kafka_compat.network.strangers import (
+    FAILED,
+    FAILED_AGAIN,
+    Authentications,
+    Refusals,
+    Strangers,
+    describe,
+)
 from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import RecordTimes
-from kafka_compat.network.refusals import Refusals
+from kafka_compat.network.strangers import Refusals
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts

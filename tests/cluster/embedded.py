@@ -14,8 +14,7 @@ from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.membership import Membership
-from kafka_compat.cluster.session import ConnectStore, CurrentSession
-from kafka_compat.cluster.shared_store import SharedStore
+from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession, SharedStore
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import MetadataStore

@@ -15,7 +15,7 @@ from kafka_compat.cluster.controller_link import ControllerLink
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.registration import register
-from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.cluster.shared_store import CurrentSession
 from kafka_compat.coordination.controller.outcomes import ControllerSettings
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint

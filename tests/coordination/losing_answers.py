@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.cluster.shared_store import CurrentSession
 from kafka_compat.coordination.store.metadata_store import ConnectionLost, MetadataStore, Operation, Stat
 
 

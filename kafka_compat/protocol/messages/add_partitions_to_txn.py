@@ -43,16 +43,12 @@ class AddPartitionsToTxnPartitionResult:
 
 @s.struct
 class AddPartitionsToTxnTopicResult:
-    """What became of the partitions of one topic."""
-
     name: s.String = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
 
 
 @s.struct
 class AddPartitionsToTxnResult:
-    """What became of one transaction."""
-
     transactional_id: s.String = s.field("4+", default="")
     topic_results: list[AddPartitionsToTxnTopicResult] = s.field("4+", default=[])
 

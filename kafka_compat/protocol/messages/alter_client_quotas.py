@@ -41,8 +41,6 @@ class AlterClientQuotasRequest:
 
 @s.struct
 class AlterClientQuotasResponseEntryData:
-    """What became of the changes of one entity."""
-
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
     entity: list[EntityData] = []

@@ -33,8 +33,6 @@ class AlterConfigsRequest:
 
 @s.struct
 class AlterConfigsResourceResponse:
-    """What became of one resource."""
-
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
     resource_type: s.Int8 = 0

@@ -33,8 +33,6 @@ class AlterUserScramCredentialsRequest:
 
 @s.struct
 class AlterUserScramCredentialsResult:
-    """What became of one user."""
-
     user: s.String = ""
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
@@ -42,7 +40,5 @@ class AlterUserScramCredentialsResult:
 
 @s.response(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse:
-    """One result per user."""
-
     throttle_time_ms: s.Int32 = 0
     results: list[AlterUserScramCredentialsResult] = []

@@ -21,8 +21,6 @@ class TopicPartitions:
 
 @s.struct
 class Assignment:
-    """The partitions of a member."""
-
     topic_partitions: list[TopicPartitions] = []
 
 

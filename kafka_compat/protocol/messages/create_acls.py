@@ -28,8 +28,6 @@ class CreateAclsRequest:
 
 @s.struct
 class AclCreationResult:
-    """What became of one entry."""
-
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
 

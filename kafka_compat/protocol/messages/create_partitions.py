@@ -33,8 +33,6 @@ class CreatePartitionsRequest:
 
 @s.struct
 class CreatePartitionsTopicResult:
-    """What became of one topic."""
-
     name: s.String = ""
     error_code: s.Int16 = 0
     error_message: s.NullableString = None

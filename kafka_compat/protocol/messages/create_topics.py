@@ -15,8 +15,6 @@ class CreatableReplicaAssignment:
 
 @s.struct
 class CreatableTopicConfig:
-    """A setting of the topic."""
-
     name: s.String = ""
     value: s.NullableString = ""
 

@@ -13,15 +13,11 @@ class DeleteGroupsRequest:
 
 @s.struct
 class DeletableGroupResult:
-    """What became of one group."""
-
     group_id: s.String = ""
     error_code: s.Int16 = 0
 
 
 @s.response(ApiKey.DELETE_GROUPS, versions="0-2", flexible="2+")
 class DeleteGroupsResponse:
-    """One result per group."""
-
     throttle_time_ms: s.Int32 = 0
     results: list[DeletableGroupResult] = []

@@ -21,8 +21,6 @@ class DescribeAclsRequest:
 
 @s.struct
 class AclDescription:
-    """One entry of a resource."""
-
     principal: s.String = ""
     host: s.String = ""
     operation: s.Int8 = 0

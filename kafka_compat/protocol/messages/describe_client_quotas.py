@@ -31,16 +31,12 @@ class EntityData:
 
 @s.struct
 class ValueData:
-    """One quota."""
-
     key: s.String = ""
     value: s.Float64 = 0.0
 
 
 @s.struct
 class EntryData:
-    """The quotas of one entity."""
-
     entity: list[EntityData] = []
     values: list[ValueData] = []
 

@@ -51,8 +51,6 @@ class DescribeConfigsResourceResult:
 
 @s.struct
 class DescribeConfigsResult:
-    """The settings of one resource."""
-
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
     resource_type: s.Int8 = 0

@@ -50,8 +50,6 @@ class DescribeLogDirsResult:
 
 @s.response(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
 class DescribeLogDirsResponse:
-    """One result per log directory."""
-
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("3+", default=0)
     results: list[DescribeLogDirsResult] = []

@@ -31,8 +31,6 @@ class ProducerState:
 
 @s.struct
 class PartitionResponse:
-    """The producers of one partition."""
-
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
     error_message: s.NullableString = None

@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TopicRequest:
-    """A topic by its name."""
-
     name: s.String = ""
 
 
@@ -47,8 +45,6 @@ class DescribeTopicPartitionsResponsePartition:
 
 @s.struct
 class DescribeTopicPartitionsResponseTopic:
-    """One topic."""
-
     error_code: s.Int16 = 0
     name: s.NullableString = ""
     topic_id: s.Uuid = s.ZERO_UUID

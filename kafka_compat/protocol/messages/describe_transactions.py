@@ -33,7 +33,5 @@ class TransactionState:
 
 @s.response(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsResponse:
-    """Transactional ids are answered one by one."""
-
     throttle_time_ms: s.Int32 = 0
     transaction_states: list[TransactionState] = []

@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class UserName:
-    """A user."""
-
     name: s.String = ""
 
 

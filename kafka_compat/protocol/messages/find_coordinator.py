@@ -17,8 +17,6 @@ class FindCoordinatorRequest:
 
 @s.struct
 class Coordinator:
-    """The coordinator of one key."""
-
     key: s.String = s.field("4+", default="")
     node_id: s.Int32 = s.field("4+", default=0)
     host: s.String = s.field("4+", default="")

@@ -24,8 +24,6 @@ class LeaveGroupRequest:
 
 @s.struct
 class MemberResponse:
-    """What became of one member."""
-
     member_id: s.String = s.field("3+", default="")
     group_instance_id: s.NullableString = s.field("3+", default="")
     error_code: s.Int16 = s.field("3+", default=0)

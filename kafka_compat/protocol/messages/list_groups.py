@@ -14,8 +14,6 @@ class ListGroupsRequest:
 
 @s.struct
 class ListedGroup:
-    """One group."""
-
     group_id: s.String = ""
     protocol_type: s.String = ""
     group_state: s.String = s.field("4+", default="")

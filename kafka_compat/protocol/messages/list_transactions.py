@@ -18,8 +18,6 @@ class ListTransactionsRequest:
 
 @s.struct
 class TransactionState:
-    """One transactional id."""
-
     transactional_id: s.String = ""
     producer_id: s.Int64 = 0
     transaction_state: s.String = ""

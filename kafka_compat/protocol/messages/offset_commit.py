@@ -40,8 +40,6 @@ class OffsetCommitRequest:
 
 @s.struct
 class OffsetCommitResponsePartition:
-    """Whether the offset of one partition is stored."""
-
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
 

@@ -6,8 +6,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetDeleteRequestPartition:
-    """One partition."""
-
     partition_index: s.Int32 = 0
 
 

@@ -75,8 +75,6 @@ class OffsetFetchResponseTopics:
 
 @s.struct
 class OffsetFetchResponseGroup:
-    """The offsets of one group."""
-
     group_id: s.String = s.field("8+", default="")
     topics: list[OffsetFetchResponseTopics] = s.field("8+", default=[])
     error_code: s.Int16 = s.field("8+", default=0)

@@ -38,8 +38,6 @@ class TxnOffsetCommitRequest:
 
 @s.struct
 class TxnOffsetCommitResponsePartition:
-    """Whether the offset of one partition is taken."""
-
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
 

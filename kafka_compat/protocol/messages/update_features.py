@@ -27,8 +27,6 @@ class UpdateFeaturesRequest:
 
 @s.struct
 class UpdatableFeatureResult:
-    """What became of one feature."""
-
     feature: s.String = ""
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""

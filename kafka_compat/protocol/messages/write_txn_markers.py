@@ -34,8 +34,6 @@ class WriteTxnMarkersRequest:
 
 @s.struct
 class WritableTxnMarkerPartitionResult:
-    """Whether the marker of one partition is written."""
-
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
 
@@ -48,14 +46,10 @@ class WritableTxnMarkerTopicResult:
 
 @s.struct
 class WritableTxnMarkerResult:
-    """What became of the markers of one transaction."""
-
     producer_id: s.Int64 = 0
     topics: list[WritableTxnMarkerTopicResult] = []
 
 
 @s.response(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse:
-    """One result per marker."""
-
     markers: list[WritableTxnMarkerResult] = []

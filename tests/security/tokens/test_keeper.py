@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.cluster.shared_store import CurrentSession
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.coordination.store.metadata_store import MetadataStore, Watch
 from kafka_compat.errors import ErrorCode, KafkaError
