@@ -12,9 +12,9 @@ from uuid import UUID
 
 from kafka_compat.api.caller import Caller
 from kafka_compat.broker import Broker
+from kafka_compat.coordination.controller.effects import ElectionReply, ReassignmentReply
 from kafka_compat.coordination.controller.events import ElectionRequested, ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, ElectionType, TopicPartition
-from kafka_compat.coordination.controller.replies import ElectionReply, ReassignmentReply
 from kafka_compat.http.routes import (
     CONFLICT,
     NOT_FOUND,
