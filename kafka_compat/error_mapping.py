@@ -35,7 +35,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     storage_errors.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
     storage_errors.CorruptFile: ErrorCode.KAFKA_STORAGE_ERROR,
     storage_errors.RefusedForNow: ErrorCode.KAFKA_STORAGE_ERROR,
-    storage_errors.FolderInTheWay: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage_errors.DirectoryExists: ErrorCode.KAFKA_STORAGE_ERROR,
     storage_errors.LogDirFailure: ErrorCode.KAFKA_STORAGE_ERROR,
     ConnectionLost: ErrorCode.REQUEST_TIMED_OUT,
     SessionExpired: ErrorCode.REQUEST_TIMED_OUT,
@@ -58,7 +58,7 @@ def code_of(error: Exception) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def told_as(error: Exception, what: str) -> KafkaError:
+def as_kafka_error(error: Exception, what: str) -> KafkaError:
     """What a client is told of `error`: its code, and what is known beside it. Of what nobody foresaw it is
     told nothing more, nor of a node of the store that this broker may not change: that, and what a broker's
     operator should know, goes to the log, as the failure of `what`.
@@ -87,7 +87,7 @@ def config_message(told: KafkaError) -> str | None:
 
 
 @contextmanager
-def store_failures_told(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
+def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
     """A lost answer of the metadata store, or a lost session, as a KafkaError after which clients try again;
     a malformed node as one that names it.
 

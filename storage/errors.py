@@ -113,13 +113,13 @@ class NotSettled(RefusedForNow):
     """
 
 
-class FolderInTheWay(StorageError):
-    """Something that is no log has the name of a log's folder. Kafka code 56."""
+class DirectoryExists(StorageError):
+    """Something that is no log has the name of a log's directory. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):
-    """A data folder that another broker holds locked."""
+    """A log directory that another broker holds locked."""
 
 
 class InconsistentMetaProperties(StorageError):
-    """A data folder that belongs to another broker id or cluster."""
+    """A log directory that belongs to another broker id or cluster."""

@@ -2,7 +2,7 @@
 
 `RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where
 any buffering layer would double that). What is durable after which call is POSIX's rule, no more: bytes
-after `sync` of the file, names after `sync_directory` of the folder that holds them.
+after `sync` of the file, names after `sync_directory` of the directory that holds them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Filesystem(Protocol):
         """Remove a file; nothing happens when it is not there."""
 
     def mkdir(self, path: str) -> None:
-        """Create a folder with its parents; nothing happens when it is there."""
+        """Create a directory with its parents; nothing happens when it is there."""
 
     def rmdir(self, path: str) -> None: ...
 
@@ -109,8 +109,8 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """The size in bytes of a file or folder, and the time in ns at which it last changed: another one
-        after a file was written to, or a name in a folder came or went.
+        """The size in bytes of a file or directory, and the time in ns at which it last changed: another one
+        after a file was written to, or a name in a directory came or went.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...

@@ -15,7 +15,18 @@ from kafka_compat.coordination.controller.outcomes import (
     TopicPartition,
 )
 from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
-from kafka_compat.coordination.controller.refusals import election_failed
+
+_FAILED = {
+    ElectionType.PREFERRED: (
+        ControllerError.PREFERRED_LEADER_NOT_AVAILABLE,
+        "PreferredReplicaPartitionLeaderElectionStrategy",
+    ),
+    ElectionType.UNCLEAN: (
+        ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        "OfflinePartitionLeaderElectionStrategy(true)",
+    ),
+}
+"""What the controller says of a failed election, in words that Kafka's tools show."""
 
 
 class Elections:
@@ -50,7 +61,7 @@ class Elections:
             if partition in elected:
                 outcomes[partition] = Outcome(ControllerError.NONE)
             else:
-                outcomes[partition] = election_failed(election, partition)
+                outcomes[partition] = _election_failed(election, partition)
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
@@ -84,3 +95,9 @@ class Elections:
         replicas = context.assignment(partition).replicas
         state = context.states[partition]
         return elect_preferred(replicas, state.isr, context.online(partition, replicas)) is not None
+
+
+def _election_failed(election: ElectionType, partition: TopicPartition) -> Outcome:
+    """Nobody can be elected."""
+    error, strategy = _FAILED[election]
+    return Outcome(error, f"Failed to elect leader for partition {partition} under strategy {strategy}")

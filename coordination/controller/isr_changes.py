@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import ControllerContext, Procedure, write_states
-from kafka_compat.coordination.controller.effects import StateWrite
+from kafka_compat.coordination.controller.effects import AlterPartitionReply, StateWrite
 from kafka_compat.coordination.controller.events import AlterPartitionRequested, IsrChange
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.replies import AlterPartitionReply
 from kafka_compat.coordination.controller.request_batch import send_metadata
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
@@ -76,9 +75,6 @@ def _decide(
     if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
         return ControllerError.INVALID_REQUEST
     wanted = replace(
-        state,
-        isr=change.isr,
-        recovering=change.recovering,
-        controller_epoch=context.controller_epoch,
+        state, isr=change.isr, recovering=change.recovering, controller_epoch=context.controller_epoch
     )
     return StateWrite(partition, wanted, state.partition_epoch)

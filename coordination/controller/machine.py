@@ -16,7 +16,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
-from kafka_compat.coordination.controller import events, outcomes, replies
+from kafka_compat.coordination.controller import effects, events, outcomes
 from kafka_compat.coordination.controller.brokers import Brokers
 from kafka_compat.coordination.controller.context import (
     ControllerContext,
@@ -24,13 +24,7 @@ from kafka_compat.coordination.controller.context import (
     Procedure,
     ReplicaPhase,
 )
-from kafka_compat.coordination.controller.effects import (
-    ClearPreferredElection,
-    Effect,
-    Reply,
-    StateWrite,
-    WriteStates,
-)
+from kafka_compat.coordination.controller.effects import Effect, Reply
 from kafka_compat.coordination.controller.elections import Elections
 from kafka_compat.coordination.controller.events import Elected, Event
 from kafka_compat.coordination.controller.isr_changes import alter_partitions, altered
@@ -38,7 +32,6 @@ from kafka_compat.coordination.controller.outcomes import ControllerError, Topic
 from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
 from kafka_compat.coordination.controller.reassignment import Reassignments
 from kafka_compat.coordination.controller.replica_states import Replicas
-from kafka_compat.coordination.controller.replies import ElectionReply, ReassignmentReply, ReassignmentsReply
 from kafka_compat.coordination.controller.request_batch import send_metadata
 from kafka_compat.coordination.controller.topic_deletion import Deletions
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
@@ -107,40 +100,40 @@ class Controller:
         """What is to be done because of the event, in order."""
         if isinstance(event, events.Resigned):
             return self._resign()
-        effects = self._resign() if isinstance(event, Elected) else []
+        due = self._resign() if isinstance(event, Elected) else []
         if isinstance(event, events.StatesWritten):
             if self._procedure is not None and event.write_id == self._write_id:
-                self._advance(event, effects)
+                self._advance(event, due)
         else:
             self._waiting.append(event)
         while self._procedure is None and self._waiting:
-            self._begin(self._waiting.popleft(), effects)
-        return effects
+            self._begin(self._waiting.popleft(), due)
+        return due
 
-    def _begin(self, event: Event, effects: list[Effect]) -> None:
+    def _begin(self, event: Event, due: list[Effect]) -> None:
         if isinstance(event, Elected):
             self._term = _Term(self._settings, event)
         if self._term is None:
-            effects.extend(_refusal(event))
+            due.extend(_refusal(event))
             return
         self._current = event
         self._procedure = self._term.procedure(event)
-        self._advance(None, effects)
+        self._advance(None, due)
 
-    def _advance(self, outcome: events.StatesWritten | None, effects: list[Effect]) -> None:
+    def _advance(self, outcome: events.StatesWritten | None, due: list[Effect]) -> None:
         assert self._procedure is not None
         assert self._term is not None
         context = self._term.context
-        writes: Sequence[StateWrite] = ()
+        writes: Sequence[effects.StateWrite] = ()
         try:
             writes = next(self._procedure) if outcome is None else self._procedure.send(outcome)
         except StopIteration:
             self._procedure = self._current = None
-        effects.extend(context.effects)
+        due.extend(context.effects)
         context.effects.clear()
         if self._procedure is not None:
             self._write_id += 1
-            effects.append(WriteStates(self._write_id, tuple(writes), context.epoch_znode_version))
+            due.append(effects.WriteStates(self._write_id, tuple(writes), context.epoch_znode_version))
 
     def _resign(self) -> list[Effect]:
         abandoned = ([] if self._current is None else [self._current]) + list(self._waiting)
@@ -185,17 +178,17 @@ class _Term:
                 self._reply(event.request_id, left)
             case events.ElectionRequested():
                 elected = yield from self._elections.request(event.election, event.partitions)
-                self._reply(event.request_id, ElectionReply(ControllerError.NONE, elected))
+                self._reply(event.request_id, effects.ElectionReply(ControllerError.NONE, elected))
             case events.PreferredElectionFound():
                 yield from self._elect_preferred(event.partitions)
             case events.ReassignmentRequested():
                 begun = yield from self._reassignments.request(event.targets)
-                self._reply(event.request_id, ReassignmentReply(ControllerError.NONE, begun))
+                self._reply(event.request_id, effects.ReassignmentReply(ControllerError.NONE, begun))
             case events.ReassignmentFound():
                 yield from self._reassignments.begin_legacy(event.targets)
             case events.ReassignmentsListed():
                 under_way = self._reassignments.under_way(event.partitions)
-                self._reply(event.request_id, ReassignmentsReply(ControllerError.NONE, under_way))
+                self._reply(event.request_id, effects.ReassignmentsReply(ControllerError.NONE, under_way))
             case events.UncleanConfigChanged():
                 self.context.unclean_default = event.default
                 self.context.unclean_topics = dict(event.topics)
@@ -225,7 +218,7 @@ class _Term:
         send_metadata(context, context.brokers, known)
         yield from self._reassignments.complete(known)
 
-    def _reply(self, request_id: Hashable, value: replies.ReplyValue) -> None:
+    def _reply(self, request_id: Hashable, value: effects.ReplyValue) -> None:
         self.context.effects.append(Reply(request_id, value))
 
     def _take_over(self, elected: Elected) -> Procedure[None]:
@@ -245,7 +238,7 @@ class _Term:
 
     def _elect_preferred(self, partitions: Sequence[TopicPartition]) -> Procedure[None]:
         yield from self._elections.request(outcomes.ElectionType.PREFERRED, partitions)
-        self.context.effects.append(ClearPreferredElection(self.context.epoch_znode_version))
+        self.context.effects.append(effects.ClearPreferredElection(self.context.epoch_znode_version))
 
     def _topics_changed(self, event: events.TopicsChanged) -> Procedure[None]:
         context = self.context
@@ -310,14 +303,14 @@ def _refusal(event: Event) -> list[Effect]:
     error = ControllerError.NOT_CONTROLLER
     match event:
         case events.AlterPartitionRequested(request_id):
-            return [Reply(request_id, replies.AlterPartitionReply(error))]
+            return [Reply(request_id, effects.AlterPartitionReply(error))]
         case events.ControlledShutdownRequested(request_id):
-            return [Reply(request_id, replies.ControlledShutdownReply(error))]
+            return [Reply(request_id, effects.ControlledShutdownReply(error))]
         case events.ElectionRequested(request_id):
-            return [Reply(request_id, ElectionReply(error))]
+            return [Reply(request_id, effects.ElectionReply(error))]
         case events.ReassignmentRequested(request_id):
-            return [Reply(request_id, ReassignmentReply(error))]
+            return [Reply(request_id, effects.ReassignmentReply(error))]
         case events.ReassignmentsListed(request_id):
-            return [Reply(request_id, ReassignmentsReply(error))]
+            return [Reply(request_id, effects.ReassignmentsReply(error))]
         case _:
             return []

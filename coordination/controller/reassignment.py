@@ -10,7 +10,7 @@ Rules:
 - A topic that is to be deleted waits for its reassignments; one that waits to be deleted gets none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import (
@@ -23,7 +23,6 @@ from kafka_compat.coordination.controller.context import (
 from kafka_compat.coordination.controller.effects import WriteReassignments
 from kafka_compat.coordination.controller.outcomes import Assignment, ControllerError, Outcome, TopicPartition
 from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
-from kafka_compat.coordination.controller.refusals import refused_target
 from kafka_compat.coordination.controller.replica_states import Replicas
 from kafka_compat.coordination.controller.request_batch import RequestBatch, send_metadata
 from kafka_compat.coordination.controller.topic_deletion import Deletions
@@ -38,11 +37,7 @@ class Reassignments:
     """Begins, resumes, completes and cancels reassignments."""
 
     def __init__(
-        self,
-        context: ControllerContext,
-        replicas: Replicas,
-        partitions: Partitions,
-        deletions: Deletions,
+        self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
     ) -> None:
         self._context = context
         self._replicas = replicas
@@ -82,7 +77,7 @@ class Reassignments:
             if partition in context.reassigning and wanted == current:
                 continue
             # What the node names was checked by the tool that wrote it, save when somebody else did.
-            outcome = refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
+            outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
                 failed.append(partition)
@@ -108,7 +103,7 @@ class Reassignments:
 
     def _refusal(self, partition: TopicPartition, target: tuple[int, ...]) -> Outcome | None:
         present = self._context.assignment(partition)
-        refused = refused_target(target, present.origin, self._context.live_brokers())
+        refused = _refused_target(target, present.origin, self._context.live_brokers())
         if refused is not None:
             return refused
         assignment = present.reassign_to(target)
@@ -213,3 +208,30 @@ class Reassignments:
                 del context.requested_reassignments[partition]
             left = dict(context.requested_reassignments)
             context.effects.append(WriteReassignments(left, context.epoch_znode_version))
+
+
+def _refused_target(
+    target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
+) -> Outcome | None:
+    """Why replicas that are on the brokers `present` cannot move to these; None when they can. In words that
+    Kafka's tools show.
+    """
+    problem = None
+    added = [broker for broker in target if broker not in present]
+    if not target:
+        problem = "Empty replica list specified in partition reassignment."
+    elif len(set(target)) != len(target):
+        twice = _scala("ArrayBuffer", target)
+        problem = f"Duplicate replica ids in partition reassignment replica list: {twice}"
+    elif min(target) < 0:
+        problem = f"Invalid broker id in replica list: {_scala('ArrayBuffer', target)}"
+    elif not set(added) <= set(live_brokers):
+        problem = (
+            "Replica assignment has brokers that are not alive. "
+            f"Replica list: {_scala('ArrayBuffer', added)}, live broker list: {_scala('Set', live_brokers)}"
+        )
+    return None if problem is None else Outcome(ControllerError.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _scala(kind: str, numbers: Collection[int]) -> str:
+    return f"{kind}({', '.join(map(str, numbers))})"

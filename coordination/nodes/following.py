@@ -1,16 +1,20 @@
 """What a broker keeps in memory of the metadata store: read at the start, and again in each new session; in
 between notices tell what is another, whoever changed it.
+
+Notices are sequential nodes in a folder, by which one broker tells all of them that something changed. A
+notice names what changed; who hears of it reads the thing itself, so that a notice heard twice, or one heard
+late, does no harm. Whoever hears also clears away notices older than 15 minutes, as Kafka's brokers do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
 from kafka_compat.tasks import OnFailure, Tasks
@@ -19,6 +23,51 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
 RECONNECT_S: Final = 0.5
+NOTICE_MAX_AGE_MS = 15 * 60 * 1000
+
+
+class Notices:
+    """The notices of one folder. `heard` is called with the path and the payload of each, in their order."""
+
+    def __init__(
+        self,
+        folder: str,
+        prefix: str,
+        heard: Callable[[str, bytes | None], Awaitable[None]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._folder = folder
+        self._name = re.compile(rf"{re.escape(prefix)}\d{{10}}")
+        self._hears = heard
+        self._now_ms = now_ms
+        self._last = ""
+        self.has_begun = False
+        """Whether it is known which notices are new."""
+
+    async def pass_over(self, store: MetadataStore) -> None:
+        """What the notices that are there tell of is known already."""
+        self._last = max(await self._names(store), default=self._last)
+        self.has_begun = True
+
+    async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
+        """Hear what is new; `watch` is called when there may be more. MetadataStoreError, and then those that
+        were not heard are new still."""
+        for name in await self._names(store, watch):
+            path = f"{self._folder}/{name}"
+            try:
+                data, stat = await store.get(path)
+                if name > self._last:
+                    await self._hears(path, data)
+                    self._last = name
+                if self._now_ms() - stat.ctime_ms > NOTICE_MAX_AGE_MS:
+                    await store.delete(path)
+            except stores.NoNode:
+                continue
+
+    async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
+        """The names of the notices there are. Another name would sort before or after all of them."""
+        names = await store.children(self._folder, watch)
+        return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:

@@ -29,15 +29,15 @@ class MalformedNodes:
     """Tells the log of malformed nodes, of each version of a node once. One for the life of a broker."""
 
     def __init__(self) -> None:
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
-    def tell(self, error: MalformedNode, version: int, consequence: str) -> None:
+    def report(self, error: MalformedNode, version: int, consequence: str) -> None:
         """`version` is that of the node; `consequence` says what this broker does now, as in "the topic is
         left alone"."""
-        if self._told.get(error.path) != version:
-            self._told[error.path] = version
+        if self._reported.get(error.path) != version:
+            self._reported[error.path] = version
             log.error("%s; %s until the node is mended", error, consequence)
 
-    def tell_of_notice(self, error: MalformedNode) -> None:
+    def report_notice(self, error: MalformedNode) -> None:
         """Of a node that is read once and then removed."""
         log.error("%s; the notice is dropped", error)

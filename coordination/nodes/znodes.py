@@ -5,10 +5,13 @@ brokers can share a ZooKeeper with us. Decoders take any order and what older ve
 holds, they return a value or raise MalformedNode with the node's path.
 """
 
+from __future__ import annotations
+
 import base64
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
@@ -28,7 +31,6 @@ UNFINISHED_FORKS = "/kafka_compat/unfinished_forks"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGES = "/isr_change_notification"
-ISR_CHANGE_PREFIX = "/isr_change_notification/isr_change_"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
@@ -318,15 +320,8 @@ def decode_config_change(path: str, data: bytes | None) -> str:
     return f"{values.text('entity_type')}/{values.text('entity_name')}"
 
 
-def encode_partitions(partitions: Sequence[tuple[str, int]]) -> bytes:
-    """/isr_change_notification/isr_change_… and /admin/preferred_replica_election."""
-    return encode_json(
-        {"version": 1, "partitions": [{"topic": topic, "partition": index} for topic, index in partitions]}
-    )
-
-
 def decode_partitions(path: str, data: bytes | None) -> list[tuple[str, int]]:
-    """The partitions that were named."""
+    """The partitions in /isr_change_notification/isr_change_… and /admin/preferred_replica_election."""
     items = NodeObject.parse(path, data).objects("partitions")
     return [(item.text("topic"), item.integer("partition")) for item in items]
 
@@ -439,3 +434,13 @@ def _topic_id(path: str, text: str) -> UUID:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def node_name(name: str | None) -> str:
+    """The node of an entity; None is the one that stands for all without settings of their own."""
+    return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
+
+
+def entity_name(node: str) -> str | None:
+    """The entity of a node."""
+    return None if node == DEFAULT_ENTITY else unquote(node)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.journal import Journal, JournalFull, encode_snapshot, encode_transaction
-from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, Stat, Watch
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, Stat, StoreSession, Watch
 from kafka_compat.coordination.store.tree import check_path
 
 log = logging.getLogger(__name__)
@@ -199,16 +199,16 @@ class EmbeddedMetadataStore:
         wait on: their changes are in the tree, and will be on disk.
         """
         loop = asyncio.get_running_loop()
-        told = False
+        reported = False
         while True:
             try:
                 return await loop.run_in_executor(None, self._journal.append, lines)
             except JournalFull as error:
                 if self._closing:
                     raise
-                if not told:
+                if not reported:
                     log.error("%s. Changes wait until there is space", error)
-                    told = True
+                    reported = True
                 await asyncio.sleep(FULL_DISK_RETRY_S)
 
     def _fail(self, reason: str) -> None:
@@ -231,33 +231,20 @@ class EmbeddedMetadataStore:
         return calls
 
 
-class EmbeddedSession(MetadataStore):
+class EmbeddedSession(StoreSession):
     """A session with an EmbeddedMetadataStore."""
 
     def __init__(self, store: EmbeddedMetadataStore, session_id: int) -> None:
+        super().__init__(session_id)
         self._store = store
-        self._session_id = session_id
-        self._state = stores.SessionState.CONNECTED
-        self._listeners: list[stores.StateListener] = []
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def state(self) -> stores.SessionState:
-        return self._state
 
     @property
     def holds_ephemerals(self) -> bool:
         """Whether anything goes with it."""
         return bool(self._store.ephemerals(self._session_id))
 
-    def on_state(self, listener: stores.StateListener) -> None:
-        self._listeners.append(listener)
-
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
-        self._check()
+        self._check_connected()
         try:
             found = self._store.get(path, self._guard(watch))
         except stores.NoNode:
@@ -268,13 +255,13 @@ class EmbeddedSession(MetadataStore):
         return found
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        self._check()
+        self._check_connected()
         found = self._store.exists(path, self._guard(watch))
         await self._store.durable()
         return found
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        self._check()
+        self._check_connected()
         try:
             names = self._store.children(path, self._guard(watch))
         except stores.NoNode:
@@ -284,7 +271,7 @@ class EmbeddedSession(MetadataStore):
         return names
 
     async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
-        self._check()
+        self._check_connected()
         return await self._store.multi(operations, self._session_id)
 
     async def close(self) -> None:
@@ -294,7 +281,7 @@ class EmbeddedSession(MetadataStore):
     async def expire(self) -> None:
         """End the session against its owner's will, as a ZooKeeper does that has not heard of it for too
         long."""
-        self._check()
+        self._check_connected()
         await self._end(stores.SessionState.EXPIRED)
 
     async def _end(self, state: stores.SessionState) -> None:
@@ -302,12 +289,7 @@ class EmbeddedSession(MetadataStore):
         try:
             await self._store.end_session(self._session_id)
         finally:
-            for listener in self._listeners:
-                listener(state)
-
-    def _check(self) -> None:
-        if self._state is not stores.SessionState.CONNECTED:
-            raise stores.SessionExpired(f"session {self._session_id} is {self._state.value}")
+            self._change_state(state)
 
     def _guard(self, watch: Watch | None) -> Watch | None:
         """A watch that falls silent when its session ends."""

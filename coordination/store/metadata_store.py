@@ -8,8 +8,7 @@ Rules:
 - `multi` does all of its operations or none.
 - A watch is called once, at the first change after the read that set it, and before that change can be read.
 - A session may be suspended (no answer for now; nothing is lost) and may expire: its ephemerals are gone,
-every
-  later call raises SessionExpired, and its owner must act as a newcomer.
+  every later call raises SessionExpired, and its owner must act as a newcomer.
 """
 
 import asyncio
@@ -307,3 +306,33 @@ class MetadataStore(ABC):
             return (await self.multi([operation]))[0]
         except TransactionFailed as failed:
             raise failed.take_cause() from None
+
+
+class StoreSession(MetadataStore):
+    """A session that keeps its own state, with what sessions of all kinds of stores have in common."""
+
+    def __init__(self, session_id: int, state: SessionState = SessionState.CONNECTED) -> None:
+        self._session_id = session_id
+        self._state = state
+        self._listeners: list[StateListener] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    def on_state(self, listener: StateListener) -> None:
+        self._listeners.append(listener)
+
+    def _change_state(self, state: SessionState) -> None:
+        self._state = state
+        for listener in self._listeners:
+            listener(state)
+
+    def _check_connected(self) -> None:
+        """SessionExpired unless the session is CONNECTED."""
+        if self._state is not SessionState.CONNECTED:
+            raise SessionExpired(f"session {self._session_id} is {self._state.value}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store import store_wire
-from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, SessionState, StoreSession
 from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT
 from kafka_compat.coordination.store.store_wire import Message
 from kafka_compat.coordination.store.tree import check_path
@@ -53,11 +53,11 @@ class StoreClient:
                 self._settle(request_id, result, None)
             case store_wire.Failed(request_id, error):
                 self._settle(request_id, None, error)
-            case store_wire.Told(watch_id, event):
-                told = self._watches.pop(watch_id, None)
-                if told is not None:
+            case store_wire.WatchEvent(watch_id, event):
+                watching = self._watches.pop(watch_id, None)
+                if watching is not None:
                     # As an answer's: whoever reads the change is woken up after this.
-                    self._loop.call_soon(_call, *told, event)
+                    self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
                 if session is not None:
@@ -133,25 +133,12 @@ class StoreClient:
         return self._last_id
 
 
-class RemoteSession(MetadataStore):
+class RemoteSession(StoreSession):
     """A session with the store of another process; made by StoreClient.connect."""
 
     def __init__(self, client: StoreClient, session_id: int) -> None:
+        super().__init__(session_id)
         self._client = client
-        self._session_id = session_id
-        self._state = SessionState.CONNECTED
-        self._listeners: list[stores.StateListener] = []
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._state
-
-    def on_state(self, listener: stores.StateListener) -> None:
-        self._listeners.append(listener)
 
     async def get(self, path: str, watch: stores.Watch | None = None) -> tuple[bytes | None, stores.Stat]:
         return store_wire.decode_node(await self._read("get", path, watch))
@@ -164,7 +151,7 @@ class RemoteSession(MetadataStore):
         return names
 
     async def multi(self, operations: Sequence[stores.Operation]) -> list[str | stores.Stat | None]:
-        self._check()
+        self._check_connected()
         for operation in operations:
             check_path(operation.path)
         return store_wire.decode_results(await self._client.multi(self, operations))
@@ -179,26 +166,17 @@ class RemoteSession(MetadataStore):
             # It was over already.
             pass
         finally:
-            self._tell(SessionState.CLOSED)
+            self._change_state(SessionState.CLOSED)
 
     def end(self, state: SessionState) -> None:
         """It was ended by others."""
         self._client.forget(self)
-        self._tell(state)
+        self._change_state(state)
 
     async def _read(self, kind: str, path: str, watch: stores.Watch | None) -> Any:
-        self._check()
+        self._check_connected()
         check_path(path)
         return await self._client.read(self, kind, path, watch)
-
-    def _check(self) -> None:
-        if self._state is not SessionState.CONNECTED:
-            raise stores.SessionExpired(f"session {self._session_id} is {self._state.value}")
-
-    def _tell(self, state: SessionState) -> None:
-        self._state = state
-        for listener in self._listeners:
-            listener(state)
 
 
 def _call(session: RemoteSession, watch: stores.Watch, event: stores.Event) -> None:

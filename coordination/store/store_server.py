@@ -129,7 +129,7 @@ class StoreServer:
 
     async def _read(self, request: store_wire.Read) -> Any:
         session = self._session(request.session_id)
-        watch = None if request.watch_id is None else self._teller(request.watch_id)
+        watch = None if request.watch_id is None else self._watch_callback(request.watch_id)
         if request.kind == "get":
             return store_wire.encode_node(*await session.get(request.path, watch))
         if request.kind == "exists":
@@ -148,7 +148,7 @@ class StoreServer:
             raise stores.SessionExpired(f"session {session_id} is over")
         return session
 
-    def _teller(self, watch_id: int) -> stores.Watch:
+    def _watch_callback(self, watch_id: int) -> stores.Watch:
         def tell(event: stores.Event) -> None:
             self._send(["event", watch_id, event.kind.value, event.path])
 

@@ -110,7 +110,7 @@ class Failed(NamedTuple):
     error: MetadataStoreError
 
 
-class Told(NamedTuple):
+class WatchEvent(NamedTuple):
     """What a watch is called with."""
 
     watch_id: int
@@ -123,7 +123,7 @@ class Expired(NamedTuple):
     session_id: int
 
 
-Answer = Done | Failed | Told | Expired
+Answer = Done | Failed | WatchEvent | Expired
 
 
 # --- frames
@@ -270,7 +270,7 @@ def decode_answer(message: Message) -> Answer:
             case ["failed", int(request_id), error]:
                 return Failed(request_id, _error(error))
             case ["event", int(watch_id), str(kind), str(path)]:
-                return Told(watch_id, Event(stores.EventKind(kind), path))
+                return WatchEvent(watch_id, Event(stores.EventKind(kind), path))
             case ["expired", int(session_id)]:
                 return Expired(session_id)
     except ValueError as error:

@@ -5,11 +5,15 @@ order: an event that came before an answer is told before it, which is ZooKeeper
 kazoo's usual handlers have a thread for events and one for answers, and so lose that order.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import socket as sockets
+import ssl
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from socket import socket as Socket
 from typing import Any, Final
 
@@ -24,12 +28,13 @@ from kazoo.retry import RetryFailedError
 
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.coordination.zookeeper_store import tls_stream
 from kafka_compat.coordination.zookeeper_store.digest_md5 import DigestError, DigestMd5Client
 from kafka_compat.coordination.zookeeper_store.security import DigestLogin, Tls, Unusable
-from kafka_compat.coordination.zookeeper_store.tls_stream import TlsStream
 
 OnResult = Callable[[Any, Exception | None], None]
+Select = Callable[..., Any]
+
+_READ_BYTES: Final = 65536
 
 _ERRORS: dict[type[Exception], type[MetadataStoreError]] = {
     kazoo_errors.NoNodeError: stores.NoNode,
@@ -63,6 +68,87 @@ _LOGIN_REFUSED: Final = (
 )
 
 
+class TlsStream:
+    """A TLS connection as kazoo's reader wants its socket: non-blocking, by one thread.
+
+    The reader waits by select(), which sees records, not what they hold. One record may hold several answers,
+    of which the reader takes one at a time: then there is something to read though the socket is silent.
+    Another holds nothing to read, such as a ticket of TLS 1.3: then the socket is not silent, and who reads
+    on waits for an answer that nobody sends.
+    """
+
+    def __init__(self, connection: ssl.SSLSocket, explain: Callable[[OSError], OSError]) -> None:
+        """`explain` says what the reader gets for an error of the connection."""
+        self._connection = connection
+        self._explain = explain
+        self._received = bytearray()
+        self._failure: OSError | None = None
+        self._ended = False
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def setblocking(self, flag: bool) -> None:
+        self._connection.setblocking(flag)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, data: Any) -> int:
+        """As a socket's; ssl.SSLWantReadError or SSLWantWriteError where that would raise BlockingIOError."""
+        return self._connection.send(data)
+
+    def pending(self) -> int:
+        """How many bytes there are without another look at the socket."""
+        return len(self._received)
+
+    def recv(self, size: int) -> bytes:
+        """At most so many bytes; none at the end. ssl.SSLWantReadError when there is nothing as yet."""
+        if not self._received and not self.fill():
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
+        if self._received:
+            taken = bytes(self._received[:size])
+            del self._received[:size]
+            return taken
+        if self._failure is not None:
+            raise self._failure
+        return b""
+
+    def fill(self) -> bool:
+        """Take from the socket what is there; whether `recv` has something to say now."""
+        while not self._ended:
+            try:
+                data = self._connection.recv(_READ_BYTES)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            except OSError as error:
+                self._failure = self._explain(error)
+                data = b""
+            self._ended = not data
+            self._received += data
+        return bool(self._received) or self._ended
+
+
+def select_streams(
+    plain: Select,
+    reading: Sequence[Any],
+    writing: Sequence[Any],
+    failing: Sequence[Any],
+    timeout: float | None,
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """As select(), which `plain` is: of TlsStreams in `reading` those count that have something to read."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
+        left = 0.0 if waiting else None if deadline is None else max(0.0, deadline - time.monotonic())
+        found, writable, failed = plain(reading, writing, failing, left)
+        readable = waiting + [
+            item for item in found if item not in waiting and (not isinstance(item, TlsStream) or item.fill())
+        ]
+        if readable or writable or failed or (left == 0.0 and not found):
+            return readable, writable, failed
+
+
 class Result:
     """The answer to one request, in the form that kazoo fills in; `future` has it on the loop.
 
@@ -70,7 +156,7 @@ class Result:
     future, and may raise an error that takes the answer's place.
     """
 
-    def __init__(self, handler: "LoopHandler") -> None:
+    def __init__(self, handler: LoopHandler) -> None:
         self._handler = handler
         self.future: asyncio.Future[Any] = handler.loop.create_future()
         self.on_result: OnResult | None = None
@@ -189,7 +275,7 @@ class LoopHandler:
     def select(self, reading: Any, writing: Any, failing: Any, timeout: float | None = None) -> Any:
         if self._tls is None:
             return utils.selector_select(reading, writing, failing, timeout)
-        return tls_stream.select(utils.selector_select, reading, writing, failing, timeout)
+        return select_streams(utils.selector_select, reading, writing, failing, timeout)
 
     def socket(self) -> Socket:
         created: Socket = utils.create_tcp_socket(sockets)

@@ -31,7 +31,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from kafka_compat.coordination.store import metadata_store as stores
-from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError, SessionState, StoreSession
 from kafka_compat.coordination.store.tree import check_path
 from kafka_compat.coordination.zookeeper_store.kazoo_loop import Connection, LoopHandler, OnResult, translated
 from kafka_compat.coordination.zookeeper_store.security import OPEN, StoreSecurity, Unusable, access_of_others
@@ -78,10 +78,11 @@ class _Watching:
         return stores.EventKind.CHANGED if now.mzxid != self.seen.mzxid else None
 
 
-class ZooKeeperMetadataStore(MetadataStore):
+class ZooKeeperMetadataStore(StoreSession):
     """A session with a ZooKeeper ensemble; made by `connect`."""
 
     def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
+        super().__init__(0, SessionState.SUSPENDED)
         self._hosts, slash, chroot = hosts.partition("/")
         self._chroot = ""
         self._wanted_chroot = slash + chroot.strip("/") if chroot.strip("/") else ""
@@ -102,8 +103,6 @@ class ZooKeeperMetadataStore(MetadataStore):
         )
         self._refusal = ""
         self._client.add_listener(self._hear_state)
-        self._session_id = 0
-        self._state = SessionState.SUSPENDED
         self._connection = 0
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
@@ -111,7 +110,6 @@ class ZooKeeperMetadataStore(MetadataStore):
         """How many were answered, and how long the last ones took."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
-        self._listeners: list[stores.StateListener] = []
         self._resuming: asyncio.Task[None] | None = None
         self._stopping: asyncio.Future[None] | None = None
 
@@ -156,17 +154,6 @@ class ZooKeeperMetadataStore(MetadataStore):
             raise
         store._chroot = store._wanted_chroot
         return store
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._state
-
-    def on_state(self, listener: stores.StateListener) -> None:
-        self._listeners.append(listener)
 
     async def get(self, path: str, watch: stores.Watch | None = None) -> tuple[bytes | None, stores.Stat]:
         data, stat = await self._read(path, watch, of_children=False)
@@ -272,14 +259,14 @@ class ZooKeeperMetadataStore(MetadataStore):
         must_exist: bool,
         on_result: OnResult,
     ) -> asyncio.Future[Any]:
-        teller = self._teller(watchings) if watchings else None
+        kazoo_watch = self._kazoo_watch(watchings) if watchings else None
         full = self._full(path)
         if of_children:
-            result = self._client.get_children_async(full, teller, include_data=True)
+            result = self._client.get_children_async(full, kazoo_watch, include_data=True)
         elif must_exist:
-            result = self._client.get_async(full, teller)
+            result = self._client.get_async(full, kazoo_watch)
         else:
-            result = self._client.exists_async(full, teller)
+            result = self._client.exists_async(full, kazoo_watch)
         result.on_result = on_result
         answer: asyncio.Future[Any] = result.future
         return answer
@@ -288,7 +275,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         self.requests += 1
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
-    def _teller(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
+    def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
         """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
 
         def tell(event: WatchedEvent) -> None:
@@ -341,7 +328,7 @@ class ZooKeeperMetadataStore(MetadataStore):
             self._connection += 1
             self._resumed.clear()
             if self._state is SessionState.CONNECTED:
-                self._tell_state(SessionState.SUSPENDED)
+                self._change_state(SessionState.SUSPENDED)
         else:
             self._session_id = session_id
             self._resuming = self._handler.loop.create_task(self._resume())
@@ -355,7 +342,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         stand = await asyncio.gather(*(self._set_again(*key, group) for key, group in groups.items()))
         if all(stand) and connection == self._connection and self._state is SessionState.SUSPENDED:
             self._resumed.set()
-            self._tell_state(SessionState.CONNECTED)
+            self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
         """Set watches anew and tell what they missed. False when the connection was lost meanwhile."""
@@ -381,7 +368,7 @@ class ZooKeeperMetadataStore(MetadataStore):
     def _end(self, state: SessionState) -> None:
         self._watches.clear()
         self._stopping = self._handler.loop.run_in_executor(None, self._stop_client)
-        self._tell_state(state)
+        self._change_state(state)
         self._resumed.set()
 
     def _stop_client(self) -> None:
@@ -391,11 +378,9 @@ class ZooKeeperMetadataStore(MetadataStore):
         except Exception as error:
             log.warning("The connection to ZooKeeper at %s did not end cleanly: %r", self._hosts, error)
 
-    def _tell_state(self, state: SessionState) -> None:
-        self._state = state
+    def _change_state(self, state: SessionState) -> None:
         log.info("ZooKeeper session %#x: %s", self._session_id, state.value)
-        for listener in self._listeners:
-            listener(state)
+        super()._change_state(state)
 
     def _full(self, path: str) -> str:
         return self._chroot + path if path != "/" else self._chroot or path

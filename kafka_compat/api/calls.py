@@ -17,7 +17,7 @@ from kafka_compat.api.handler import RequestContext
 from kafka_compat.api.request_counts import RequestCounts
 from kafka_compat.api.stages import Account, Middleware, Quota, Sent, StagedContext, Stages
 from kafka_compat.deferred import Deferred, HungUp
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
@@ -254,7 +254,7 @@ class Calls:
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
         """None where the request wants no answer."""
-        told = told_as(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
+        told = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, told)
 
     # --- tasks

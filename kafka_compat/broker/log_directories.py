@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
-from kafka_compat.storage.directories.folder_names import RETURNING
+from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.directories.log_dirs import LoadReport, LogDirs
 from kafka_compat.storage.errors import StorageError
 

@@ -57,7 +57,7 @@ class QuotasInForce:
         self._switch()
 
     async def _read(self, path: str) -> None:
-        from kafka_compat.coordination.nodes.entity_names import entity_name
+        from kafka_compat.coordination.nodes.znodes import entity_name
 
         try:
             stored = await stored_settings(self._store, f"/config/{path}")

@@ -1,11 +1,14 @@
 """The command line: one program, a subcommand for each thing to do, each in a module that is imported when
 named."""
 
+from __future__ import annotations
+
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 
-from kafka_compat.cli import streams
 from kafka_compat.tools import registry
 
 #: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
@@ -28,8 +31,8 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; `argv` without the program's name. Returns the exit code."""
     if argv is None:
-        streams.use_utf8()
-    streams.prepare()
+        use_utf8()
+    prepare()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None and (tool := registry.tool_named(sys.argv[0])):
         return registry.run(tool, arguments)
@@ -63,3 +66,34 @@ def _version() -> str:
         return version("kafka-compat")
     except PackageNotFoundError:
         return "of a folder that is not installed"
+
+
+_UTF8 = "PYTHONUTF8"
+
+
+def prepare() -> None:
+    """Open each standard stream that the process was started without (`>&-`) on nothing: a file of the
+    broker would get its number, and what is printed would get into that file. Characters that a stream
+    cannot show are escaped from now on.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                # The lowest number that is free is this one, since those below it are open by now.
+                os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # In the C locale Python writes the bytes of a file's name as they are: that may stay.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def use_utf8() -> None:
+    """Start the program again, with UTF-8 for names of files, where it was told to use ASCII for them: by
+    `LC_ALL=C` where Python's own cure for that is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
+    """
+    is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")
+    if is_ascii and os.environ.get(_UTF8) != "1" and not sys.flags.ignore_environment:
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, _UTF8: "1"})

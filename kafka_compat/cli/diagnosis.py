@@ -58,7 +58,7 @@ class Examination:
     """Goes through the steps at each address, and on to those that the brokers tell."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
-        self._connection_settings = settings
+        self._settings = settings
         self._wanted = wanted
         self.brokers: dict[int, tuple[str, int]] = {}
 
@@ -80,14 +80,14 @@ class Examination:
             ("name", lambda: _resolve(host, port)),
             ("connection", lambda: self._connect(host, port)),
         ]
-        if self._connection_settings.tls is not None:
+        if self._settings.tls is not None:
             steps.append(("TLS", lambda: self._encrypt(host, port)))
         steps.append(("protocol", lambda: self._versions(host, port)))
-        if self._connection_settings.mechanism is not None:
+        if self._settings.mechanism is not None:
             steps.append(("mechanism", self._choose))
-            if self._connection_settings.new_client is not None:
+            if self._settings.new_client is not None:
                 steps.append(("login", lambda: self._log_in(host)))
-        if self._connection_settings.mechanism is None or self._connection_settings.new_client is not None:
+        if self._settings.mechanism is None or self._settings.new_client is not None:
             steps.append(("metadata", self._metadata))
             if rights:
                 steps += [(f"topic {name}", partial(self._topic, name)) for name in self._wanted.topics]
@@ -110,7 +110,7 @@ class Examination:
 
     def _connect(self, host: str, port: int) -> str:
         try:
-            self._connection = socket.create_connection((host, port), self._connection_settings.timeout_s)
+            self._connection = socket.create_connection((host, port), self._settings.timeout_s)
         except ConnectionRefusedError:
             raise _Failed(
                 "nobody listens there", "broker", "start the broker, or look for its port in listeners"
@@ -127,20 +127,16 @@ class Examination:
         return "accepted"
 
     def _encrypt(self, host: str, port: int) -> str:
-        assert self._connection_settings.tls is not None and self._connection is not None
+        assert self._settings.tls is not None and self._connection is not None
         try:
-            self._connection = self._connection_settings.tls.wrap_socket(
-                self._connection, server_hostname=host
-            )
+            self._connection = self._settings.tls.wrap_socket(self._connection, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
             raise _of_certificate(host, error) from None
         except (OSError, EOFError) as error:
             if self._speaks_plainly(host, port):
                 plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
-                    "the listener speaks plain text",
-                    "client",
-                    f"set {plain}; or use its port with TLS",
+                    "the listener speaks plain text", "client", f"set {plain}; or use its port with TLS"
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
@@ -150,7 +146,7 @@ class Examination:
         """The protocol with another layer below. Who did not mean to log in cannot know by that layer alone
         whether the listener asks for it.
         """
-        protocol = self._connection_settings.security_protocol.replace(instead_of, layer)
+        protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:
             return f"security.protocol={layer}, or SASL_{layer} where clients log in"
         return f"security.protocol={protocol}"
@@ -162,23 +158,21 @@ class Examination:
         except ssl.SSLError as error:
             raise _of_alert(error) from None
         except (OSError, EOFError, ValueError) as error:
-            if self._connection_settings.tls is None and self._speaks_tls(host, port):
+            if self._settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
-                    "the listener speaks TLS",
-                    "client",
-                    f"set {with_tls}; and ssl.truststore.location",
+                    "the listener speaks TLS", "client", f"set {with_tls}; and ssl.truststore.location"
                 ) from None
             raise _Failed(f"{error}", "broker", "is that port a Kafka broker's?") from None
         return f"a Kafka broker, which serves {len(answer.api_keys)} APIs"
 
     def _choose(self) -> str:
         assert self._dial is not None
-        answer = self._asked(ApiKey.SASL_HANDSHAKE, 1, mechanism=self._connection_settings.mechanism)
+        answer = self._asked(ApiKey.SASL_HANDSHAKE, 1, mechanism=self._settings.mechanism)
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             raise _Failed(
-                f"the listener has no {self._connection_settings.mechanism}, but {offered}",
+                f"the listener has no {self._settings.mechanism}, but {offered}",
                 "client",
                 "set sasl.mechanism to one of these, or add it to sasl.enabled.mechanisms of the broker",
             )
@@ -186,15 +180,15 @@ class Examination:
             raise _Failed(
                 "the listener asks nobody who he is",
                 "client",
-                f"set security.protocol={self._connection_settings.security_protocol.removeprefix('SASL_')}",
+                f"set security.protocol={self._settings.security_protocol.removeprefix('SASL_')}",
             )
-        return f"{self._connection_settings.mechanism} is among {offered}"
+        return f"{self._settings.mechanism} is among {offered}"
 
     def _log_in(self, host: str) -> str:
-        assert self._dial is not None and self._connection_settings.new_client is not None
+        assert self._dial is not None and self._settings.new_client is not None
         token: bytes | None
         try:
-            client = self._connection_settings.new_client(host)
+            client = self._settings.new_client(host)
             token = client.first()
         except Untrusted as error:
             raise _Failed(str(error), "client", "look at sasl.jaas.config, and at who it asks") from None
@@ -218,10 +212,10 @@ class Examination:
     def _metadata(self) -> str:
         answer = self._asked(ApiKey.METADATA, _METADATA_VERSION, topics=[])
         self.brokers |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        told = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
+        listed = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
         if not answer.brokers:
             raise _Failed("it knows no brokers yet", "broker", "is there a controller? its log says so")
-        return f"broker{'s' if len(answer.brokers) > 1 else ''} {told}"
+        return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
 
     def _topic(self, name: str) -> str:
         answer = self._asked(
@@ -236,7 +230,7 @@ class Examination:
             raise _no_right("topic", name)
         if topic.error_code:
             raise _Failed(ErrorCode(topic.error_code).name, "broker", "make it, or look at its name")
-        return _told(topic.topic_authorized_operations)
+        return _rights(topic.topic_authorized_operations)
 
     def _group(self, name: str) -> str:
         answer = self._asked(
@@ -252,7 +246,7 @@ class Examination:
             return "another broker coordinates it"
         if group.error_code:
             raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
-        return _told(group.authorized_operations)
+        return _rights(group.authorized_operations)
 
     # --- what they share
 
@@ -263,8 +257,8 @@ class Examination:
         except ssl.SSLError as error:
             raise _of_alert(error) from None
         except EOFError:
-            if key is ApiKey.METADATA and self._connection_settings.mechanism is None:
-                sasl = "SASL_SSL" if self._connection_settings.tls is not None else "SASL_PLAINTEXT"
+            if key is ApiKey.METADATA and self._settings.mechanism is None:
+                sasl = "SASL_SSL" if self._settings.tls is not None else "SASL_PLAINTEXT"
                 raise _Failed(
                     "the broker hung up: the listener asks who its clients are",
                     "client",
@@ -276,7 +270,7 @@ class Examination:
 
     def _speaks_plainly(self, host: str, port: int) -> bool:
         try:
-            with socket.create_connection((host, port), self._connection_settings.timeout_s) as connection:
+            with socket.create_connection((host, port), self._settings.timeout_s) as connection:
                 Connection(connection, _CLIENT_ID).ask(ApiKey.API_VERSIONS, 0)
         except (OSError, EOFError, ValueError):
             return False
@@ -287,7 +281,7 @@ class Examination:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         try:
-            with socket.create_connection((host, port), self._connection_settings.timeout_s) as connection:
+            with socket.create_connection((host, port), self._settings.timeout_s) as connection:
                 context.wrap_socket(connection).close()
         except OSError:
             return False
@@ -353,7 +347,7 @@ def _no_right(kind: str, name: str) -> _Failed:
     )
 
 
-def _told(operations: int) -> str:
+def _rights(operations: int) -> str:
     if operations < 0:
         return "the broker does not tell what may be done"
     allowed = [name for bit, name in _OPERATIONS.items() if operations >> bit & 1]

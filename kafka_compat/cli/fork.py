@@ -79,8 +79,8 @@ def _fork_topic(args: argparse.Namespace) -> int:
 
 
 def _fork_folder(args: argparse.Namespace) -> int:
-    from kafka_compat.storage.directories.data_fork import fork_data
     from kafka_compat.storage.errors import StorageError
+    from kafka_compat.storage.log.fork import fork_data
 
     began_s = time.perf_counter()
     try:

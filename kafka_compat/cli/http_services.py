@@ -41,19 +41,16 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
     brokers.
     """
     exporter = _exporter(config)
-    if config.str(LISTENER):
-        from kafka_compat.http.listener import HttpListener
-
-        principal = page_principal(config)
-        served = Served(HttpListener(config), config, principal, page_registry(config))
-        return HttpServices(_pushed(config), served, exporter)
-    for setting in (_CONTROL, _PAGE):
-        if config.bool(setting):
-            raise StartupError(
-                f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
-                "(port 0: any that is free)"
-            )
-    return None if exporter is None else HttpServices(_pushed(config), None, exporter)
+    if not config.str(LISTENER):
+        for setting in (_CONTROL, _PAGE):
+            if config.bool(setting):
+                raise StartupError(
+                    f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
+                    "(port 0: any that is free)"
+                )
+        if exporter is None:
+            return None
+    return HttpServices(config, exporter)
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
@@ -107,36 +104,49 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
 
 
 class HttpServices:
-    """All of it."""
+    """The listener with what it serves, and what pushes metrics; either may be missing."""
 
-    def __init__(
-        self, pushed: PushedMetrics | None, served: Served | None, exporter: OtlpExporter | None
-    ) -> None:
-        """`pushed` is where what clients push goes, if they may; `served` the listener, and `exporter` what
-        pushes metrics, if there are to be such.
-        """
-        self._pushed = pushed
-        self._served = served
+    def __init__(self, config: BrokerConfig, exporter: OtlpExporter | None) -> None:
+        """StartupError."""
         self._exporter = exporter
+        self._listener: HttpListener | None = None
+        self._control: ControlHooks | None = None
+        self._principal: Principal | None = None
+        self._registry: Registry | None = None
+        self._page_may_write = config.bool(_WRITE)
+        if config.str(LISTENER):
+            from kafka_compat.http.listener import HttpListener
+
+            self._principal = page_principal(config)
+            self._listener = HttpListener(config)
+            self._registry = page_registry(config)
+            if config.bool(_CONTROL):
+                from kafka_compat.control.hooks import ControlHooks
+
+                self._control = ControlHooks()
+        self._pushed = _pushed(config)
         self._scraper: Scraper | None = None
+        self._tasks: list[asyncio.Future[None]] = []
 
     @property
     def url(self) -> str | None:
         """Where it listens."""
-        return None if self._served is None else self._served.url
+        return None if self._listener is None else self._listener.url
 
     @property
     def hooks(self) -> BrokerHooks:
         """What brokers are created with, besides their settings."""
         from kafka_compat.broker import BrokerHooks
 
-        if self._served is None or self._served.control is None:
+        if self._control is None:
             return BrokerHooks(pushed=self._pushed)
-        return self._served.control.for_broker(self._pushed)
+        return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
         """The way of a broker to the store that it shares with others of this process."""
-        return connect if self._served is None else self._served.store(config, connect)
+        if self._control is None:
+            return connect
+        return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Answer, as soon as what answers is imported, and push. Brokers that have started; `tree`: the
@@ -145,10 +155,33 @@ class HttpServices:
         from kafka_compat.metrics.scraper import Scraper
 
         self._scraper = Scraper(brokers, self._pushed)
-        if self._served is not None:
-            self._served.serve(brokers, self._scraper, tree)
+        if self._listener is not None:
+            self._answer(self._listener, brokers, self._scraper, tree)
         if self._exporter is not None:
             self._exporter.start(self._scraper)
+
+    def _answer(
+        self,
+        listener: HttpListener,
+        brokers: Sequence[Broker],
+        scraper: Scraper,
+        tree: SharedTree | None,
+    ) -> None:
+        from kafka_compat.metrics.health import Health
+        from kafka_compat.metrics.routes import metrics_routes
+
+        routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
+        if self._control is not None:
+            from kafka_compat.control.api import ControlApi
+
+            routes += ControlApi(brokers, self._control, tree).routes()
+        if self._principal is not None:
+            from kafka_compat.page.site import Site
+
+            site = Site(brokers, listener, self._principal, self._registry, may_write=self._page_may_write)
+            routes += site.routes()
+            self._tasks.append(asyncio.ensure_future(site.watch()))
+        self._tasks.append(asyncio.ensure_future(listener.serve(routes)))
 
     async def close(self) -> None:
         """Answer and push no more."""
@@ -156,69 +189,9 @@ class HttpServices:
             await self._exporter.close()
         if self._scraper is not None:
             self._scraper.close()
-        if self._served is not None:
-            await self._served.close()
-
-
-class Served:
-    """The listener, and what its control API controls."""
-
-    def __init__(
-        self,
-        listener: HttpListener,
-        config: BrokerConfig,
-        principal: Principal | None,
-        registry: Registry | None,
-    ) -> None:
-        """`principal` is the page's, if there is to be one, and `registry` what it asks for schemas."""
-        self._registry = registry
-        self._listener = listener
-        self._principal = principal
-        self._page_may_write = config.bool(_WRITE)
-        self.control: ControlHooks | None = None
-        self._watching: asyncio.Future[None] | None = None
-        if config.bool(_CONTROL):
-            from kafka_compat.control.hooks import ControlHooks
-
-            self.control = ControlHooks()
-        self._serving: asyncio.Future[None] | None = None
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return self._listener.url
-
-    def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """See HttpServices."""
-        if self.control is None:
-            return connect
-        return self.control.faults.links.through(config, connect, self.control.travel.scheduler)
-
-    def serve(self, brokers: Sequence[Broker], scraper: Scraper, tree: SharedTree | None) -> None:
-        """Answer, as soon as what answers is imported."""
-        from kafka_compat.metrics.health import Health
-        from kafka_compat.metrics.routes import metrics_routes
-
-        routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
-        if self.control is not None:
-            from kafka_compat.control.api import ControlApi
-
-            routes += ControlApi(brokers, self.control, tree).routes()
-        if self._principal is not None:
-            from kafka_compat.page.site import Site
-
-            site = Site(
-                brokers, self._listener, self._principal, self._registry, may_write=self._page_may_write
-            )
-            routes += site.routes()
-            self._watching = asyncio.ensure_future(site.watch())
-        self._serving = asyncio.ensure_future(self._listener.serve(routes))
-
-    async def close(self) -> None:
-        """Answer no more."""
-        for task in (self._watching, self._serving):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        await self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if self._listener is not None:
+            await self._listener.close()

@@ -15,7 +15,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
-from kafka_compat.storage.directories.folder_names import RETURNING
+from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 

@@ -1,29 +1,32 @@
 """How a process writes its log, to standard error, and what it tells of itself on standard output.
 
 Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
-line of its own. With kafka.compat.log.format=json each line is an object (json_log.py), also those on
-standard output. A stream that cannot be written to, or cannot show a character, never ends a broker.
+line of its own. With kafka.compat.log.format=json each line is an object, also those on standard
+output. A stream that cannot be written to, or cannot show a character, never ends a broker.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import resource
 import sys
+import threading
 import time
+from types import TracebackType
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.config.logger_levels import LoggerLevels, parse_levels
+from kafka_compat.config.logger_levels import OURS, LoggerLevels, level_name, parse_levels
 
 LEVEL, FORMAT = "kafka.compat.log.level", "kafka.compat.log.format"
 
 DESCRIPTORS_QUIET_S = 60.0
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
-log = logging.getLogger("kafka_compat")
+log = logging.getLogger(OURS)
 
 
 class TextFormatter(logging.Formatter):
@@ -95,11 +98,9 @@ def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -
     if verbose:
         logging.root.setLevel(min(logging.root.level, logging.INFO))
     if is_json(config):
-        from kafka_compat.cli import json_log
-
         for handler in logging.root.handlers:
-            handler.setFormatter(json_log.JsonFormatter(broker_id))
-        json_log.catch_uncaught()
+            handler.setFormatter(JsonFormatter(broker_id))
+        catch_uncaught()
 
 
 def is_json(config: BrokerConfig) -> bool:
@@ -110,9 +111,7 @@ def is_json(config: BrokerConfig) -> bool:
 def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
     """Print what whoever started the process waits for."""
     if is_json(config):
-        from kafka_compat.cli import json_log
-
-        text = json_log.line(text, broker_id)
+        text = json_line(text, broker_id)
     write(text)
 
 
@@ -138,3 +137,60 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
         with contextlib.suppress(OSError):
             print(f"kafka-compat serve: {message}", file=sys.stderr)
     return 2
+
+
+class JsonFormatter(logging.Formatter):
+    """Lines as JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`; `exception` where
+    there is one, `broker` where several processes write to one place. Escaped to ASCII.
+    """
+
+    def __init__(self, broker_id: int | None = None) -> None:
+        super().__init__()
+        self._broker_id = broker_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, str | int] = {
+            "time": _utc(record.created),
+            "level": level_name(record.levelno),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if self._broker_id is not None:
+            entry["broker"] = self._broker_id
+        if record.exc_info and record.exc_info[0] is not None:
+            entry["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            entry["stack"] = record.stack_info
+        return json.dumps(entry)
+
+
+def json_line(message: str, broker_id: int | None = None) -> str:
+    """A line that no logger wrote."""
+    return JsonFormatter(broker_id).format(
+        logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
+    )
+
+
+def catch_uncaught() -> None:
+    """Have exceptions that end the process, or one of its threads, and Python's warnings logged as well."""
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, trace)
+        else:
+            log.critical("the process ends", exc_info=(kind, error, trace))
+
+    def thread_ended(ended: threading.ExceptHookArgs) -> None:
+        if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
+            name = ended.thread.name if ended.thread is not None else "?"
+            trace = (ended.exc_type, ended.exc_value, ended.exc_traceback)
+            log.error("the thread %s ends", name, exc_info=trace)
+
+    sys.excepthook = ended
+    threading.excepthook = thread_ended
+    logging.captureWarnings(True)
+
+
+def _utc(created_s: float) -> str:
+    moment_ms = int(created_s * 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment_ms // 1000))}.{moment_ms % 1000:03}Z"

@@ -1,31 +1,35 @@
 """kafka-compat pipeline NAME: the Spark jobs."""
 
 import argparse
-import importlib
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
-JOBS = ("archive", "audit", "copy", "dedupe", "lag", "latest", "mirror", "replay", "report", "windows")
-"""Each a module of kafka_compat.cli.pipelines."""
+from kafka_compat.cli import pipeline_arguments as common
+
+_WINDOWS_EXAMPLE = (
+    "example: --schema 'carrier STRING, distance DOUBLE' --window 1h --group-by carrier --sum distance"
+)
+_DELETED = "records are gone from the topic that were to come next"
 
 
 def add_parser(subparsers: Any) -> None:
     """Add `pipeline` to the command line."""
     parser = subparsers.add_parser("pipeline", help="run a data pipeline on Spark")
     names = parser.add_subparsers(dest="pipeline", required=True, metavar="NAME")
-    for name in JOBS:
-        module = _module(name)
-        job = names.add_parser(
+    for name, job in JOBS.items():
+        of_job = names.add_parser(
             name,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            epilog=module.EPILOG,
+            help=job.help,
+            description=job.description,
+            epilog=job.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(job)
-        job.add_argument("--json", action="store_true", help="print the report as JSON")
-        job.add_argument("--verbose", action="store_true", help="show Spark's own messages")
+        job.add_arguments(of_job)
+        of_job.add_argument("--json", action="store_true", help="print the report as JSON")
+        of_job.add_argument("--verbose", action="store_true", help="show Spark's own messages")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
     try:
-        report = _module(args.pipeline).run_job(args)
+        report = JOBS[args.pipeline].run(args)
     except PipelineError as error:
         print(f"kafka-compat pipeline {args.pipeline}: {error}", file=sys.stderr)
         hint = error.hint + (spark_output.kept() if isinstance(error, JobFailed) else "")
@@ -45,5 +49,447 @@ def run(args: argparse.Namespace) -> int:
     return int(report.exit_code)
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"kafka_compat.cli.pipelines.{name}")
+def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
+    """An epilog: what the exit codes 0 and, for a job that reads topics, 3 mean."""
+    codes = (
+        f"exit codes: 0 {done}; 1 Spark or Kafka failed in mid-run, run again to go on; 2 nothing was started"
+    )
+    return codes if lost is None else f"{codes};\n3 {lost}"
+
+
+# --- archive
+
+
+def _archive_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser, batch=1_000_000)
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on after records that Kafka deleted before they were archived",
+    )
+
+
+def _run_archive(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.archive import ArchiveJob, run_archive
+
+    return run_archive(ArchiveJob(**common.stream_settings(args), accept_loss=args.accept_loss))
+
+
+# --- audit
+
+
+def _audit_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tier", action="append", required=True, metavar="NAME=PLACE", help="two or more; see above"
+    )
+    common.add_length(parser, "--bucket", "1h, 15m, 1d (1h)", default_ms=3_600_000)
+    common.add_times(parser)
+    parser.add_argument(
+        "--all-partitions",
+        action="store_true",
+        help="add the partitions up, for tiers with different numbers of them",
+    )
+    parser.add_argument(
+        "--sequence-header",
+        default="kafka-compat-sequence",
+        metavar="NAME",
+        help="the header that tiers of the kind header look at; its value is PRODUCER:N, N counted from 0",
+    )
+    common.add_plot(parser)
+    common.add_kafka_options(
+        parser, "a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source"
+    )
+    common.add_spark(parser)
+
+
+def _run_audit(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.audit import AuditJob, run_audit
+
+    return run_audit(
+        AuditJob(
+            tiers=[_tier(text) for text in args.tier],
+            sequence_header=args.sequence_header,
+            bucket_ms=args.bucket,
+            since_ms=args.since,
+            until_ms=args.until,
+            by_partition=not args.all_partitions,
+            kafka_options=common.given_options(args),
+            plot=args.plot,
+            command=common.command(args),
+            spark=common.spark_settings(args),
+        )
+    )
+
+
+def _tier(text: str) -> Any:
+    from kafka_compat.pipelines.audit import Tier
+    from kafka_compat.pipelines.errors import NotStarted
+
+    name, _, rest = text.partition("=")
+    kind, _, place = rest.partition(":")
+    if kind == "counts" and place:
+        return Tier(name, kind, place)
+    folder, slash, topic = place.rpartition("/")
+    if kind not in ("kafka", "header", "archive") or not (slash and folder and topic):
+        raise NotStarted(
+            f"--tier {text} is not a tier.",
+            "NAME=kafka:HOST:PORT/TOPIC, NAME=header:HOST:PORT/TOPIC, NAME=archive:DIR/TOPIC "
+            "or NAME=counts:FILE",
+        )
+    return Tier(name, kind, folder, topic)
+
+
+# --- copy
+
+
+def _copy_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser)
+    parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
+    common.add_target(parser)
+    parser.add_argument(
+        "--group", metavar="G", help="the consumer group that holds the job's position (default: by its id)"
+    )
+
+
+def _run_copy(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.copy import CopyJob, run_copy
+
+    source = common.stream_job(args)
+    return run_copy(CopyJob(source, args.to_topic, args.target, args.target_option, args.create, args.group))
+
+
+# --- dedupe
+
+
+def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser)
+    parser.add_argument("--to-topic", required=True, metavar="T", help="write to this topic")
+    common.add_length(parser, "--within", "30s, 15m, 1h, 1d")
+    parser.add_argument(
+        "--by",
+        metavar="ID",
+        help="key, value, header:NAME, or an SQL expression over the source's columns "
+        "(default: key and value together)",
+    )
+    common.add_target(parser)
+
+
+def _run_dedupe(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.dedupe import DedupeJob, run_dedupe
+
+    source, target = common.stream_job(args), (args.target, args.target_option, args.create)
+    return run_dedupe(DedupeJob(source, args.to_topic, args.within, args.by, *target))
+
+
+# --- lag
+
+
+def _lag_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_cluster(parser)
+    parser.add_argument(
+        "--checkpoint", required=True, type=Path, metavar="DIR", help="the query's checkpointLocation"
+    )
+    parser.add_argument("--group", required=True, metavar="G", help="the group to commit to")
+    common.add_continuous(parser, 5, "commits")
+    common.add_kafka_options(
+        parser, "a property of librdkafka, which commits (security.protocol=SSL); several times"
+    )
+
+
+def _run_lag(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.lag import LagJob, run_lag
+
+    options, interval_s = common.given_options(args, librdkafka=True), common.interval_s(args)
+    return run_lag(LagJob(args.bootstrap_server, args.checkpoint, args.group, options, interval_s))
+
+
+# --- latest
+
+
+def _run_latest(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.latest import run_latest
+
+    return run_latest(common.stream_job(args))
+
+
+# --- mirror
+
+
+def _mirror_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser)
+    parser.add_argument("--name", required=True, help="the name of the cluster that is read, for headers")
+    parser.add_argument(
+        "--target", required=True, metavar="HOST:PORT[,...]", help="the cluster that is written to"
+    )
+    parser.add_argument("--target-name", required=True, metavar="NAME", help="its name")
+    common.add_target_options(parser)
+
+
+def _run_mirror(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.mirror import MirrorJob, run_mirror
+
+    source = common.stream_job(args)
+    return run_mirror(
+        MirrorJob(source, args.name, args.target, args.target_name, args.target_option, args.create)
+    )
+
+
+# --- replay
+
+
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="directory", required=True, type=Path, metavar="DIR", help="the archive"
+    )
+    common.add_cluster(parser, "the cluster to write to")
+    parser.add_argument("--topic", action="append", metavar="T", help="only this topic of the archive")
+    parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
+    help = "only these offsets of partition P, either end may be missing (3:100-, 0:-99); several times"
+    common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
+    common.add_times(parser)
+    parser.add_argument("--dry-run", action="store_true", help="count what would be written")
+    parser.add_argument(
+        "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
+    )
+    parser.add_argument("--again", action="store_true", help="once more, when all of it was replayed before")
+    parser.add_argument(
+        "--state", type=Path, metavar="DIR", help="the job's folder (default: in the archive)"
+    )
+    common.add_kafka_options(
+        parser, "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
+    )
+    common.add_batch(parser)
+    common.add_spark(parser)
+
+
+def _run_replay(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.replay import ReplayJob, run_replay
+
+    return run_replay(
+        ReplayJob(
+            directory=args.directory,
+            bootstrap_servers=args.bootstrap_server,
+            topics=common.topics_of(args),
+            to_topic=args.to_topic,
+            offsets=dict(args.offsets),
+            since_ms=args.since,
+            until_ms=args.until,
+            kafka_options=common.given_options(args, librdkafka=True),
+            create=args.create,
+            dry_run=args.dry_run,
+            again=args.again,
+            state=args.state,
+            offsets_per_batch=args.offsets_per_batch,
+            spark=common.spark_settings(args),
+        )
+    )
+
+
+def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
+    """P:FIRST-LAST → (P, (FIRST, LAST + 1)), None for a missing end."""
+    partition, colon, both = text.partition(":")
+    first, dash, last = both.partition("-")
+    try:
+        if not colon or not dash:
+            raise ValueError
+        return int(partition), (int(first) if first else None, int(last) + 1 if last else None)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not P:FIRST-LAST") from None
+
+
+# --- report
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-dir", action="append", required=True, type=Path, metavar="DIR", help="log.dirs; several times"
+    )
+    parser.add_argument("--topic", action="append", metavar="T", help="only this topic; several times")
+    retention = "the topics' retention.ms: 12h, 7d (7d)"
+    common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
+    parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no bound)")
+    parser.add_argument("--hot-keys", type=int, default=10, help="how many to list of each topic (10)")
+    common.add_plot(parser)
+    common.add_spark(parser, connector=False)
+
+
+def _run_report(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.report import ReportJob, run_report
+
+    return run_report(
+        ReportJob(
+            folders=args.log_dir,
+            topics=common.topics_of(args),
+            retention_ms=args.retention,
+            retention_bytes=args.retention_bytes,
+            hot_keys=args.hot_keys,
+            plot=args.plot,
+            command=common.command(args),
+            spark=common.spark_settings(args),
+        )
+    )
+
+
+# --- windows
+
+
+def _windows_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser)
+    parser.add_argument("--to-topic", required=True, metavar="T", help="results go to this topic")
+    parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="bad rows go to this one")
+    parser.add_argument("--schema", required=True, help="a value's columns, in SQL's words")
+    parser.add_argument("--format", choices=("json", "csv"), default="json", help="of the values (json)")
+    parser.add_argument("--null", default="", metavar="TEXT", help="a missing value in CSV (empty)")
+    parser.add_argument(
+        "--time", metavar="COLUMN", help="the column with the time (default: the record's timestamp)"
+    )
+    common.add_length(parser, "--window", "30s, 15m, 1h, 1d")
+    lateness = "how long behind its end a window stays open, by the latest time seen (1h)"
+    common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
+    for name, what in (
+        ("group-by", "count by this column"),
+        ("sum", "sum this column up"),
+        ("min", "find this column's least value"),
+        ("max", "find this column's greatest value"),
+    ):
+        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; several times")
+    check = "a condition that a good row fulfils (distance > 0); several times"
+    common.add_several(parser, "--check", "SQL", check)
+    common.add_target(parser)
+
+
+def _run_windows(args: argparse.Namespace) -> Any:
+    from kafka_compat.pipelines.windows import WindowsJob, run_windows
+    from kafka_compat.pipelines.windows_rows import WindowQuery
+
+    query = WindowQuery(
+        schema=args.schema,
+        window_ms=args.window,
+        lateness_ms=args.lateness,
+        format=args.format,
+        null_text=args.null,
+        time=args.time,
+        group_by=args.group_by,
+        sums=args.sum,
+        minima=args.min,
+        maxima=args.max,
+        checks=args.check,
+    )
+    source, target = common.stream_job(args), (args.target, args.target_option, args.create)
+    return run_windows(WindowsJob(source, query, args.to_topic, args.dead_letter_topic, *target))
+
+
+class Job(NamedTuple):
+    """A job: texts of its help, what adds its own arguments, and what runs it: the report. Raises
+    PipelineError.
+    """
+
+    help: str
+    description: str
+    epilog: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], Any]
+
+
+JOBS = {
+    "archive": Job(
+        "archive topics to Parquet files, each record exactly once",
+        """\
+Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
+also when killed at any moment. Run again, it goes on where it stopped.""",
+        _exit_codes(
+            "all archived", "records are gone from the topic that the archive would need (see --accept-loss)"
+        ),
+        _archive_arguments,
+        _run_archive,
+    ),
+    "audit": Job(
+        "compare what brokers, archives, mirrors and producers hold, hour by hour",
+        """\
+Count records per partition and hour at every tier, and compare them with the first tier. A tier is one of
+  NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end at the start of the audit
+  NAME=archive:DIR/TOPIC        a topic in the folder of `pipeline archive`
+  NAME=header:HOST:PORT/TOPIC   what producers said in a header that they sent there
+  NAME=counts:FILE              what a producer counted: CSV with partition, time_ms, rows""",
+        """\
+exit codes: 0 all tiers hold the same; 1 records are lost, duplicated or changed, or a tier could not be read
+to its end; 2 nothing was started""",
+        _audit_arguments,
+        _run_audit,
+    ),
+    "copy": Job(
+        "copy topics to a topic, exactly once by transactions",
+        """\
+Copy topics to a topic of the same or of another cluster by Kafka's transactions: readers with
+isolation.level=read_committed see each record exactly once, in order, with all that it had and no more.""",
+        _exit_codes("all copied"),
+        _copy_arguments,
+        _run_copy,
+    ),
+    "dedupe": Job(
+        "copy topics without records that repeat others",
+        """\
+Copy topics to a topic, leaving out records that repeat another one: the same id, and timestamps at most
+--within apart. The first one stays. Ids are remembered for twice that time; what comes later than --within
+behind the latest record is left out and counted.""",
+        _exit_codes("all read"),
+        _dedupe_arguments,
+        _run_dedupe,
+    ),
+    "lag": Job(
+        "show a streaming query's lag to Kafka's tools, as a consumer group",
+        """\
+Commit the position of a Spark streaming query, read from its checkpoint, to a consumer group, so that
+kafka-consumer-groups and lag exporters show it. Spark never resumes from the group. Needs no Java.""",
+        "exit codes: 0 committed; 1 the cluster did not take it; 2 nothing was started",
+        _lag_arguments,
+        _run_lag,
+    ),
+    "latest": Job(
+        "keep a table with the latest record of each key",
+        """\
+Keep DIR/latest, a Parquet table with the latest record of each key of a changelog topic; records without
+value delete. Run again, it goes on where it stopped; read from the beginning, it gives the same table.""",
+        _exit_codes("up to date"),
+        common.add_stream,
+        _run_latest,
+    ),
+    "mirror": Job(
+        "copy topics from one cluster to another, each record exactly once",
+        """\
+Copy topics to the same topics and partitions of another cluster, each record exactly once and in order, with
+its origin in headers. Records that came from there are not sent back.""",
+        _exit_codes("all mirrored"),
+        _mirror_arguments,
+        _run_mirror,
+    ),
+    "replay": Job(
+        "write an archive's records to a topic again, each exactly once",
+        """\
+Write records of an archive to topics again: key, value, headers, timestamp, partition and order are kept, and
+headers tell the origin. Each arrives exactly once, also when the job is killed and run again.""",
+        _exit_codes("all replayed", None),
+        _replay_arguments,
+        _run_replay,
+    ),
+    "report": Job(
+        "say what lies in a broker's data folder: skew, hot keys, sizes, compression, retention",
+        """\
+Read a broker's data folder without the broker, and say how records are spread over partitions and keys, how
+large they are, how well they are compressed, and what retention will delete. A folder that was not closed in
+order, that of a running broker too, is read up to the high watermark in its checkpoint.""",
+        "exit codes: 0 read; 1 a segment is broken, or Spark failed; 2 nothing was started",
+        _report_arguments,
+        _run_report,
+    ),
+    "windows": Job(
+        "count and sum by windows of time; bad rows to a dead-letter topic",
+        """\
+Count the records of topics by windows of their time and by groups, and sum columns of their values. Results
+go to a topic, keyed by window and group (the last record of a key counts); rows that cannot be counted to a
+dead-letter topic as they were, with the reason in the header kafka-compat-reason.""",
+        f"{_WINDOWS_EXAMPLE}\n\n{_exit_codes('all read')}",
+        _windows_arguments,
+        _run_windows,
+    ),
+}

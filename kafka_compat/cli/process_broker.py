@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from kafka_compat.cli import event_loop, foreground, log_output
+from kafka_compat.cli import foreground, log_output
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
@@ -23,7 +23,7 @@ from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
     # At once, while the other process gets ready, too.
-    from kafka_compat.broker import cluster_broker
+    from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
 
@@ -76,7 +76,7 @@ class BrokerProcess:
             self._link.close()
             await self._link.ended.wait()
 
-    def _broker(self, config: BrokerConfig, http: HttpServices | None) -> foreground.AnyBroker:
+    def _broker(self, config: BrokerConfig, http: HttpServices | None) -> Broker:
         if config.str("zookeeper.connect"):
             return foreground.new_broker(config, http)
         self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))
@@ -87,20 +87,20 @@ class BrokerProcess:
             self._orders = Orders.decode(message)
             self._instructed.set()
         elif message[0] == STOP:
-            self._be_told(at_once=message[1])
+            self._request_stop(at_once=message[1])
         elif self._store is not None:
             self._store.receive(message)
 
     def _ended(self) -> None:
-        self._be_told(at_once=False)
+        self._request_stop(at_once=False)
         if self._store is not None:
             self._store.lost()
 
-    def _be_told(self, *, at_once: bool) -> None:
+    def _request_stop(self, *, at_once: bool) -> None:
         # A signal that came to all processes at once, and the other process's word on it, are not two.
-        self._stop.told.set()
+        self._stop.requested.set()
         if at_once:
-            self._stop.told_again.set()
+            self._stop.requested_again.set()
         self._instructed.set()
 
 
@@ -119,7 +119,7 @@ def main() -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return event_loop.run(_run(connected))
+    return foreground.run_loop(_run(connected))
 
 
 if __name__ == "__main__":

@@ -99,10 +99,10 @@ def run(args: argparse.Namespace) -> int:
             elsewhere,
             args.zookeeper,
         )
-        made = provide(wish, datetime.now(UTC))
+        provision = provide(wish, datetime.now(UTC))
     except WishError as error:
         return _refuse(str(error), EXIT_USAGE)
-    there = [path for path in made.files if (folder / path).exists()]
+    there = [path for path in provision.files if (folder / path).exists()]
     if there and not args.force:
         return _refuse(
             f"{folder} has {', '.join(map(str, sorted(there)[:3]))}{' and more' if there[3:] else ''} "
@@ -111,13 +111,13 @@ def run(args: argparse.Namespace) -> int:
             EXIT_USAGE,
         )
     try:
-        _write(folder, made.files)
+        _write(folder, provision.files)
     except OSError as error:
         return _refuse(f"{error.filename or folder} cannot be written: {error.strerror or error}", 1)
     if args.json:
-        print(json.dumps(_told(folder, made), indent=2))
+        print(json.dumps(_as_json(folder, provision), indent=2))
     else:
-        _show(folder, made)
+        _show(folder, provision)
     return 0
 
 
@@ -152,19 +152,19 @@ def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
         os.replace(new, target)
 
 
-def _next_steps(folder: Path, made: Provision) -> list[tuple[str, str]]:
+def _next_steps(folder: Path, provision: Provision) -> list[tuple[str, str]]:
     """What to do, and the command for it."""
-    admin = folder / made.clients["admin"]
+    admin = folder / provision.clients["admin"]
     steps = [
         ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))
-        for server in made.servers
+        for server in provision.servers
     ]
-    talk = ["kafka-compat", "topics", "--bootstrap-server", made.bootstrap, "--list"]
+    talk = ["kafka-compat", "topics", "--bootstrap-server", provision.bootstrap, "--list"]
     talk += ["--command-config", str(admin / "client.properties")]
     steps.append(("talk to it", shlex.join(talk)))
-    others = [user for user in made.clients if user != "admin"]
+    others = [user for user in provision.clients if user != "admin"]
     if others:
-        allow = ["kafka-compat", "acls", "--bootstrap-server", made.bootstrap]
+        allow = ["kafka-compat", "acls", "--bootstrap-server", provision.bootstrap]
         allow += ["--command-config", str(admin / "client.properties"), "--add"]
         allow += ["--allow-principal", f"User:{others[0]}", "--producer", "--consumer"]
         allow += ["--topic", "TOPIC", "--group", "*"]
@@ -172,35 +172,35 @@ def _next_steps(folder: Path, made: Provision) -> list[tuple[str, str]]:
     return steps
 
 
-def _told(folder: Path, made: Provision) -> dict[str, Any]:
+def _as_json(folder: Path, provision: Provision) -> dict[str, Any]:
     return {
         "folder": str(folder),
-        "bootstrap_servers": made.bootstrap,
-        "server_properties": [str(folder / server) for server in made.servers],
+        "bootstrap_servers": provision.bootstrap,
+        "server_properties": [str(folder / server) for server in provision.servers],
         "authority": str(folder / "ca.pem"),
-        "clients": {user: str(folder / path) for user, path in made.clients.items()},
-        "files": [str(folder / path) for path in made.files],
-        "next": [{"to": what, "command": command} for what, command in _next_steps(folder, made)],
+        "clients": {user: str(folder / path) for user, path in provision.clients.items()},
+        "files": [str(folder / path) for path in provision.files],
+        "next": [{"to": what, "command": command} for what, command in _next_steps(folder, provision)],
     }
 
 
-def _show(folder: Path, made: Provision) -> None:
+def _show(folder: Path, provision: Provision) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
     table = Table("what", "where")
-    for server in made.servers:
+    for server in provision.servers:
         table.add_row("settings of the broker", escape(str(folder / server)))
     table.add_row("authority that clients trust", escape(str(folder / "ca.pem")))
     table.add_row("key of the authority: keep it apart", escape(str(folder / "ca.key")))
-    for user, path in made.clients.items():
+    for user, path in provision.clients.items():
         may = "may do everything" if user == "admin" else "may do nothing yet"
         table.add_row(f"client files of {escape(user)} ({may})", escape(str(folder / path)))
     console.print(table)
     console.print("The users' passwords are in their client files, and nowhere else.\n")
-    for number, (what, command) in enumerate(_next_steps(folder, made), 1):
+    for number, (what, command) in enumerate(_next_steps(folder, provision), 1):
         console.print(f"{number}. {escape(what)}:")
         console.print(f"   {escape(command)}")
 

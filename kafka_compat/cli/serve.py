@@ -8,7 +8,7 @@ import os
 import resource
 from typing import Any
 
-from kafka_compat.cli import arguments, ephemeral, event_loop, log_output
+from kafka_compat.cli import arguments, ephemeral, log_output
 from kafka_compat.cli.ephemeral import EphemeralFolder
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
@@ -127,11 +127,13 @@ def _serve_all(args: argparse.Namespace, config: BrokerConfig) -> int:
         from kafka_compat.cli.processes import serve_processes
 
         return asyncio.run(serve_processes(config, args.processes, verbose=args.verbose))
+    from kafka_compat.cli.foreground import run_loop
+
     if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        return event_loop.run(serve_local_cluster(config, args.brokers, as_json=args.json))
-    return event_loop.run(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines))
+        return run_loop(serve_local_cluster(config, args.brokers, as_json=args.json))
+    return run_loop(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines))
 
 
 def _given_log_dirs(config: BrokerConfig) -> str | None:
@@ -226,8 +228,8 @@ def _warn(config: BrokerConfig) -> None:
             ", ".join(config.ambiguous),
         )
     if config.unknown:
-        told = ", ".join(map(config.unknown_with_guess, config.unknown))
-        log.warning("Unknown settings are ignored: %s", told)
+        names = ", ".join(map(config.unknown_with_guess, config.unknown))
+        log.warning("Unknown settings are ignored: %s", names)
     if config.ignored_kraft:
         log.warning("KRaft settings are ignored: %s", ", ".join(config.ignored_kraft))
     without_effect = config.without_effect

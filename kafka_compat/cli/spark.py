@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fill the folder; 0, or 2 when the jars cannot be fetched."""
-    from kafka_compat.pipelines.connector import copy_jars, jars_in
+    from kafka_compat.pipelines.environment import copy_jars, jars_in
     from kafka_compat.pipelines.errors import PipelineError
 
     try:

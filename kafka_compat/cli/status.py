@@ -161,10 +161,10 @@ def _as_lines(observer: Observer, every_s: float) -> None:
 
     for view in _views(observer, every_s):
         if view.snapshot is None or view.stale is not None:
-            told = failure(view.stale or "")
+            shown = failure(view.stale or "")
         else:
-            told = as_json(view.snapshot, view.problems, view.rates)
-        print(json.dumps(told), flush=True)
+            shown = as_json(view.snapshot, view.problems, view.rates)
+        print(json.dumps(shown), flush=True)
 
 
 def _on_screen(observer: Observer, args: argparse.Namespace) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kafka_compat.client.connection import Connection
 from kafka_compat.client.connection_settings import (
     ConnectionSettings,
     WrongSettings,
@@ -15,13 +16,11 @@ from kafka_compat.client.connection_settings import (
     connect,
     connection_settings,
 )
+from kafka_compat.client.partitions import error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
 from kafka_compat.protocol.schema import schema_of
-
-if TYPE_CHECKING:
-    from kafka_compat.client.connection import Connection
 
 CLIENT_ID: Final = "adminclient-1"
 _BACKOFF_S: Final = 0.1
@@ -29,10 +28,7 @@ _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
 _OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
 """The newest versions for clients without KIP-890; the newer ones are for brokers, or bring new epochs."""
-_NEEDS_TIME: Final = (
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
+_NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class TimedOut(Exception):
@@ -121,11 +117,9 @@ class Cluster:
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
-    def ask_controller(
-        self, key: ApiKey, call: str, codes: Callable[[Any], Iterable[int]], **request: Any
-    ) -> Any:
-        """The answer of the controller. `codes` are the errors in an answer: with NOT_CONTROLLER among them
-        it asks again; the rest as `ask`.
+    def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
+        """The answer of the controller: after one with NOT_CONTROLLER in it, it asks again; the rest as
+        `ask`.
         """
         with self._in_time():
             while True:
@@ -134,7 +128,7 @@ class Cluster:
                     self._pause(call)
                     self._learn(call)
                 answer = self._ask_node(self.controller_id, key, call, request)
-                if ErrorCode.NOT_CONTROLLER not in codes(answer):
+                if ErrorCode.NOT_CONTROLLER not in error_codes(answer):
                     return answer
                 self._pause(call)
                 self._learn(call)
@@ -156,23 +150,16 @@ class Cluster:
                 self._pause(call)
 
     def ask_coordinator(
-        self,
-        name: str,
-        key: ApiKey,
-        call: str,
-        codes: Callable[[Any], Iterable[int]],
-        *,
-        of_transactions: bool = False,
-        **request: Any,
+        self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """The answer of the coordinator of a group or a transactional id; `codes` are the errors in an
-        answer, after some of which it asks again. The rest as `ask`.
+        """The answer of the coordinator of a group or a transactional id; after some errors it asks again.
+        The rest as `ask`.
         """
         with self._in_time():
             while True:
                 node_id = self.coordinator(name, call, of_transactions=of_transactions)
                 answer = self._ask_node(node_id, key, call, request)
-                if not {ErrorCode.NOT_COORDINATOR, *_NEEDS_TIME} & set(codes(answer)):
+                if not {ErrorCode.NOT_COORDINATOR, *_NEEDS_TIME} & set(error_codes(answer)):
                     return answer
                 self._pause(call)
 

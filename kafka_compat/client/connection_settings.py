@@ -39,6 +39,14 @@ class ConnectionSettings(NamedTuple):
     timeout_s: float
 
 
+def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
+    """A setting of a producer or a consumer. Raises ValueError."""
+    text = given.get(name, str(default)).strip()
+    if not text.removeprefix("-").isdecimal():
+        raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
+    return int(text)
+
+
 def read_settings(path: str) -> dict[str, str]:
     """The settings of a properties file. Raises WrongSettings; OSError when it cannot be read."""
     from kafka_compat.config.properties import parse_properties
@@ -119,25 +127,25 @@ def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> 
     """A connection that is encrypted and logged in as need be. Raises OSError, EOFError, ValueError for what
     is no broker; HandshakeFailed; KafkaError and Untrusted when the login fails.
     """
-    opened = socket.create_connection((dialled(host), port), using.timeout_s)
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock = socket.create_connection((dialled(host), port), using.timeout_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         if using.tls is not None:
-            opened = _encrypted(using.tls, opened, host)
-        connection = Connection(opened, client_id)
+            sock = _encrypted(using.tls, sock, host)
+        connection = Connection(sock, client_id)
         if using.mechanism is not None:
             _log_in(using, connection, host)
     except BaseException:
-        opened.close()
+        sock.close()
         raise
     return connection
 
 
-def _encrypted(tls: ssl.SSLContext, opened: socket.socket, host: str) -> socket.socket:
+def _encrypted(tls: ssl.SSLContext, plain: socket.socket, host: str) -> socket.socket:
     from ssl import SSLCertVerificationError
 
     try:
-        return tls.wrap_socket(opened, server_hostname=host)
+        return tls.wrap_socket(plain, server_hostname=host)
     except SSLCertVerificationError as error:
         raise HandshakeFailed(f"SSL handshake failed: {error.verify_message}") from error
 

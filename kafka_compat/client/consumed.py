@@ -46,11 +46,7 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 def consumed(
-    topic: str,
-    partition: int,
-    content: Buffer,
-    from_offset: int,
-    aborted: Iterable[tuple[int, int]] | None,
+    topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
     """For each batch the offset behind it, and its records from `from_offset` on. `aborted` are (producer id,
     first offset) of transactions whose records are left out; None to leave out nothing. Raises StorageError.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.connection_settings import whole_number
 from kafka_compat.client.consumed import Consumed, consumed
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST, by_leader, list_offsets
-from kafka_compat.client.partitions import PASSING, TopicPartition, check
+from kafka_compat.client.leaders import EARLIEST, LATEST, by_leader, list_offsets
+from kafka_compat.client.partitions import PASSING, TopicPartition, check, each_partition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 _CALL: Final = "fetch"
 _BACKOFF_S: Final = 0.1
@@ -42,13 +42,7 @@ class FetchSettings(NamedTuple):
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
     """Of the settings of a Java consumer. Raises ValueError, with the name of the setting in its text."""
-
-    def number(name: str, default: int) -> int:
-        text = given.get(name, str(default)).strip()
-        if not text.lstrip("+-").isdecimal():
-            raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
-        return int(text)
-
+    number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
     if reset not in resets:
@@ -227,3 +221,42 @@ class Fetcher:
             self._records.extend(records)
             self._positions[place] = next_offset
         return False
+
+
+_ABSENT_S: Final = 0.1
+
+
+class TopicConsumer:
+    """`topics()` are asked for anew from time to time, so that new partitions and topics are seen."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        fetcher: Fetcher,
+        topics: Callable[[], Iterable[str]],
+        metadata_max_age_s: float,
+    ) -> None:
+        self._cluster = cluster
+        self._fetcher = fetcher
+        self._topics = topics
+        self._max_age_s = metadata_max_age_s
+        self._looked_s = float("-inf")
+
+    def poll(self, wait_s: float) -> None:
+        """Ask for records. Raises as `Fetcher.poll`."""
+        max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
+        if time.monotonic() - self._looked_s >= max_age_s:
+            self._look()
+        self._fetcher.poll(wait_s)
+
+    def _look(self) -> None:
+        names = list(self._topics())
+        answer = self._cluster.metadata(names, "metadata") if names else None
+        found = {place for place, _ in each_partition(answer.topics if answer else ())}
+        if found - self._fetcher.assigned:
+            known = self._fetcher.consumed_to()
+            self._fetcher.assign({place: known.get(place) for place in found})
+        self._looked_s = time.monotonic()
+
+    def close(self) -> None:
+        """Nothing is left behind."""

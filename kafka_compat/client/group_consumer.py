@@ -6,15 +6,84 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.group_membership import Membership, Refused, Standing
 from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
-from kafka_compat.client.partitions import TopicPartition, by_topic
+from kafka_compat.client.partitions import TopicPartition, by_topic, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher
+
+_AGAIN: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    }
+)
+
+
+class Membership:
+    """A member of a group of consumers, as its coordinator sees it; pure (KIP-62, KIP-394).
+
+        unjoined --join--> joined --sync--> stable --heartbeat says so--> unjoined --join--> …
+
+    A member that the coordinator no longer knows begins again without its id; one that it does not want gets
+    the KafkaError that says why. Times are seconds of one clock.
+    """
+
+    def __init__(self, heartbeat_interval_s: float) -> None:
+        self.is_stable = False
+        self.member_id = ""
+        self.generation_id = -1
+        self._heartbeat_interval_s = heartbeat_interval_s
+        self._heard_s = 0.0
+
+    def joined(self, code: int, member_id: str, generation_id: int) -> bool:
+        """After JoinGroup: whether to go on with SyncGroup, rather than to join again. Raises KafkaError."""
+        if code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = member_id
+            return False
+        if code:
+            self._put_back(code)
+            return False
+        self.member_id, self.generation_id = member_id, generation_id
+        return True
+
+    def synced(self, code: int, now_s: float) -> bool:
+        """After SyncGroup: whether there is an assignment. Raises KafkaError."""
+        if code:
+            self._put_back(code)
+            return False
+        self.is_stable, self._heard_s = True, now_s
+        return True
+
+    def is_heartbeat_due(self, now_s: float) -> bool:
+        """Of a stable member."""
+        return now_s - self._heard_s >= self._heartbeat_interval_s
+
+    def wait_s(self, now_s: float) -> float:
+        """Until then."""
+        return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
+
+    def heard(self, code: int, now_s: float) -> bool:
+        """After a heartbeat: whether the member is still what it was. Raises KafkaError."""
+        self._heard_s = now_s
+        if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+            return True
+        self._put_back(code)
+        return False
+
+    def _put_back(self, code: int) -> None:
+        self.is_stable = False
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id, self.generation_id = "", -1
+        elif code == ErrorCode.ILLEGAL_GENERATION:
+            self.generation_id = -1
+        elif code not in _AGAIN:
+            raise KafkaError(known_code(code))
 
 
 Assignment = dict[str, list[TopicPartition]]
@@ -88,11 +157,7 @@ class GroupConsumer:
     """`topics()` are those that it subscribes to, and are asked for anew whenever it joins."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        fetcher: Fetcher,
-        settings: GroupSettings,
-        topics: Callable[[], Iterable[str]],
+        self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]
     ) -> None:
         self._cluster = cluster
         self._fetcher = fetcher
@@ -109,15 +174,17 @@ class GroupConsumer:
         """Join, tell that it is alive and commit where that is due; then ask for records. Raises KafkaError,
         and as `Fetcher.poll`.
         """
-        if self._member.standing is Standing.UNJOINED:
+        if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
-            if self._member.standing is Standing.UNJOINED:
+            if not self._member.is_stable:
                 return
         now_s = time.monotonic()
         if self._member.is_heartbeat_due(now_s):
             self._heartbeat()
-        self._commit_if_due(now_s)
-        if self._member.standing is Standing.STABLE:
+        interval_s = self._settings.auto_commit_interval_s
+        if interval_s is not None and now_s - self._committed_s >= interval_s:
+            self.commit()
+        if self._member.is_stable:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
@@ -130,13 +197,8 @@ class GroupConsumer:
             from kafka_compat.protocol.messages.leave_group import MemberIdentity
 
             member_id = self._member.member_id
-            reason = "the consumer is being closed"
-            self._ask(
-                ApiKey.LEAVE_GROUP,
-                lambda answer: [answer.error_code],
-                member_id=member_id,
-                members=[MemberIdentity(member_id=member_id, reason=reason)],
-            )
+            leaving = MemberIdentity(member_id=member_id, reason="the consumer is being closed")
+            self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
         """Where this member is in its partitions, as far as that is news. Raises KafkaError, and as
@@ -152,45 +214,30 @@ class GroupConsumer:
             return
         answer = self._ask(
             ApiKey.OFFSET_COMMIT,
-            lambda answer: [one.error_code for topic in answer.topics for one in topic.partitions],
             generation_id_or_member_epoch=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
+            **self._identity,
             topics=commit_topics(offsets),
         )
-        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+        codes = [code for code in error_codes(answer) if code]
         if not codes:
             self._known_offsets |= {place: one.offset for place, one in offsets.items()}
         elif not self._member.heard(codes[0], time.monotonic()):
             self._fetcher.assign({})
 
-    def _commit_if_due(self, now_s: float) -> None:
-        interval_s = self._settings.auto_commit_interval_s
-        if interval_s is not None and now_s - self._committed_s >= interval_s:
-            self.commit()
-
-    def _ask(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+    def _ask(self, key: ApiKey, **request: Any) -> Any:
         group_id = self._settings.group_id
-        return self._cluster.ask_coordinator(group_id, key, _CALL, codes, group_id=group_id, **request)
+        return self._cluster.ask_coordinator(group_id, key, _CALL, group_id=group_id, **request)
+
+    @property
+    def _identity(self) -> dict[str, str | None]:
+        return {"member_id": self._member.member_id, "group_instance_id": self._settings.instance_id}
 
     def _heartbeat(self) -> None:
-        answer = self._ask(
-            ApiKey.HEARTBEAT,
-            lambda answer: [answer.error_code],
-            generation_id=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
-        )
-        if not self._told(self._member.heard, answer.error_code, time.monotonic()):
+        answer = self._ask(ApiKey.HEARTBEAT, generation_id=self._member.generation_id, **self._identity)
+        if not self._member.heard(answer.error_code, time.monotonic()):
             if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS and self._settings.auto_commit_interval_s:
                 self.commit()
             self._fetcher.assign({})
-
-    def _told(self, then: Callable[..., bool], *arguments: Any) -> bool:
-        try:
-            return then(*arguments)
-        except Refused as refused:
-            raise KafkaError(known_code(refused.code), "") from refused
 
     def _join(self, deadline: float) -> None:
         from kafka_compat.protocol.codec import encode_versioned
@@ -203,15 +250,13 @@ class GroupConsumer:
             subscription = encode_versioned(ConsumerProtocolSubscription(topics=self._subscribed), 1)
             answer = self._ask(
                 ApiKey.JOIN_GROUP,
-                lambda answer: [answer.error_code],
                 session_timeout_ms=self._settings.session_timeout_ms,
                 rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
-                member_id=self._member.member_id,
-                group_instance_id=self._settings.instance_id,
+                **self._identity,
                 protocol_type=CONSUMERS,
                 protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in ASSIGNORS],
             )
-            is_in = self._told(self._member.joined, answer.error_code, answer.member_id, answer.generation_id)
+            is_in = self._member.joined(answer.error_code, answer.member_id, answer.generation_id)
             if is_in and self._sync(answer):
                 self.joining_s += time.monotonic() - began_s
                 return
@@ -228,10 +273,8 @@ class GroupConsumer:
             shares = self._shares(joined)
         answer = self._ask(
             ApiKey.SYNC_GROUP,
-            lambda answer: [answer.error_code],
             generation_id=self._member.generation_id,
-            member_id=self._member.member_id,
-            group_instance_id=self._settings.instance_id,
+            **self._identity,
             protocol_type=CONSUMERS,
             protocol_name=joined.protocol_name,
             assignments=[
@@ -239,7 +282,7 @@ class GroupConsumer:
                 for member, share in shares.items()
             ],
         )
-        if not self._told(self._member.synced, answer.error_code, time.monotonic()):
+        if not self._member.synced(answer.error_code, time.monotonic()):
             return False
         self._begin(assigned(answer.assignment))
         return True

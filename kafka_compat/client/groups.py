@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.partitions import TopicPartition, by_topic, check
+from kafka_compat.client.partitions import TopicPartition, by_topic, check, each_partition, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -91,13 +91,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 def describe_group(cluster: Cluster, group_id: str) -> Description:
     """One group, of either protocol. Raises KafkaError, and as `Cluster.ask`."""
     call = "describeConsumerGroups"
-    answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.DESCRIBE_GROUPS,
-        call,
-        lambda answer: [group.error_code for group in answer.groups],
-        groups=[group_id],
-    )
+    answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
     node_id = cluster.coordinator(group_id, call)
     absent = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD
@@ -190,7 +184,6 @@ def committed_offsets(
         group_id,
         ApiKey.OFFSET_FETCH,
         "listConsumerGroupOffsets",
-        lambda answer: [getattr(one, "error_code", 0) for one in (answer.groups or [answer])],
         group_id=group_id,
         topics=None,
         groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)],
@@ -199,14 +192,10 @@ def committed_offsets(
     found = answer.groups[0] if answer.groups else answer
     check(found.error_code)
     offsets: dict[TopicPartition, Committed] = {}
-    for topic in found.topics:
-        for one in topic.partitions:
-            check(one.error_code)
-            if one.committed_offset >= 0:
-                place = (topic.name, one.partition_index)
-                offsets[place] = Committed(
-                    one.committed_offset, one.committed_leader_epoch, one.metadata or ""
-                )
+    for place, one in each_partition(found.topics):
+        check(one.error_code)
+        if one.committed_offset >= 0:
+            offsets[place] = Committed(one.committed_offset, one.committed_leader_epoch, one.metadata or "")
     return offsets
 
 
@@ -220,11 +209,10 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
         group_id,
         ApiKey.OFFSET_COMMIT,
         "alterConsumerGroupOffsets",
-        _codes_of_partitions,
         group_id=group_id,
         topics=commit_topics(offsets),
     )
-    for code in _codes_of_partitions(answer):
+    for code in error_codes(answer):
         check(code)
 
 
@@ -248,18 +236,10 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
     return [OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
 
 
-def _codes_of_partitions(answer: Any) -> list[int]:
-    return [one.error_code for topic in answer.topics for one in topic.partitions]
-
-
 def delete_group(cluster: Cluster, group_id: str) -> None:
     """Raises KafkaError, and as `Cluster.ask`."""
     answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.DELETE_GROUPS,
-        "deleteConsumerGroups",
-        lambda answer: [one.error_code for one in answer.results],
-        groups_names=[group_id],
+        group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
     for one in answer.results:
         check(one.error_code)
@@ -278,22 +258,12 @@ def delete_offsets(
 
     topics = [
         OffsetDeleteRequestTopic(
-            name=name,
-            partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers],
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
         )
         for name, numbers in by_topic(sorted(partitions)).items()
     ]
     answer = cluster.ask_coordinator(
-        group_id,
-        ApiKey.OFFSET_DELETE,
-        "deleteConsumerGroupOffsets",
-        lambda answer: [answer.error_code],
-        group_id=group_id,
-        topics=topics,
+        group_id, ApiKey.OFFSET_DELETE, "deleteConsumerGroupOffsets", group_id=group_id, topics=topics
     )
     check(answer.error_code)
-    return {
-        (topic.name, one.partition_index): one.error_code
-        for topic in answer.topics
-        for one in topic.partitions
-    }
+    return {place: one.error_code for place, one in each_partition(answer.topics)}

@@ -1,13 +1,14 @@
-"""Requests that go to the leaders of partitions, each broker asked for its own."""
+"""Requests that go to the leaders of partitions, each broker asked for its own; and by them, where partitions
+begin and end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
-from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
+from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, check, each_partition
 from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -75,11 +76,102 @@ def _by_leader(
     topics = {each.name: each for each in answer.topics}
     brokers: dict[int | None, list[TopicPartition]] = {}
     for topic, partition in partitions:
-        told = topics[topic]
-        if told.error_code and told.error_code not in PASSING:
-            found[topic, partition] = KafkaError(known_code(told.error_code))
+        known = topics[topic]
+        if known.error_code and known.error_code not in PASSING:
+            found[topic, partition] = KafkaError(known_code(known.error_code))
             continue
-        leaders = {each.partition_index: each.leader_id for each in told.partitions}
+        leaders = {each.partition_index: each.leader_id for each in known.partitions}
         leader = leaders.get(partition, -1)
         brokers.setdefault(leader if leader in cluster.nodes else None, []).append((topic, partition))
     yield from brokers.items()
+
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Found(NamedTuple):
+    """An offset and what is known of the record at it; -1 where nothing is."""
+
+    offset: int
+    timestamp_ms: int = -1
+    leader_epoch: int = -1
+
+
+def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
+    """The partitions of these topics. Raises KafkaError for a topic that is not there, and as
+    `Cluster.ask`.
+    """
+    names = list(topics)
+    if not names:
+        return {}
+    found: dict[str, list[int]] = {}
+    for topic in cluster.metadata(names, call).topics:
+        check(topic.error_code)
+        found[topic.name] = sorted(one.partition_index for one in topic.partitions)
+    return found
+
+
+def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    """The leader of each partition of these topics, -1 where there is none. Raises as `partitions_of`."""
+    names = sorted(topics)
+    topics = cluster.metadata(names, "describeTopics").topics if names else ()
+    for topic in topics:
+        check(topic.error_code)
+    return {place: one.leader_id for place, one in each_partition(topics)}
+
+
+def by_leader(
+    leaders: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+) -> dict[int, dict[str, list[int]]]:
+    """Leader -> topic -> partitions."""
+    found: dict[int, list[TopicPartition]] = {}
+    for place in sorted(partitions):
+        found.setdefault(leaders[place], []).append(place)
+    return {leader: by_topic(places) for leader, places in found.items()}
+
+
+def list_offsets(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> dict[TopicPartition, Found]:
+    """The first record at or behind a time in ms, or LATEST or EARLIEST, of each partition; asks again while
+    a partition has no leader. Raises KafkaError for what does not go by, and as `Cluster.ask`.
+    """
+    return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
+
+
+def try_offsets(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> dict[TopicPartition, Any]:
+    """The same, with the KafkaError or TimedOut of a partition in its place. Raises as `Cluster.ask`."""
+
+    def request(topics: dict[str, list[int]]) -> dict[str, Any]:
+        return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)
+
+    return ask_leaders(cluster, ApiKey.LIST_OFFSETS, "listOffsets", wanted, request, listed_offsets)
+
+
+def offsets_request(
+    topics: Mapping[str, Iterable[int]], at: Callable[[TopicPartition], int], *, read_committed: bool = False
+) -> dict[str, Any]:
+    """The fields of ListOffsets for these partitions, each with its time."""
+    from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+
+    asked = [
+        ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                ListOffsetsPartition(partition_index=number, timestamp=at((topic, number)))
+                for number in partitions
+            ],
+        )
+        for topic, partitions in topics.items()
+    ]
+    return {"replica_id": -1, "isolation_level": int(read_committed), "topics": asked}
+
+
+def listed_offsets(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
+    """Each partition of a response of ListOffsets, its error code, and what was found."""
+    for place, one in each_partition(answer.topics):
+        offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
+        yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)

@@ -1,11 +1,12 @@
-"""Partitions as clients name them, and the errors that go by when their leaders change."""
+"""Partitions as clients name them, and errors in responses: those that go by when leaders change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.schema import fields_of
 
 TopicPartition = tuple[str, int]
 
@@ -28,6 +29,24 @@ def check(code: int, message: str | None = "") -> None:
     """Raise KafkaError unless an answer's code says that nothing is wrong."""
     if code:
         raise KafkaError(known_code(code), message or "")
+
+
+def error_codes(answer: Any) -> Iterator[int]:
+    """The error codes of a response, and of its parts."""
+    for spec in fields_of(type(answer)):
+        value = getattr(answer, spec.name)
+        if spec.name.endswith("error_code"):
+            yield value
+        elif isinstance(value, list) and value and hasattr(type(value[0]), "__fields__"):
+            for part in value:
+                yield from error_codes(part)
+
+
+def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """The partitions in a response's topics, and what it says of each."""
+    for topic in topics:
+        for one in topic.partitions:
+            yield (topic.name, one.partition_index), one
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -4,22 +4,109 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.cluster import TimedOut
-from kafka_compat.client.partition_offsets import by_leader
+from kafka_compat.client.cluster import Cluster, TimedOut
+from kafka_compat.client.connection_settings import whole_number
+from kafka_compat.client.leaders import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
-from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
-from kafka_compat.client.pending_batches import BATCH_OVERHEAD_BYTES, Pending, PendingBatches, size_of
+from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.batch import add_sequence
 from kafka_compat.storage.records.kinds import CompressionType
-from kafka_compat.storage.records.records import Header, Record, build_batch
+from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
 
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
+RECORD_OVERHEAD_BYTES: Final = 21
+"""What Kafka's producer reckons for length, attributes, timestamp and offset of a record."""
+BATCH_OVERHEAD_BYTES: Final = 61
+
+
+class Pending:
+    """A batch. `tags` are what its sender wants back with each record."""
+
+    __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
+
+    def __init__(self, born_s: float) -> None:
+        self.born_s = born_s
+        self.records: list[Record] = []
+        self.tags: list[Any] = []
+        self.size_bytes = BATCH_OVERHEAD_BYTES
+        self.attempts = 0
+        self.sequence: int | None = None
+        """Of its first record; None until it is sent."""
+
+
+class PendingBatches:
+    """Records on their way to partitions, gathered to batches; pure. Times are seconds of one clock.
+
+    A batch is due when it is full, when its first record has waited for the linger time, or when all are
+    asked for. A partition's batches leave in their order, one at a time.
+    """
+
+    def __init__(self, batch_bytes: int, linger_s: float) -> None:
+        self._batch_bytes = batch_bytes
+        self._linger_s = linger_s
+        self._queues: dict[TopicPartition, deque[Pending]] = {}
+
+    def add(self, place: TopicPartition, record: Record, tag: Any, now_s: float) -> bool:
+        """Whether a batch is full now."""
+        size_bytes = size_of(record.key, record.value, record.headers)
+        queue = self._queues.setdefault(place, deque())
+        if not queue or queue[-1].attempts or queue[-1].size_bytes + size_bytes > self._batch_bytes:
+            queue.append(Pending(now_s))
+        batch = queue[-1]
+        batch.records.append(record)
+        batch.tags.append(tag)
+        batch.size_bytes += size_bytes
+        return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
+
+    def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
+        """The first batch of each partition that has one that is due."""
+        return {
+            place: queue[0]
+            for place, queue in self._queues.items()
+            if queue
+            and (
+                all_of_them
+                or len(queue) > 1
+                or queue[0].attempts
+                or queue[0].size_bytes >= self._batch_bytes
+                or now_s - queue[0].born_s >= self._linger_s
+            )
+        }
+
+    def wait_s(self, now_s: float) -> float | None:
+        """Until the next batch is due; None where there is none."""
+        ages = [now_s - queue[0].born_s for queue in self._queues.values() if queue]
+        return max(self._linger_s - max(ages), 0.0) if ages else None
+
+    def done(self, place: TopicPartition) -> Pending:
+        """The first batch of a partition is off."""
+        queue = self._queues[place]
+        batch = queue.popleft()
+        if not queue:
+            del self._queues[place]
+        return batch
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+
+def size_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
+    """The most that a record may take, as Kafka's producer reckons before it encodes it."""
+    size_bytes = RECORD_OVERHEAD_BYTES + _sized(key) + _sized(value) + len(encode_varint(len(headers)))
+    for name, content in headers:
+        size_bytes += _sized(name.encode()) + _sized(content)
+    return size_bytes
+
+
+def _sized(content: bytes | None) -> int:
+    return 1 if content is None else len(encode_varint(len(content))) + len(content)
+
 
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
@@ -63,16 +150,7 @@ class ProducerSettings(NamedTuple):
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
     """Of the settings of a Java producer. Raises ValueError, with the name of the setting in its text."""
-
-    def number(name: str, default: int) -> int:
-        text = given.get(name, str(default)).strip()
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(
-                f"Invalid value {text} for configuration {name}: Not a number of type INT"
-            ) from None
-
+    number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
         raise ValueError(f"Invalid value {acks} for configuration acks: String must be one of: all, -1, 0, 1")
@@ -111,10 +189,7 @@ class Producer:
     """Blocking. Each record comes back once, by `settled(tag, error)`; error is None when it is stored."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        settings: ProducerSettings,
-        settled: Callable[[Any, Exception | None], None],
+        self, cluster: Cluster, settings: ProducerSettings, settled: Callable[[Any, Exception | None], None]
     ) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -183,7 +258,6 @@ class Producer:
         if self._in_transaction:
             self._coordinate(
                 ApiKey.END_TXN,
-                lambda answer: [answer.error_code],
                 transactional_id=self._settings.transactional_id,
                 producer_id=self._producer_id,
                 producer_epoch=self._producer_epoch,
@@ -196,11 +270,6 @@ class Producer:
 
         self._coordinate(
             ApiKey.ADD_PARTITIONS_TO_TXN,
-            lambda answer: [
-                one.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for one in topic.results_by_partition
-            ],
             v3_and_below_transactional_id=self._settings.transactional_id,
             v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self._producer_epoch,
@@ -211,20 +280,19 @@ class Producer:
         )
         self._in_transaction |= places
 
-    def _coordinate(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+    def _coordinate(self, key: ApiKey, **request: Any) -> Any:
         """An answer of the transaction's coordinator; while the one before still ends, it is asked again."""
         name = self._settings.transactional_id or ""
         return self._answered(
-            lambda: self._cluster.ask_coordinator(name, key, _CALL, codes, of_transactions=True, **request),
-            codes,
+            lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
-    def _answered(self, ask: Callable[[], Any], codes: Callable[[Any], list[int]]) -> Any:
+    def _answered(self, ask: Callable[[], Any]) -> Any:
         """Its answer, when it has no error any more that passes. KafkaError: of another, or after a while."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
-            wrong = [code for code in codes(answer) if code]
+            wrong = [code for code in error_codes(answer) if code]
             if not wrong:
                 return answer
             again = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *PASSING}
@@ -239,12 +307,9 @@ class Producer:
         }
         if self._settings.transactional_id is None:
             # A cluster that has just started has none yet to give.
-            answer = self._answered(
-                lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields),
-                lambda answer: [answer.error_code],
-            )
+            answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
-            answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, lambda answer: [answer.error_code], **fields)
+            answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
         for batch in self._batches.due(0.0, all_of_them=True).values():

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.cluster import TimedOut
+from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.leaders import ask_leaders, without_errors
-from kafka_compat.client.partitions import TopicPartition, by_topic
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
 
 _BACKOFF_S: Final = 0.1
 _FENCING_MS: Final = 30_000
@@ -127,7 +124,6 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
         transactional_id,
         ApiKey.DESCRIBE_TRANSACTIONS,
         call,
-        lambda answer: [one.error_code for one in answer.transaction_states],
         of_transactions=True,
         transactional_ids=[transactional_id],
     )
@@ -161,7 +157,6 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
         transactional_id,
         ApiKey.INIT_PRODUCER_ID,
         "fenceProducer",
-        lambda answer: [answer.error_code],
         of_transactions=True,
         transactional_id=transactional_id,
         transaction_timeout_ms=_FENCING_MS,
@@ -199,20 +194,19 @@ def describe_producers(
 
 
 def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActiveProducer]]]:
-    for topic in answer.topics:
-        for one in topic.partitions:
-            producers = [
-                ActiveProducer(
-                    each.producer_id,
-                    each.producer_epoch,
-                    each.coordinator_epoch,
-                    each.last_sequence,
-                    each.last_timestamp,
-                    each.current_txn_start_offset,
-                )
-                for each in one.active_producers
-            ]
-            yield (topic.name, one.partition_index), one.error_code, producers
+    for place, one in each_partition(answer.topics):
+        producers = [
+            ActiveProducer(
+                each.producer_id,
+                each.producer_epoch,
+                each.coordinator_epoch,
+                each.last_sequence,
+                each.last_timestamp,
+                each.current_txn_start_offset,
+            )
+            for each in one.active_producers
+        ]
+        yield place, one.error_code, producers
 
 
 def abort_transaction(
@@ -236,20 +230,15 @@ def abort_transaction(
         return {"markers": [marker]}
 
     def results(answer: Any) -> Iterator[tuple[TopicPartition, int, None]]:
-        for topic in answer.markers[0].topics:
-            for one in topic.partitions:
-                yield (topic.name, one.partition_index), one.error_code, None
+        for place, one in each_partition(answer.markers[0].topics):
+            yield place, one.error_code, None
 
     try:
         call = "abortTransaction"
         without_errors(ask_leaders(cluster, ApiKey.WRITE_TXN_MARKERS, call, [place], request, results))
     except KafkaError as error:
-        raise KafkaError(error.code, _why(error.code, place)) from None
-
-
-def _why(code: int, place: TopicPartition) -> str:
-    """What Kafka's admin client says of it; "" for what it leaves to the code."""
-    where = f"{place[0]}-{place[1]}"
-    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        return f"WriteTxnMarkers request for partition {where} failed due to cluster authorization error"
-    return ""
+        why = ""
+        if error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            where = f"partition {place[0]}-{place[1]}"
+            why = f"WriteTxnMarkers request for {where} failed due to cluster authorization error"
+        raise KafkaError(error.code, why) from None

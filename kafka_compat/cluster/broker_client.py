@@ -25,11 +25,7 @@ from typing import Any, Final, NamedTuple, cast
 from kafka_compat.network.framing import FrameReader, InvalidFrame
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.headers import (
-    RequestHeader,
-    decode_response_header,
-    encode_request_header,
-)
+from kafka_compat.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kafka_compat.security.broker_security import NONE, BrokerSecurity
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.following import Notices
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError
 from kafka_compat.tasks import Background, OnFailure, Tasks
@@ -83,7 +83,7 @@ class ConfigChanges:
         try:
             await self._changed(znodes.decode_config_change(path, data))
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
         except MetadataStoreError:
             raise
         except Exception:

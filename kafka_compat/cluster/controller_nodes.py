@@ -68,7 +68,7 @@ class ControllerNodes:
         try:
             return decode(data, stat)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, consequence)
+            self._malformed.report(error, stat.version, consequence)
             return error
 
     async def brokers(
@@ -85,7 +85,7 @@ class ControllerNodes:
                 ids.append(int(name))
             else:
                 error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
-                self._malformed.tell(error, malformed_nodes.NO_VERSION, "nobody is taken for that broker")
+                self._malformed.report(error, malformed_nodes.NO_VERSION, "nobody is taken for that broker")
         found = await asked_for_all(
             ids, lambda item: self._broker(item, watch_broker(item), known.get(item)), UNDER_WAY_MOST
         )
@@ -176,7 +176,7 @@ class ControllerNodes:
         try:
             return tuple(TopicPartition(*item) for item in znodes.decode_partitions(path, data))
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
             await self.clear_legacy_election(epoch_znode_version)
             return ()
 
@@ -243,7 +243,7 @@ class ControllerNodes:
                 try:
                     taken.append(decode(path, data))
                 except MalformedNode as error:
-                    self._malformed.tell_of_notice(error)
+                    self._malformed.report_notice(error)
                 await self._guarded(epoch_znode_version, [stores.Delete(path)])
         return taken
 
@@ -267,7 +267,7 @@ class ControllerNodes:
         try:
             enabled, _ = znodes.decode_feature(data)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
+            self._malformed.report(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return
         if not enabled:
             operation = stores.SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
     from kafka_compat.cluster.controller_times import ControllerTimes
-    from kafka_compat.coordination.controller import events, replies
+    from kafka_compat.coordination.controller import effects, events
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class ControllerService:
             # The next request begins another term.
             self.term = None
 
-    async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
+    async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """The controller's reply to a request; None when this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
@@ -173,7 +173,7 @@ class ControllerService:
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
         """Have the log told of a node that a request to the controller came upon; once."""
-        self._malformed.tell(error, NO_VERSION, consequence)
+        self._malformed.report(error, NO_VERSION, consequence)
 
     # --- the campaign
 
@@ -211,7 +211,7 @@ class ControllerService:
         try:
             self._name(znodes.decode_controller(data).broker_id)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, "nobody is the controller")
+            self._malformed.report(error, stat.version, "nobody is the controller")
             self._name(NOBODY)
         await self._changed.wait()
 

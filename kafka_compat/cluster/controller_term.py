@@ -30,7 +30,7 @@ from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.controller_times import Backlog, ControllerTimes, TimedQueue
-from kafka_compat.coordination.controller import effects, events, replies
+from kafka_compat.coordination.controller import effects, events
 from kafka_compat.coordination.controller import outcomes as model
 from kafka_compat.coordination.controller.machine import Controller
 from kafka_compat.coordination.nodes import znodes
@@ -83,7 +83,7 @@ class ControllerTerm:
         self._jobs: TimedQueue[Job] = TimedQueue(times.waited.add)
         self._watched: set[str] = set()
         self._request_ids = itertools.count()
-        self._waiting: dict[Hashable, asyncio.Future[replies.ReplyValue]] = {}
+        self._waiting: dict[Hashable, asyncio.Future[effects.ReplyValue]] = {}
         self._unclean_topics: dict[str, bool] = {}
         self._brokers: dict[int, BrokerInfo] = {}
         self._malformed_topics: set[str] = set()
@@ -112,7 +112,7 @@ class ControllerTerm:
                 waiting.cancel()
             await self._channels.close()
 
-    async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
+    async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """The machine's reply to a request that `make` builds with its id; None when the term is over.
 
         `make` is called when it is the request's turn: the controller has read all topics by then.
@@ -120,7 +120,7 @@ class ControllerTerm:
         if self._over:
             return None
         request_id = next(self._request_ids)
-        waiting: asyncio.Future[replies.ReplyValue] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[effects.ReplyValue] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = waiting
 
         async def job() -> events.Event:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from kafka_compat.coordination.controller.effects import (
+    AlterPartitionReply,
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -19,7 +20,6 @@ from kafka_compat.coordination.controller.effects import (
 )
 from kafka_compat.coordination.controller.events import IsrChange, LeaderAndIsrAnswered, StopReplicaAnswered
 from kafka_compat.coordination.controller.outcomes import TopicPartition
-from kafka_compat.coordination.controller.replies import AlterPartitionReply
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.alter_partition import (

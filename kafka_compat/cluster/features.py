@@ -84,7 +84,7 @@ class FinalizedFeatures:
         try:
             enabled, levels = znodes.decode_feature(data)
         except malformed_nodes.MalformedNode as error:
-            self._malformed.tell(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
+            self._malformed.report(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return NO_EPOCH
         if enabled and levels:
             raise UnsupportedFeatures(_problem(levels))

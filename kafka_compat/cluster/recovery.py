@@ -27,17 +27,10 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicS
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError, Operation
-from kafka_compat.metadata import topic_log, topic_rules
+from kafka_compat.metadata import topic_log, topic_nodes, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.producer_ids import skip_used_ids
-from kafka_compat.metadata.topic_nodes import (
-    FIRST_CONTROLLER_EPOCH,
-    FIRST_EPOCH,
-    creation,
-    describe_partitions,
-    new_topic_id,
-    partition_nodes,
-)
+from kafka_compat.metadata.topic_nodes import FIRST_CONTROLLER_EPOCH
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.directories.log_dirs import LogDirs
 
@@ -82,7 +75,7 @@ class Recovery:
         for name, indexes in deleted.items():
             # Groups are known only now.
             replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
-            change.report_deleted(TopicMetadata(name, UUID(int=0), describe_partitions(replicas)))
+            change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
             topic_log.deleted(name)
         change.publish()
         keys = [(topic.name, each.partition) for topic in topics for each in topic.partitions]
@@ -190,7 +183,7 @@ class Recovery:
         try:
             yield
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, "the topic is left as it is")
+            self._malformed.report(error, stat.version, "the topic is left as it is")
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
@@ -281,11 +274,11 @@ class Recovery:
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
-        operations = creation(adopted.state, adopted.overrides, has_config)
+        operations = topic_nodes.creation(adopted.state, adopted.overrides, has_config)
         indexes = list(replicas)
         for first in range(0, len(indexes), _PARTITIONS_AT_ONCE):
             some = {index: replicas[index] for index in indexes[first : first + _PARTITIONS_AT_ONCE]}
-            await self._store.multi([*operations, *partition_nodes(name, some, adopted.epochs)])
+            await self._store.multi([*operations, *topic_nodes.partition_nodes(name, some, adopted.epochs)])
             operations = []
 
     async def _children(self, path: str) -> list[str]:
@@ -307,11 +300,11 @@ class _AdoptedTopic:
         local_id: int,
     ) -> None:
         """`partitions`: the topic ids in the folders."""
-        topic_id = next((item for item in partitions.values() if item), None) or new_topic_id()
+        topic_id = next((item for item in partitions.values() if item), None) or topic_nodes.new_topic_id()
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
         self.epochs = {
-            index: max(log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+            index: max(log_dirs.logs[topic, index].leader_epochs.latest_epoch, topic_nodes.FIRST_EPOCH)
             for index in partitions
         }
         self.overrides = topic_rules.internal_configs(config, topic)

@@ -81,7 +81,7 @@ class TopicSettings:
         try:
             return znodes.decode_config(path, data)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, MALFORMED_SETTINGS)
+            self._malformed.report(error, stat.version, MALFORMED_SETTINGS)
             known = topic in self.overrides
             return dict(self.overrides.of(topic) if known else DELETES_NOTHING)
 

@@ -23,7 +23,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT32_MAX
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, TopicMetadata
@@ -115,7 +115,7 @@ class Topics:
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
-        with store_failures_told():
+        with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
             # The controller leaves it alone: there is nothing to wait for.
@@ -171,7 +171,7 @@ class Topics:
         charge: Charge | None = None,
     ) -> TopicMetadata:
         async with self.lock:
-            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+            with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                 # Two names that collide may come in one request, before anyone is told of either.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
@@ -188,7 +188,7 @@ class Topics:
                 return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
             if charge is not None:
                 charge(len(replicas))
-            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+            with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
             topic_log.created(name, replicas)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
@@ -282,7 +282,7 @@ class Topics:
         async with self.lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+            with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                 data, stat = await self._store.get(znodes.topic_path(name))
                 state = znodes.decode_topic(name, data)
             if state.adding_replicas or state.removing_replicas:
@@ -298,7 +298,7 @@ class Topics:
                 charge(len(added))
             extended = TopicState(name, state.topic_id, state.replicas | added)
             try:
-                with store_failures_told(ErrorCode.NOT_CONTROLLER):
+                with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                     await self._extend(extended, stat.version)
             except stores.BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
@@ -313,7 +313,7 @@ class Topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         known = self._metadata.topics[name]
         replicas = {replica for partition in known.partitions for replica in partition.replicas}
-        with store_failures_told(ErrorCode.NOT_CONTROLLER):
+        with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
             await self._store.put(znodes.delete_topic_path(name), None)
         await self._until(lambda: self._metadata.topic_name(known.topic_id) is None, timeout_ms)
         if replicas <= self._metadata.brokers.keys():

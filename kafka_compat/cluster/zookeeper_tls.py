@@ -14,15 +14,9 @@ from typing import Final, cast
 
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.zookeeper_store.security import Unusable
-from kafka_compat.security import cipher_suites, pem
+from kafka_compat.security import cipher_suites, pem, tls_settings
 from kafka_compat.security.tls_context import TlsContext
-from kafka_compat.security.tls_settings import (
-    SUPPORTED,
-    KeyStoreSettings,
-    Secret,
-    TlsSettings,
-    TrustStoreSettings,
-)
+from kafka_compat.security.tls_settings import SUPPORTED, KeyStoreSettings, Secret, TlsSettings
 
 log = logging.getLogger(__name__)
 
@@ -163,13 +157,13 @@ def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
     return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
 
 
-def _trust_store(config: BrokerConfig) -> TrustStoreSettings | None:
+def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None:
     location = config.str("zookeeper.ssl.truststore.location")
     if not location:
         return None
     kind = _kind(config, "zookeeper.ssl.truststore.type", location)
     password = None if kind == "PEM" else _secret(config, "zookeeper.ssl.truststore.password")
-    return TrustStoreSettings(kind, location, password, None)
+    return tls_settings.TrustStoreSettings(kind, location, password, None)
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kafka_compat.broker import Broker
 from kafka_compat.control.awaiting import Awaiting
-from kafka_compat.control.broker_faults import BrokerFaults
-from kafka_compat.control.commands import Commands
-from kafka_compat.control.disk_faults import DiskFaults
+from kafka_compat.control.commands import Commands, PartitionCommands
 from kafka_compat.control.events import EventLog
 from kafka_compat.control.faults import FaultRoutes
-from kafka_compat.control.forks import Forks
-from kafka_compat.control.partition_commands import PartitionCommands
+from kafka_compat.control.faulty_disks import DiskFaults
+from kafka_compat.control.hooks import ControlHooks
+from kafka_compat.control.links import BrokerFaults
 from kafka_compat.control.reset import Reset
 from kafka_compat.control.snapshots import SharedTree, Snapshots
+from kafka_compat.control.topic_fork import Forks
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
 
 _PREFIX = "/control/v1"
 
@@ -78,7 +74,7 @@ class ControlApi:
         ]
 
     async def _time(self, call: Call) -> Answer:
-        return self._told()
+        return self._time_of_day()
 
     async def _advance(self, call: Call) -> Answer:
         began_s = time.perf_counter()
@@ -89,16 +85,16 @@ class ControlApi:
             await broker.catch_up()
         self._events.note(by_ms)
         took_ms = round((time.perf_counter() - began_s) * 1000, 3)
-        return {**self._told(), "took_ms": took_ms, "events": self._events.events[known:]}
+        return {**self._time_of_day(), "took_ms": took_ms, "events": self._events.events[known:]}
 
     async def _stand(self, call: Call) -> Answer:
         still = call.body.get("still")
         if not isinstance(still, bool):
             raise BadCall(f"still={still!r}: expected true or false")
         self._travel.stand(still=still)
-        return self._told()
+        return self._time_of_day()
 
-    def _told(self) -> dict[str, int]:
+    def _time_of_day(self) -> dict[str, int]:
         return {"now_ms": self._travel.clock.now_ms(), "ahead_ms": self._travel.clock.ahead_ms}
 
     async def _at_rest(self, after_ms: int) -> None:

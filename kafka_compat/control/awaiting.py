@@ -5,16 +5,14 @@ a transaction has ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_compat.broker import Broker
 from kafka_compat.control.pulse import TIMEOUT, Pulse
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import Answer, Call, Route, natural
 from kafka_compat.lag import records_behind, total_records
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
@@ -44,20 +42,14 @@ class Awaiting:
                 prefix + "/topics/{topic}/await",
                 self._topic,
                 "answer when so many records can be read, of all partitions together",
-                query={
-                    "records": "integer: how many, at least",
-                    **TIMEOUT,
-                },
+                query={"records": "integer: how many, at least", **TIMEOUT},
             ),
             Route(
                 "GET",
                 prefix + "/transactions/{id}/await",
                 self._transaction,
                 "answer when a transactional id has a state",
-                query={
-                    "state": "string: CompleteCommit, CompleteAbort, Ongoing, …",
-                    **TIMEOUT,
-                },
+                query={"state": "string: CompleteCommit, CompleteAbort, Ongoing, …", **TIMEOUT},
             ),
         ]
 

@@ -1,23 +1,40 @@
-"""What a broker does by its clock or its settings, done when a test says so."""
+"""What a broker does by its clock or its settings, done when a test says so; and who leads a partition, and
+which of its replicas are in sync.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from kafka_compat.api.caller import Caller
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.broker import Broker
+from kafka_compat.coordination.controller.effects import ElectionReply, ReassignmentReply
+from kafka_compat.coordination.controller.events import ElectionRequested, ReassignmentRequested
+from kafka_compat.coordination.controller.outcomes import ControllerError, ElectionType, TopicPartition
+from kafka_compat.http.routes import (
+    CONFLICT,
+    NOT_FOUND,
+    UNAVAILABLE,
+    Answer,
+    BadCall,
+    Call,
+    Route,
+    integer,
+    natural,
+)
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafka_compat.replication.disk_work import finished
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import Fetching
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
-_NOT_FOUND = 404
-_CONFLICT = 409
 _LEAVE_VERSION = 5
 _CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)
 
@@ -35,11 +52,7 @@ class Commands:
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             ("compact", _compact, "compact the topic, if its cleanup.policy says so, up to its last record"),
-            (
-                "retention",
-                _retention,
-                "delete what its retention.ms and retention.bytes no longer keep",
-            ),
+            ("retention", _retention, "delete what its retention.ms and retention.bytes no longer keep"),
             ("roll", _roll, "begin a new segment in each partition that holds anything"),
             ("flush", _flush, "have all that the topic holds on disk"),
         ]
@@ -64,7 +77,7 @@ class Commands:
             for partition in broker.services.replicas.of_topics([topic])
         ]
         if not held:
-            raise BadCall(f"there is no topic {topic}", _NOT_FOUND)
+            raise BadCall(f"there is no topic {topic}", NOT_FOUND)
         for broker, partition in held:
             await command(broker, partition)
         return {"partitions": len({partition.partition for _, partition in held})}
@@ -79,14 +92,14 @@ class Commands:
             request = LeaveGroupRequest(group_id=group, members=[leaving])
             result = await broker.calls.ask(_CALLER, ApiKey.LEAVE_GROUP, _LEAVE_VERSION, request)
             if result.error_code or any(each.error_code for each in result.members):
-                raise BadCall(f"group {group} has no member {member}", _NOT_FOUND)
+                raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
             return {}
-        raise BadCall(f"there is no group {group}", _NOT_FOUND)
+        raise BadCall(f"there is no group {group}", NOT_FOUND)
 
 
 async def _compact(broker: Broker, partition: Partition) -> None:
     if not partition.log.config.compact:
-        raise BadCall(f"cleanup.policy of {partition.topic} is not compact", _CONFLICT)
+        raise BadCall(f"cleanup.policy of {partition.topic} is not compact", CONFLICT)
     await broker.compact(partition)
 
 
@@ -102,4 +115,210 @@ async def _roll(broker: Broker, partition: Partition) -> None:
 async def _flush(broker: Broker, partition: Partition) -> None:
     error = await finished(partial(broker.services.flusher.request, partition.log))
     if error is not None:
-        raise BadCall(f"{partition.topic}-{partition.partition}: {error}", _CONFLICT)
+        raise BadCall(f"{partition.topic}-{partition.partition}: {error}", CONFLICT)
+
+
+class HeldBack:
+    """What fetches for a broker's partitions, but for some of them; see `replica_manager.Fetching`."""
+
+    def __init__(self, fetching: Fetching) -> None:
+        self._fetching = fetching
+        self._held: dict[tuple[str, int], Callable[[], None]] = {}
+        """With what is to be done when they are let go."""
+
+    def hold(self, partition: Partition) -> None:
+        """Do not fetch for it, whatever the controller says."""
+        topic_id = partition.log.topic_id
+        assert topic_id is not None
+        self._fetching.stop(partition)
+        self._held[partition.topic, partition.partition] = lambda: self._go_on(partition, topic_id)
+
+    def let_go(self, topic: str, partition: int) -> None:
+        """Fetch for it again."""
+        go_on = self._held.pop((topic, partition), None)
+        if go_on is not None:
+            go_on()
+
+    def clear(self) -> None:
+        """Fetch for all."""
+        for key in list(self._held):
+            self.let_go(*key)
+
+    def _go_on(self, partition: Partition, topic_id: UUID) -> None:
+        if not partition.is_leader and partition.leader_id >= 0:
+            self._fetching.start(partition, topic_id)
+
+    def start(self, partition: Partition, topic_id: UUID) -> None:
+        key = (partition.topic, partition.partition)
+        if key in self._held:
+            self._fetching.stop(partition)
+            self._held[key] = lambda: self._go_on(partition, topic_id)
+        else:
+            self._fetching.start(partition, topic_id)
+
+    def stop(self, partition: Partition) -> None:
+        self._fetching.stop(partition)
+
+    def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
+        return self._fetching.running()
+
+
+_PATIENCE_S = 10.0
+_LOOK_S = 0.005
+_NEVER_MS = -(2**62)
+_NOT_KNOWN = -1
+_DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
+
+
+class PartitionCommands:
+    """The routes; all return the partition as it is then, when it is done."""
+
+    def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
+        """`held` is what brokers do not fetch, by their ids."""
+        self._brokers = brokers
+        self._held = held
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        path = prefix + "/topics/{topic}/partitions/{partition}"
+        follower = {"broker": "integer: one that follows"}
+        return [
+            Route("GET", path, self._get, "who leads a partition, and who is in sync"),
+            Route(
+                "POST",
+                path + "/leader",
+                self._lead,
+                "have another replica lead, which is the preferred one from then on",
+                {"broker": "integer: one that is in sync; the preferred one without it"},
+            ),
+            Route("POST", path + "/shrink", self._shrink, "have a follower fall out of sync", follower),
+            Route("POST", path + "/restore", self._restore, "let it catch up again", follower),
+        ]
+
+    async def _get(self, call: Call) -> Answer:
+        return _shown(self._leading(call))
+
+    async def _lead(self, call: Call) -> Answer:
+        led = self._leading(call)
+        key = TopicPartition(led.topic, led.partition)
+        replicas = led.in_sync.replicas
+        if "broker" in call.body:
+            wanted = integer(call, "broker", least=0)
+            if wanted not in led.isr:
+                raise BadCall(
+                    f"broker={wanted}: expected one of {_ids(led.isr)}, which are in sync", CONFLICT
+                )
+            replicas = (wanted, *(each for each in replicas if each != wanted))
+            if replicas != led.in_sync.replicas:
+                await self._reorder(key, replicas)
+        found = await self._controller().services.controller.ask(
+            lambda request_id: ElectionRequested(request_id, ElectionType.PREFERRED, (key,))
+        )
+        if not isinstance(found, ElectionReply):
+            raise BadCall("no controller has answered", UNAVAILABLE)
+        outcome = found.partitions.get(key)
+        if outcome is not None and outcome.error not in _DONE:
+            raise BadCall(f"{led}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
+        await _until(
+            lambda: self._leading(call).local_id == replicas[0], f"broker {replicas[0]} does not lead {led}"
+        )
+        return _shown(self._leading(call))
+
+    async def _reorder(self, key: TopicPartition, replicas: tuple[int, ...]) -> None:
+        found = await self._controller().services.controller.ask(
+            lambda request_id: ReassignmentRequested(request_id, {key: replicas})
+        )
+        if not isinstance(found, ReassignmentReply):
+            raise BadCall("no controller has answered", UNAVAILABLE)
+        outcome = found.partitions[key]
+        if outcome.error != ControllerError.NONE:
+            raise BadCall(f"{key}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
+
+    async def _shrink(self, call: Call) -> Answer:
+        led, follower = self._leading(call), self._follower(call)
+        following = follower.services.replicas.get(led.topic, led.partition)
+        if following is None:
+            raise BadCall(f"broker {follower.broker_id} has not begun to follow {led}", CONFLICT)
+        self._fetching_of(follower).hold(following)
+
+        def is_out() -> bool:
+            leader = self._leading(call)
+            state = leader.in_sync.followers.get(follower.broker_id)
+            if follower.broker_id not in leader.isr:
+                return True
+            if state is not None and leader.in_sync.pending is None:
+                # As if it had not fetched for longer than replica.lag.time.max.ms.
+                state.last_caught_up_ms, state.log_end_offset = _NEVER_MS, _NOT_KNOWN
+                leader.maybe_shrink_isr(follower.services.clock.monotonic_ms())
+            return False
+
+        await _until(is_out, f"broker {follower.broker_id} is still in sync with {led}")
+        return _shown(self._leading(call))
+
+    async def _restore(self, call: Call) -> Answer:
+        led, follower = self._leading(call), self._follower(call)
+        self._fetching_of(follower).let_go(led.topic, led.partition)
+        await _until(
+            lambda: follower.broker_id in self._leading(call).isr,
+            f"broker {follower.broker_id} is not in sync with {led} yet",
+        )
+        return _shown(self._leading(call))
+
+    # --- who is meant
+
+    def _leading(self, call: Call) -> Partition:
+        topic, number = call.path["topic"], natural(call.path["partition"], "the partition")
+        held = [
+            partition
+            for broker in self._brokers
+            if (partition := broker.services.replicas.get(topic, number)) is not None
+        ]
+        led = [partition for partition in held if partition.is_leader]
+        if not held:
+            raise BadCall(f"there is no partition {topic}-{number}", NOT_FOUND)
+        if not led:
+            raise BadCall(f"nobody here leads {topic}-{number}", CONFLICT)
+        return max(led, key=lambda partition: partition.leader_epoch)
+
+    def _follower(self, call: Call) -> Broker:
+        led, wanted = self._leading(call), integer(call, "broker", least=0)
+        followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
+        if wanted not in led.in_sync.followers or wanted not in followers:
+            known = _ids(led.in_sync.followers) or "none: it has one replica"
+            raise BadCall(f"broker={wanted}: expected one that follows {led}: {known}", CONFLICT)
+        return followers[wanted]
+
+    def _controller(self) -> Broker:
+        known = self._brokers[0].services.metadata.controller_id
+        return next((each for each in self._brokers if each.broker_id == known), self._brokers[0])
+
+    def _fetching_of(self, follower: Broker) -> HeldBack:
+        replicas = follower.services.replicas
+        held = self._held.get(follower.broker_id)
+        if held is None:
+            assert replicas.fetching is not None
+            held = self._held[follower.broker_id] = HeldBack(replicas.fetching)
+            replicas.fetching = held
+        return held
+
+
+async def _until(is_so: Callable[[], bool], what: str) -> None:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + _PATIENCE_S
+    while not is_so():
+        if loop.time() > deadline_s:
+            raise BadCall(f"{what} after {_PATIENCE_S:g} s", UNAVAILABLE)
+        await asyncio.sleep(_LOOK_S)
+
+
+def _ids(brokers: Sequence[int] | Any) -> str:
+    return ", ".join(map(str, sorted(brokers)))
+
+
+def _shown(led: Partition) -> dict[str, Any]:
+    return {
+        "leader": led.local_id,
+        "leader_epoch": led.leader_epoch,
+        "replicas": list(led.in_sync.replicas),
+        "isr": sorted(led.isr),
+    }

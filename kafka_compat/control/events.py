@@ -5,12 +5,10 @@ compacted. Found by comparing how groups, transactions and partitions were and h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_compat.broker import Broker
 from kafka_compat.http.routes import Answer, Call, Route
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
 
 Subject = tuple[str, str, int]
 """What kind of thing, its name, and the number of a partition (0 for others)."""
@@ -31,9 +29,7 @@ class EventLog:
 
     def routes(self, prefix: str) -> list[Route]:
         """What is served."""
-        return [
-            Route("GET", prefix + "/events", self._all, "what happened while time was put forward"),
-        ]
+        return [Route("GET", prefix + "/events", self._all, "what happened while time was put forward")]
 
     async def _all(self, call: Call) -> Answer:
         return self.events

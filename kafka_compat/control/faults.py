@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from kafka_compat.control import mangling
+from kafka_compat.control import rule
 from kafka_compat.control.fault import Fault
-from kafka_compat.control.fault_rules import FaultRules
+from kafka_compat.control.hooks import FaultRules
 from kafka_compat.control.pulse import TIMEOUT, Pulse
 from kafka_compat.control.rule import Rule
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer, natural
+from kafka_compat.http.routes import NOT_FOUND, Answer, BadCall, Call, Route, integer, natural
 from kafka_compat.protocol.json_form import api_named
 
-_NOT_FOUND = 404
 _KINDS = ("error", "delay_ms", "drop", "lose_answer", "cut", "corrupt")
 _NAMED = ("topic", "group", "transactional_id")
 _BODY = {
@@ -113,12 +112,12 @@ class FaultRoutes:
         text = call.path["number"]
         rule = self._rules.rules.get(natural(text, "the fault"))
         if rule is None:
-            raise BadCall(f"there is no fault {text}", _NOT_FOUND)
+            raise BadCall(f"there is no fault {text}", NOT_FOUND)
         return rule
 
 
 def _shown(rule: Rule) -> dict[str, Any]:
-    return {"number": rule.number, "hits": rule.hits, **rule.told}
+    return {"number": rule.number, "hits": rule.hits, **rule.asked}
 
 
 def _fault(call: Call) -> Fault:
@@ -131,7 +130,7 @@ def _fault(call: Call) -> Fault:
     if "delay_ms" in body:
         return Fault(delay_ms=integer(call, "delay_ms", least=1))
     if "cut" in body:
-        return Fault(mangle=mangling.cut)
+        return Fault(mangle=rule.cut)
     return Fault(is_dropped=body.get("drop") is True, is_lost=body.get("lose_answer") is True)
 
 

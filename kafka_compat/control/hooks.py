@@ -7,14 +7,61 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.api.stages import Next, Served, StagedContext
 from kafka_compat.broker.hooks import BrokerHooks
-from kafka_compat.control.fault_rules import FaultRules
-from kafka_compat.control.faulty_disks import FaultyFilesystem
+from kafka_compat.control.fault import Fault
+from kafka_compat.control.faulty_disks import Disks, FaultyFilesystem
+from kafka_compat.control.links import Links
 from kafka_compat.control.pulse import Pulse
 from kafka_compat.control.recording import Recording
 from kafka_compat.control.time_travel import TimeTravel
 
 if TYPE_CHECKING:
+    from kafka_compat.control.commands import HeldBack
+    from kafka_compat.control.rule import Rule
     from kafka_compat.telemetry.pushed import PushedMetrics
+
+
+class FaultRules:
+    """Which requests fail, and what else tests do to the brokers of a process.
+
+    A request is compared with the rules in the order in which they were made; the first that fits it counts,
+    and is spent by one.
+    """
+
+    def __init__(self) -> None:
+        self.disks = Disks()
+        self.links = Links()
+        self.held: dict[int, HeldBack] = {}
+        """What brokers do not fetch, by their ids."""
+        self.rules: dict[int, Rule] = {}
+        self._last_number = 0
+
+    def next_number(self) -> int:
+        """For a rule that is made now; none is used again."""
+        self._last_number += 1
+        return self._last_number
+
+    def clear(self) -> None:
+        """Have nothing fail any more."""
+        self.rules.clear()
+        self.disks.faults.clear()
+        self.links.clear()
+        for held in self.held.values():
+            held.clear()
+
+    def add(self, rule: Rule) -> None:
+        """From now on."""
+        self.rules[rule.number] = rule
+
+    def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
+        """What becomes of this request; None where it is served as ever."""
+        fault = self.links.fault_for(ctx)
+        if fault is not None:
+            return fault
+        for rule in self.rules.values():
+            fault = rule.fault_for(ctx, request)
+            if fault is not None:
+                return fault
+        return None
 
 
 class ControlHooks:

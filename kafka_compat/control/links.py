@@ -9,20 +9,139 @@ under way already is finished.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat.api.stages import StagedContext
-from kafka_compat.control.coordination_link import CoordinationLink
 from kafka_compat.control.fault import Fault
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.embedded import EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState, Stat, Watch
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, Answer, BadCall, Call, Route, integer, natural
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Session
     from kafka_compat.broker import Broker
     from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.coordination.store.embedded import EmbeddedSession
-    from kafka_compat.coordinator_runtime.scheduler import Scheduler
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
+
+
+class CoordinationLink:
+    """A broker's way to the metadata store that the brokers of its process share, which a test may cut.
+
+    While it is cut, whatever the broker asks waits, and it hears of nothing. After
+    zookeeper.session.timeout.ms its session has expired for the others; the broker learns that when it
+    reaches the store again, as with a ZooKeeper.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[EmbeddedSession]], timeout_ms: int, scheduler: Scheduler
+    ) -> None:
+        self._connect = connect
+        self._timeout_ms = timeout_ms
+        self._scheduler = scheduler
+        self._is_open = asyncio.Event()
+        self._is_open.set()
+        self._expiry: TimerHandle | None = None
+        self._session: LinkedSession | None = None
+        self._unheard: list[Callable[[], None]] = []
+        self._ending: asyncio.Future[None] | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing passes now."""
+        return not self._is_open.is_set()
+
+    async def connect(self) -> MetadataStore:
+        """A new session, as soon as the store can be reached."""
+        await self.reach()
+        self._session = LinkedSession(self, await self._connect())
+        return self._session
+
+    async def reach(self) -> None:
+        """Wait until something passes."""
+        await self._is_open.wait()
+
+    def hear(self, call: Callable[[], None]) -> None:
+        """Have the broker hear of something, as soon as something passes."""
+        if self.is_cut:
+            self._unheard.append(call)
+        else:
+            call()
+
+    def cut(self) -> None:
+        """Let nothing pass until `mend`."""
+        if not self.is_cut:
+            self._is_open.clear()
+            self._expiry = self._scheduler.call_later(self._timeout_ms, self._expire)
+
+    def mend(self) -> None:
+        """Let everything pass again."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self._is_open.set()
+        unheard, self._unheard = self._unheard, []
+        for call in unheard:
+            call()
+
+    async def expire(self) -> None:
+        """End the session of now, as if the store had not heard of the broker for too long."""
+        if self._session is not None and self._session.held.state is SessionState.CONNECTED:
+            await self._session.held.expire()
+
+    def _expire(self) -> None:
+        self._ending = asyncio.ensure_future(self.expire())
+
+
+class LinkedSession(MetadataStore):
+    """One of them."""
+
+    def __init__(self, link: CoordinationLink, held: EmbeddedSession) -> None:
+        self.held = held
+        self._link = link
+
+    @property
+    def session_id(self) -> int:
+        return self.held.session_id
+
+    @property
+    def state(self) -> SessionState:
+        return SessionState.SUSPENDED if self._link.is_cut else self.held.state
+
+    def on_state(self, listener: stores.StateListener) -> None:
+        self.held.on_state(lambda state: self._link.hear(lambda: listener(state)))
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        await self._link.reach()
+        return await self.held.get(path, self._heard(watch))
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        await self._link.reach()
+        return await self.held.exists(path, self._heard(watch))
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        await self._link.reach()
+        return await self.held.children(path, self._heard(watch))
+
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
+        await self._link.reach()
+        return await self.held.multi(operations)
+
+    async def close(self) -> None:
+        await self.held.close()
+
+    def _heard(self, watch: Watch | None) -> Watch | None:
+        if watch is None:
+            return None
+
+        def heard(event: stores.Event) -> None:
+            self._link.hear(lambda: watch(event))
+
+        return heard
+
 
 _NAMES = ("broker-", "controller-")
 _STILL_S = 86_400.0
@@ -43,10 +162,7 @@ class Links:
         """From the first broker to the second."""
 
     def through(
-        self,
-        config: BrokerConfig,
-        connect: Callable[[], Awaitable[EmbeddedSession]],
-        scheduler: Scheduler,
+        self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
         """The way to the store of a broker that is made now."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")
@@ -133,3 +249,102 @@ def _sender(client_id: str | None) -> int | None:
         if client_id is not None and client_id.startswith(name) and client_id[len(name) :].isdecimal():
             return int(client_id[len(name) :])
     return None
+
+
+class BrokerFaults:
+    """All return how the broker is then."""
+
+    def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
+        self._brokers = brokers
+        self._links = links
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        path = prefix + "/brokers"
+        one = path + "/{broker}"
+        return [
+            Route("GET", path, self._all, "the brokers, and what they do not reach"),
+            Route("POST", one + "/pause", self._pause, "have a broker stand still: it answers nobody"),
+            Route("POST", one + "/resume", self._resume, "have it go on"),
+            Route(
+                "POST",
+                one + "/cut",
+                self._cut,
+                "have a broker and another, or what coordinates them, not reach each other",
+                {
+                    "from": "integer: the other broker",
+                    "coordination": "boolean: ZooKeeper's part: the session expires after "
+                    "zookeeper.session.timeout.ms",
+                },
+            ),
+            Route("POST", one + "/mend", self._mend, "have it reach everything again"),
+            Route(
+                "POST", one + "/expire", self._expire, "have its session with what coordinates brokers end"
+            ),
+        ]
+
+    async def _all(self, call: Call) -> Answer:
+        return [self._shown(broker) for broker in self._brokers]
+
+    async def _pause(self, call: Call) -> Answer:
+        broker = self._found(call)
+        self._links.pause(broker)
+        return self._shown(broker)
+
+    async def _resume(self, call: Call) -> Answer:
+        broker = self._found(call)
+        self._links.resume(broker.broker_id)
+        return self._shown(broker)
+
+    async def _cut(self, call: Call) -> Answer:
+        broker = self._found(call)
+        if ("from" in call.body) == (call.body.get("coordination") is True):
+            raise BadCall("expected one of from, the id of another broker, and coordination=true")
+        if "from" not in call.body:
+            self._session(broker)
+            self._links.cut_coordination(broker.broker_id)
+            return self._shown(broker)
+        other = integer(call, "from", least=0)
+        if other == broker.broker_id or other not in [each.broker_id for each in self._brokers]:
+            raise BadCall(f"from={other}: expected another of {self._known()}", NOT_FOUND)
+        self._links.cut(broker.broker_id, other)
+        return self._shown(broker)
+
+    async def _mend(self, call: Call) -> Answer:
+        broker = self._found(call)
+        self._links.mend(broker.broker_id)
+        return self._shown(broker)
+
+    async def _expire(self, call: Call) -> Answer:
+        broker = self._found(call)
+        self._session(broker)
+        await self._links.coordination[broker.broker_id].expire()
+        return self._shown(broker)
+
+    def _session(self, broker: Broker) -> None:
+        if broker.broker_id not in self._links.coordination:
+            raise BadCall(
+                f"broker {broker.broker_id} has no session that can be ended here: expected one of several "
+                "brokers of a process (--brokers)",
+                CONFLICT,
+            )
+
+    def _found(self, call: Call) -> Broker:
+        broker_id = natural(call.path["broker"], "the broker")
+        for broker in self._brokers:
+            if broker.broker_id == broker_id:
+                return broker
+        raise BadCall(f"there is no broker {broker_id} here: expected one of {self._known()}", NOT_FOUND)
+
+    def _known(self) -> str:
+        return ", ".join(str(broker.broker_id) for broker in self._brokers)
+
+    def _shown(self, broker: Broker) -> dict[str, Any]:
+        broker_id = broker.broker_id
+        cuts = [pair for pair in self._links.cuts if broker_id in pair]
+        return {
+            "broker": broker_id,
+            "is_paused": broker_id in self._links.paused,
+            "cut_from": sorted(other for pair in cuts for other in pair - {broker_id}),
+            "is_cut_from_coordination": broker_id in self._links.cut_off,
+        }

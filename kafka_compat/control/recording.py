@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.http.routes import CONFLICT, Answer, BadCall, Call, Route
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name, to_json
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kafka_compat.api.caller import Session
     from kafka_compat.api.stages import Served, StagedContext
 
-_CONFLICT = 409
 _SIZE_MAX = 100_000
 """Requests of one recording: it is in memory."""
 
@@ -94,7 +93,7 @@ class Recording:
 
     async def _begin(self, call: Call) -> Answer:
         if self._is_on:
-            raise BadCall("a recording is under way: end it first (DELETE)", _CONFLICT)
+            raise BadCall("a recording is under way: end it first (DELETE)", CONFLICT)
         self._is_on = True
 
     async def _all(self, call: Call) -> Answer:

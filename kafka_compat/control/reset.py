@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kafka_compat.broker import Broker
 from kafka_compat.control.events import EventLog
+from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
+from kafka_compat.http.routes import UNAVAILABLE, Answer, BadCall, Call, Route
 
 _TIMEOUT_MS = 30_000
-_UNAVAILABLE = 503
 
 
 class Reset:
@@ -25,7 +21,7 @@ class Reset:
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
         self._brokers = brokers
-        self._side = hooks
+        self._hooks = hooks
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
@@ -40,8 +36,8 @@ class Reset:
         ]
 
     async def _reset(self, call: Call) -> Answer:
-        self._side.faults.clear()
-        self._side.recording.reset()
+        self._hooks.faults.clear()
+        self._hooks.recording.reset()
         found = {
             (name, known.topic_id)
             for broker in self._brokers
@@ -60,9 +56,9 @@ class Reset:
             )
 
         # The controller of a cluster tells one broker after the other.
-        if not await self._side.pulse.until(are_gone, _TIMEOUT_MS):
-            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", _UNAVAILABLE)
-        self._side.travel.reset()
+        if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
+            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", UNAVAILABLE)
+        self._hooks.travel.reset()
         self._events.events.clear()
         return {"topics": topics}
 
@@ -77,15 +73,15 @@ class Reset:
                     continue
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     problem = f"{name} cannot be deleted: {error.code.name} {error}"
-                    raise BadCall(problem, _UNAVAILABLE) from None
+                    raise BadCall(problem, UNAVAILABLE) from None
             return
 
     async def _controller(self) -> Broker:
         def active() -> Broker | None:
             return next((each for each in self._brokers if each.services.controller.is_active), None)
 
-        await self._side.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
+        await self._hooks.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
         found = active()
         if found is None:
-            raise BadCall("the controller is not a broker of this process", _UNAVAILABLE)
+            raise BadCall("the controller is not a broker of this process", UNAVAILABLE)
         return found

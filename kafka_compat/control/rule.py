@@ -6,16 +6,79 @@ What a request is about is found by the names of its fields, for every API alike
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from kafka_compat.api.stages import StagedContext
-from kafka_compat.control import mangling, subjects
+from kafka_compat.control import subjects
 from kafka_compat.control.fault import Fault
+from kafka_compat.control.subjects import IsMeant, Subject
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import fields_of
+from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
+
+_FLIPPED_MAX = 8
+_START_BYTES = 8
+"""Of the size of an answer and its correlation id: with others a client does not know whose it is."""
+_BATCH_LENGTH = slice(8, LOG_OVERHEAD)
+
+
+def cut(whole: bytes) -> bytes:
+    """Half of an answer."""
+    return whole[: len(whole) // 2]
+
+
+def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
+    """Another bit in up to eight bytes."""
+
+    def mangle(whole: bytes) -> bytes:
+        return _flipped(whole, _START_BYTES, len(whole), chance)
+
+    return mangle
+
+
+def corrupt_records(
+    response: Any,
+    subjects: list[Subject],
+    is_meant: IsMeant,
+    is_due: Callable[[], bool],
+    chance: random.Random,
+) -> None:
+    """Have the first batch of each partition of a Fetch's answer not be what its checksum says."""
+    meant = {
+        (subject.known_as, subject.partition)
+        for subject in subjects
+        if is_meant(subject.topic, subject.partition)
+    }
+    found = [
+        data
+        for topic, data in _with_records(response)
+        if meant & {(topic.topic, data.partition_index), (topic.topic_id, data.partition_index)}
+    ]
+    if found and is_due():
+        for data in found:
+            records = bytes(data.records.read() if hasattr(data.records, "read") else data.records)
+            end = LOG_OVERHEAD + int.from_bytes(records[_BATCH_LENGTH], "big")
+            start = HEADER_SIZE if end > HEADER_SIZE else MAGIC_POSITION + 1
+            data.records = _flipped(records, start, min(end, len(records)), chance)
+
+
+def _with_records(response: Any) -> Iterator[tuple[Any, Any]]:
+    for topic in response.responses:
+        for data in topic.partitions:
+            if data.records:
+                yield topic, data
+
+
+def _flipped(whole: bytes, start: int, end: int, chance: random.Random) -> bytes:
+    changed = bytearray(whole)
+    places = range(start, end)
+    for place in chance.sample(places, min(_FLIPPED_MAX, len(places))):
+        changed[place] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
 
 _FIELDS = {
     "topic": frozenset(("topic", "topic_name", "topic_names", "name")),
@@ -33,7 +96,7 @@ class Rule:
     number: int
     fault: Fault
     """Of the whole request, where it is about nothing else."""
-    told: dict[str, Any]
+    asked: dict[str, Any]
     """As it was asked for."""
     api: int | None = None
     version: int | None = None
@@ -83,7 +146,7 @@ class Rule:
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
         """What becomes of a request that it hits."""
         if self.corrupts:
-            return Fault(mangle=mangling.corrupt(self.chance))
+            return Fault(mangle=corrupt(self.chance))
         error = self.fault.error
         if error is not None and (self.partition is not None or "topic" in self.named):
             amend = subjects.fail(ctx, request, error, self._is_meant)
@@ -104,7 +167,7 @@ class Rule:
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:
-            mangling.corrupt_records(response, about, self._is_meant, self._hit, self.chance)
+            corrupt_records(response, about, self._is_meant, self._hit, self.chance)
 
         return Fault(amend=amend)
 

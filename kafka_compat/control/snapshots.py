@@ -8,20 +8,16 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from kafka_compat.broker import Broker
+from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.errors import StartupError
-from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, Answer, BadCall, Call, Route
 from kafka_compat.storage.directories import saved_states
 from kafka_compat.storage.errors import StorageError
 
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.control.hooks import ControlHooks
-
-_NOT_FOUND = 404
 _NOT_IMPLEMENTED = 501
-_UNAVAILABLE = 503
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")
 _TIME = "kafka-compat-time"
 """The file that says how far the time was put forward."""
@@ -46,7 +42,7 @@ class Snapshots:
         """`tree` is that of several brokers; a standalone one has its own."""
         self._brokers = brokers
         self._tree = tree
-        self._side = hooks
+        self._hooks = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
@@ -75,7 +71,7 @@ class Snapshots:
             try:
                 await self._save_all(name)
             except (OSError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be kept: {error}", _UNAVAILABLE) from None
+                raise BadCall(f"the snapshot cannot be kept: {error}", UNAVAILABLE) from None
             topics = len(self._brokers[0].services.metadata.topics)
             self._tidy_up_later()
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
@@ -86,7 +82,7 @@ class Snapshots:
                 # Topics are neither created nor deleted meanwhile.
                 await stack.enter_async_context(broker.services.topics.lock)
             # All of it at one moment.
-            of_time = json.dumps({"ahead_ms": self._side.travel.clock.ahead_ms}).encode()
+            of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
                 if broker is self._brokers[0]:
@@ -104,11 +100,11 @@ class Snapshots:
         async with self._lock:
             try:
                 ahead_ms = json.loads(saved_states.read_file(self._directories[0], name, _TIME))["ahead_ms"]
-                self._side.travel.clock.ahead_ms = ahead_ms
+                self._hooks.travel.clock.ahead_ms = ahead_ms
                 await self._return_to(name)
             except (OSError, StartupError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be restored: {error}", _UNAVAILABLE) from None
-        self._side.pulse.beat()
+                raise BadCall(f"the snapshot cannot be restored: {error}", UNAVAILABLE) from None
+        self._hooks.pulse.beat()
         topics = len(self._brokers[0].services.metadata.topics)
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
 
@@ -152,7 +148,7 @@ class Snapshots:
         self._check()
         name, there = call.path["name"], saved_states.names(self._directories[0])
         if name not in there:
-            raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", _NOT_FOUND)
+            raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", NOT_FOUND)
         return name
 
     def _remove_leftovers(self) -> None:

@@ -8,15 +8,20 @@ what a crash left of it.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_compat.broker import Broker
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.store.metadata_store import Create, MetadataStore, NoNode
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, Answer, BadCall, Call, Route
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_nodes import creation, new_topic_id
@@ -27,9 +32,9 @@ from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 
 if TYPE_CHECKING:
-    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.groups.coordinator import GroupCoordinator
 
-    Services = BrokerServices
+Services = BrokerServices
 
 
 async def fork_topic(
@@ -191,3 +196,99 @@ def _flushed(services: Services, error: Exception | None) -> None:
     # The disk reports errors itself.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
+
+
+_STATUS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
+    ErrorCode.TOPIC_ALREADY_EXISTS: CONFLICT,
+    ErrorCode.KAFKA_STORAGE_ERROR: UNAVAILABLE,
+}
+
+
+class Forks:
+    """The route; it answers when the fork can be used, and would survive a kill of the broker."""
+
+    def __init__(self, brokers: Sequence[Broker]) -> None:
+        self._brokers = brokers
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        return [
+            Route(
+                "POST",
+                prefix + "/topics/{topic}/fork",
+                self._fork,
+                "make a second topic that holds what this one holds now, without a copy of its records",
+                {
+                    "name": "string: of the new topic",
+                    "groups": "true, or an array of strings: groups that get the same positions there",
+                },
+            )
+        ]
+
+    async def _fork(self, call: Call) -> Answer:
+        began_s = time.perf_counter()
+        source, name = call.path["topic"], call.body.get("name")
+        if not isinstance(name, str):
+            raise BadCall(f"name={name!r}: expected the name of a topic")
+        wanted = _groups(call)
+        services = [each.services for each in self._brokers]
+        groups: list[str] = []
+
+        async def then() -> None:
+            if wanted != []:
+                groups.extend(await copy_positions(services, source, name, wanted))
+
+        try:
+            created = await fork_topic(services, source, name, then)
+        except KafkaError as error:
+            status = _STATUS.get(error.code, 400)
+            raise BadCall(f"{error.code.name} {error.message or ''}".strip(), status) from None
+        return {
+            "name": name,
+            "partitions": len(created.partitions),
+            "groups": sorted(groups),
+            "took_ms": round((time.perf_counter() - began_s) * 1000, 3),
+        }
+
+
+def _groups(call: Call) -> list[str] | None:
+    """None for all."""
+    given = call.body.get("groups", [])
+    if given is True:
+        return None
+    if isinstance(given, list) and all(isinstance(one, str) for one in given):
+        return given
+    raise BadCall(f"groups={given!r}: expected true, or an array of their names")
+
+
+async def copy_positions(
+    brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
+) -> list[str]:
+    """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups of
+    these brokers that have any. KafkaError.
+    """
+    copied: list[str] = []
+    for broker in brokers:
+        groups = broker.coordinators.groups.made
+        if groups is not None:
+            copied += await _copy_positions(groups, source, name, wanted)
+    return copied
+
+
+async def _copy_positions(
+    groups: GroupCoordinator, source: str, name: str, wanted: list[str] | None
+) -> list[str]:
+    if groups.is_loading:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The groups are not known yet.")
+    stored: dict[str, asyncio.Future[ErrorCode]] = {}
+
+    def outcome(group: str) -> asyncio.Future[ErrorCode]:
+        return stored.setdefault(group, asyncio.get_running_loop().create_future())
+
+    copied = groups.copy_offsets(source, name, wanted, lambda group, error: outcome(group).set_result(error))
+    for group in copied:
+        error = await outcome(group)
+        if error:
+            raise KafkaError(error, f"The positions of group {group} cannot be stored.")
+    return copied

@@ -93,8 +93,7 @@ def _check_items(schema: Any, named: Mapping[str, Any]) -> None:
         if kind in _PRIMITIVE_BYTES:
             return _PRIMITIVE_BYTES[kind]
         if kind == "fixed":
-            size: int = each["size"]
-            return size
+            return int(each["size"])
         if kind in ("record", "error"):
             fields: list[Any] = each["fields"]
             return sum(least_bytes(field["type"], within) for field in fields)

@@ -4,13 +4,52 @@ from __future__ import annotations
 
 import base64
 import codecs
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from kafka_compat.decoding.json_text import json_of
 from kafka_compat.decoding.plain import NUMBERS, NotSo, hex_of, is_readable, number_of, text_of
 from kafka_compat.decoding.wire_format import framed
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_INDENT: Final = "  "
+
+
+def json_of(text: str) -> str:
+    """`text` with a line for each member: numbers, duplicate names and their order stay as they were sent.
+    Raises NotSo where it is no JSON.
+    """
+    try:
+        json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        raise NotSo(f"no JSON: {error}") from None
+    parts: list[str] = []
+    depth = 0
+    before = ""
+    for found in _TOKEN.finditer(text):
+        token = found.group()
+        if token in "]}":
+            depth -= 1
+            if before not in "[{":
+                parts.append("\n" + _INDENT * depth)
+        elif before in ("[", "{", ","):
+            parts.append("\n" + _INDENT * depth)
+        parts.append(": " if token == ":" else token)
+        if token in "[{":
+            depth += 1
+        before = token
+    return "".join(parts)
+
+
+def _ignored(number: str) -> int:
+    return 0
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no value of JSON")
+
 
 AUTO: Final = "auto"
 SCHEMA: Final = "schema"
@@ -147,14 +186,10 @@ def _json(content: bytes) -> str:
     return json_of(text_of(content))
 
 
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
 _PLAIN: Final[dict[str, Callable[[bytes], str]]] = {
     "text": text_of,
     "json": _json,
     "hex": hex_of,
-    "base64": _base64,
+    "base64": lambda content: base64.b64encode(content).decode(),
     **{kind: partial(number_of, kind=kind) for kind in NUMBERS},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.alter_client_quotas import (
@@ -36,7 +36,7 @@ async def _alter(
     entity = {item.entity_type: item.entity_name for item in entry.entity}
     changes = [Change(item.key, None if item.remove else item.value) for item in entry.ops]
     try:
-        with store_failures_told():
+        with store_errors_mapped():
             await ctx.services.client_quotas.alter(entity, changes, validate_only)
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message

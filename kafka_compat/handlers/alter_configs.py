@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import config_message, told_as
+from kafka_compat.error_mapping import as_kafka_error, config_message
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
@@ -53,7 +53,7 @@ async def alter_each(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             await alter(resource, config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name))
         except Exception as error:
-            told = told_as(error, f"{api} of {name!r}")
+            told = as_kafka_error(error, f"{api} of {name!r}")
             response.error_code, response.error_message = told.code, config_message(told)
         responses.append(response)
         await turn.pause_if_due()

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster import controller_wire
+from kafka_compat.coordination.controller.effects import AlterPartitionReply
 from kafka_compat.coordination.controller.events import AlterPartitionRequested
-from kafka_compat.coordination.controller.replies import AlterPartitionReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

@@ -5,9 +5,9 @@ controller alone.
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.coordination.controller.effects import ReassignmentReply
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.alter_partition_reassignments import (

@@ -45,7 +45,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     else:
         session.is_software(ctx.client_id, UNKNOWN_SOFTWARE, UNKNOWN_SOFTWARE)
     if session.authentication is not None:
-        session.authentication.exchange.versions_told()
+        session.authentication.exchange.versions_reported()
     response.api_keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.services.served.items()

@@ -5,9 +5,9 @@ controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.coordination.controller.effects import ControlledShutdownReply
 from kafka_compat.coordination.controller.events import ControlledShutdownRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError
-from kafka_compat.coordination.controller.replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.controlled_shutdown import (

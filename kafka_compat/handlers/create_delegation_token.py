@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import allows
 from kafka_compat.handlers.token_requests import may_ask
@@ -40,7 +40,7 @@ async def create_delegation_token(
     try:
         await _create(ctx, request, owner, requester, response)
     except Exception as error:
-        response.error_code = told_as(error, f"making a delegation token of {owner}").code
+        response.error_code = as_kafka_error(error, f"making a delegation token of {owner}").code
     return response
 
 

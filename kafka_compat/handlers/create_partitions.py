@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
@@ -52,7 +52,7 @@ async def create_partitions(
                 topic.name, topic.count, assignments, request.validate_only, request.timeout_ms, charge
             )
         except Exception as error:
-            told = told_as(error, f"CreatePartitions of {topic.name!r}")
+            told = as_kafka_error(error, f"CreatePartitions of {topic.name!r}")
             result.error_code = told.code
             result.error_message = told.message or None
     response = CreatePartitionsResponse(results=list(results.values()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
@@ -66,7 +66,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
         try:
             return _without_configs(await _create(ctx, topic, request, charge), hidden)
         except Exception as error:
-            told = told_as(error, f"CreateTopics of {topic.name!r}")
+            told = as_kafka_error(error, f"CreateTopics of {topic.name!r}")
             return _failure(topic, told.code, told.message or None)
 
     response = CreateTopicsResponse()

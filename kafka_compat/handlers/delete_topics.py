@@ -6,7 +6,7 @@ import asyncio
 from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import TOPICS_AT_ONCE
@@ -75,7 +75,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 mutation.charge(len(known.partitions))
             await ctx.services.topics.delete(resolved, request.timeout_ms)
         except Exception as error:
-            told = told_as(error, f"DeleteTopics of {resolved!r}")
+            told = as_kafka_error(error, f"DeleteTopics of {resolved!r}")
             result.error_code = told.code
             result.error_message = told.message or None
         return result

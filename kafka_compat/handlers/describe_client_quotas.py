@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.describe_client_quotas import (
@@ -32,7 +32,7 @@ async def describe_client_quotas(
         name = component.match if component.match_type == _EXACT else None
         conditions.append(Condition(component.entity_type, name, component.match_type == _ANY))
     try:
-        with store_failures_told():
+        with store_errors_mapped():
             found = await ctx.services.client_quotas.describe(conditions, request.strict)
     except KafkaError as error:
         return _refused(error)

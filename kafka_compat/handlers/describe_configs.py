@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
-from kafka_compat.error_mapping import config_message, told_as
+from kafka_compat.error_mapping import as_kafka_error, config_message
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
@@ -69,7 +69,7 @@ async def _describe(
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
-        told = told_as(error, f"DescribeConfigs of {resource.resource_name!r}")
+        told = as_kafka_error(error, f"DescribeConfigs of {resource.resource_name!r}")
         result.error_code = told.code
         result.error_message = config_message(told)
         return result

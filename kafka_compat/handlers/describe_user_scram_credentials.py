@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
@@ -22,7 +22,7 @@ async def describe_user_scram_credentials(
     require_cluster(ctx, Operation.DESCRIBE)
     users = [item.name for item in request.users or ()]
     try:
-        with store_failures_told():
+        with store_errors_mapped():
             found = await ctx.services.scram_credentials.describe(users)
     except KafkaError as error:
         return DescribeUserScramCredentialsResponse(

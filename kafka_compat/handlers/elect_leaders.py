@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
+from kafka_compat.coordination.controller.effects import ElectionReply
 from kafka_compat.coordination.controller.events import ElectionRequested
 from kafka_compat.coordination.controller.outcomes import (
     ControllerError,
@@ -13,7 +14,6 @@ from kafka_compat.coordination.controller.outcomes import (
     Outcome,
     TopicPartition,
 )
-from kafka_compat.coordination.controller.replies import ElectionReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered

@@ -4,7 +4,7 @@ wish."""
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -22,5 +22,5 @@ async def expire_delegation_token(
             ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
         )
     except Exception as error:
-        response.error_code = told_as(error, "ending a delegation token").code
+        response.error_code = as_kafka_error(error, "ending a delegation token").code
     return response

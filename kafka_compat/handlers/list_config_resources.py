@@ -7,7 +7,7 @@ types that are asked for, of all where none is (KIP-1142). Groups have no settin
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.metadata.config_manager import ResourceType
@@ -40,7 +40,7 @@ async def list_config_resources(
     metadata = ctx.services.metadata
     names: list[tuple[int, str]] = []
     if ResourceType.CLIENT_METRICS in asked:
-        with store_failures_told():
+        with store_errors_mapped():
             found = await ctx.services.configs.client_metrics_resources()
         names += [(ResourceType.CLIENT_METRICS, name) for name in found]
     brokers = list(map(str, metadata.brokers))

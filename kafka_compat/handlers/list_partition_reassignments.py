@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
+from kafka_compat.coordination.controller.effects import ReassignmentsReply
 from kafka_compat.coordination.controller.events import ReassignmentsListed
 from kafka_compat.coordination.controller.outcomes import ControllerError
-from kafka_compat.coordination.controller.replies import ReassignmentsReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -21,5 +21,5 @@ async def renew_delegation_token(
             ctx.principal, bytes(request.hmac), request.renew_period_ms
         )
     except Exception as error:
-        response.error_code = told_as(error, "renewing a delegation token").code
+        response.error_code = as_kafka_error(error, "renewing a delegation token").code
     return response

@@ -33,7 +33,7 @@ def sasl_authenticate(
         answer = exchange.token(bytes(request.auth_bytes))
     except Refused as refused:
         refusal = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=exchange.refusal_told(refused)
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=exchange.client_message(refused)
         )
         authentication.refused(str(refused), partial(deferred.complete, refusal))
         return deferred

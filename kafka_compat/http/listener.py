@@ -19,11 +19,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
-from kafka_compat.http.guard import Guard, is_loopback
-from kafka_compat.http.json_body import json_text
+from kafka_compat.http.guard import Guard, Sessions, is_loopback
 from kafka_compat.http.openapi import document, page
 from kafka_compat.http.routes import Answer, BadCall, Call, File, NotNow, Page, Redirect, Route, Stream
-from kafka_compat.http.sessions import Sessions
+from kafka_compat.long_work import AT_ONCE, batched
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -274,3 +273,23 @@ def address_of(text: str) -> tuple[str, int]:
     if parts.scheme != "http" or not parts.hostname or port is None or parts.path not in ("", "/"):
         raise StartupError(f"{SETTING}={text}: expected an address as http://127.0.0.1:8080 (port 0: any)")
     return parts.hostname, port
+
+
+async def json_text(answer: Any) -> str:
+    """What json.dumps makes of it. The lists of an object are written in parts, where they are long, between
+    which others are served.
+    """
+    if not isinstance(answer, dict):
+        return json.dumps(answer)
+    members = [f"{json.dumps(name)}: {await _value(value)}" for name, value in answer.items()]
+    return f"{{{', '.join(members)}}}"
+
+
+async def _value(value: Any) -> str:
+    if not isinstance(value, list) or len(value) <= AT_ONCE:
+        return json.dumps(value)
+    parts = []
+    for some in batched(value):
+        parts.append(json.dumps(some)[1:-1])
+        await asyncio.sleep(0)
+    return f"[{', '.join(parts)}]"

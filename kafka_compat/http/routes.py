@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE = 403, 404, 409, 503
+"""Statuses of HTTP that a BadCall may have."""
+
 
 class BadCall(Exception):
     """What was asked cannot be done; the text says why, and what would be right."""

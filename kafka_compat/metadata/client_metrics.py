@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kafka_compat.config import ConfigKey
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource, Synonym, type_number
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.incremental_changes import Change, Operation
 
@@ -29,7 +29,7 @@ async def described(store: MetadataStore, name: str, keys: Sequence[str] | None)
 
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    with store_failures_told():
+    with store_errors_mapped():
         given = await resource_settings(store, name)
     return [_entry(key, given, ABOUT[key.name]) for key in KEYS.values() if not keys or key.name in keys]
 

@@ -33,7 +33,7 @@ from kafka_compat.config.synonyms import (
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import client_metrics
 from kafka_compat.metadata.cache import MetadataCache
@@ -129,7 +129,7 @@ class ConfigManager:
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """The settings that a topic has of its own. KafkaError."""
-        with store_failures_told():
+        with store_errors_mapped():
             return await self._stored("topics", topic)
 
     def _describe_broker(self, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
@@ -210,7 +210,7 @@ class ConfigManager:
         denied: KafkaError | None,
     ) -> None:
         async with self._lock:
-            with store_failures_told():
+            with store_errors_mapped():
                 if resource_type == ResourceType.BROKER:
                     await self._change_broker(name, new_settings, validate_only, denied)
                 elif denied is not None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from kafka_compat.http.routes import Answer, BadCall, Call, Route, Stream
+from kafka_compat.http.routes import UNAVAILABLE, Answer, BadCall, Call, Route, Stream
 from kafka_compat.metrics.cluster_view import NoBrokerRuns
 from kafka_compat.metrics.prometheus_text import CONTENT_TYPE
 from kafka_compat.metrics.scraper import Scraper
-
-_UNAVAILABLE: Final = 503
 
 
 def metrics_routes(scraper: Scraper) -> list[Route]:
@@ -19,7 +15,7 @@ def metrics_routes(scraper: Scraper) -> list[Route]:
         try:
             view = scraper.look()
         except NoBrokerRuns:
-            raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
+            raise BadCall("the broker stops, or starts anew", UNAVAILABLE) from None
         return Stream(await scraper.text(view, by_partition=by_partition), CONTENT_TYPE)
 
     async def everything(call: Call) -> Answer:

@@ -9,7 +9,7 @@ How to add a view
    json.dumps takes it, with units in its names. Long work is steps of `long_work`, finished by
    `visit.finish(steps)`.
 2. Write its template in `templates/`, which extends `base.html` and finds the data as `it`. Everything
-   that is put out is escaped. There are the filters of `formats.py` and the macros of `macros.html`
+   that is put out is escaped. There are the filters of `rendering.py` and the macros of `macros.html`
    (tables that a phone shows as cards, filters, pages, tabs, figures); long lists go through
    `listing.py`. No script and no `style` attribute gets through the policy of the page: a share is a
    `<meter>`.
@@ -31,11 +31,11 @@ How to change something
 
 Who may do what
 The page is a client of the brokers, with the principal of `kafka.compat.http.page.principal` and the
-address of whoever looks. `await visit.ask(key, request)` has a broker serve a request of Kafka's
+address of whoever looks. `await visit.ask(key, **fields)` has a broker serve a request of Kafka's
 protocol, by the very handler that serves clients, which asks the authorizer: that is the way to change
-anything, and the first choice to see something. `ask(..., broker_id=…)` asks another broker: where that
-is in another process (`visit.is_here` tells), it comes from this broker and with its rights, so
-`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
+anything, and the first choice to see something. `ask(key, version, broker_id, …)` asks another
+broker: where that is in another process (`visit.is_here` tells), it comes from this broker and with its
+rights, so `visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
 `visit.rights.may_see_topic(name)`, or `may(operation, type, name)`, for all that is shown, and leaves out
 what may not be seen; or `visit.rights.require(…)`, which raises the refusal.
 """

@@ -4,22 +4,140 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.broker import Broker
+from kafka_compat.config.logger_levels import level_name
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import RecordTimes
+from kafka_compat.network.server import Server
 from kafka_compat.network.strangers import Refusals
 from kafka_compat.page.copies import Copies
-from kafka_compat.page.log_lines import LogLines
-from kafka_compat.page.rates import EVERY_S, Rates, record_counts
 from kafka_compat.page.remote_leaders import RemoteLeaders
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
     from kafka_compat.decoding.registry import Registry
-    from kafka_compat.metadata.feed import MetadataDelta
-    from kafka_compat.network.server import Server
+
+EVERY_S: Final = 5.0
+_SAMPLES: Final = 13
+"""Rates are those of the last minute."""
+_PARTITIONS_AT_ONCE: Final = 200
+
+Counts = Mapping[str, tuple[int, int]]
+"""For each topic: how many of its partitions are led here, and the sum of the ends of their logs."""
+
+
+class Rates:
+    """Records written per second, from the ends of logs at two moments: of the topics of which brokers of
+    this process lead partitions.
+    """
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, Counts]] = deque(maxlen=_SAMPLES)
+
+    def add(self, now_s: float, counts: Counts) -> None:
+        """The counts of now."""
+        self._samples.append((now_s, counts))
+
+    def forget(self) -> None:
+        """The logs begin anew."""
+        self._samples.clear()
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: the next of its name begins from scratch."""
+        for number, (at_s, counts) in enumerate(self._samples):
+            if topic in counts:
+                kept = {name: count for name, count in counts.items() if name != topic}
+                self._samples[number] = at_s, kept
+
+    def of(self, topic: str) -> float | None:
+        """Records per second over the last minute, in partitions that are led here; None where that is not
+        known yet.
+        """
+        if len(self._samples) < 2:
+            return None
+        last_s, last = self._samples[-1]
+        if topic not in last:
+            return None
+        led, end = last[topic]
+        for first_s, first in self._samples:
+            # Leaders that moved, or a topic that was made anew, have nothing to do with what comes.
+            if first_s < last_s and topic in first and first[topic][0] == led and first[topic][1] <= end:
+                return (end - first[topic][1]) / (last_s - first_s)
+        return None
+
+
+def record_counts(cluster: ClusterView) -> Steps[Counts]:
+    """The counts of now, in steps."""
+    found: dict[str, tuple[int, int]] = {}
+    looked_at = 0
+    for topic in list(cluster.metadata.topics.values()):
+        led = end = 0
+        for known in topic.partitions:
+            partition = cluster.led(topic.name, known)
+            if partition is not None:
+                led += 1
+                end += partition.log.log_end_offset
+        looked_at += len(topic.partitions)
+        if led:
+            found[topic.name] = led, end
+        if looked_at >= _PARTITIONS_AT_ONCE:
+            looked_at = 0
+            yield None
+    return found
+
+
+LINES_MAX: Final = 1000
+_TEXT_MAX: Final = 4000
+AUDIT: Final = "kafka.authorizer.logger"
+_DENIED: Final = "Denied"
+
+
+class LogLines(logging.Handler):
+    """Keeps what the loggers let through. `refused` hears of what the authorizer denied: host and why."""
+
+    def __init__(self, refused: Callable[[str, str], None]) -> None:
+        super().__init__()
+        self._refused = refused
+        self._kept: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
+        self._number = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """From whatever thread."""
+        try:
+            text = record.getMessage()
+            if record.exc_info and record.exc_info[0] is not None:
+                text += "\n" + (logging.Formatter().formatException(record.exc_info))
+            if record.name == AUDIT:
+                self._hear_audit(record)
+        except Exception:
+            self.handleError(record)
+            return
+        self._number += 1
+        self._kept.append(
+            {
+                "number": self._number,
+                "time_ms": int(record.created * 1000),
+                "level": level_name(record.levelno),
+                "level_number": record.levelno,
+                "logger": record.name,
+                "text": text[:_TEXT_MAX],
+            }
+        )
+
+    def _hear_audit(self, record: logging.LogRecord) -> None:
+        if isinstance(record.args, tuple) and len(record.args) == 6 and record.args[1] == _DENIED:
+            principal, _, operation, host, resource, why = record.args
+            self._refused(str(host), f"{principal} may not {operation} {resource}: {why}")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All that are kept, the oldest first."""
+        return list(self._kept)
+
 
 log = logging.getLogger(__name__)
 

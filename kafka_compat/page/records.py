@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from kafka_compat.decoding.formats import AUTO, SCHEMA, Decoded, Schemas, decoded, schema_ids
+from kafka_compat.decoding.formats import AUTO, SCHEMA, Schemas, decoded, schema_ids
+from kafka_compat.metadata.cache import TopicMetadata
+from kafka_compat.page.visit import Visit
+from kafka_compat.search.scan import Found
 from kafka_compat.search.source import Leader, Source
 from kafka_compat.storage.records.kinds import TimestampType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.visit import Visit
-    from kafka_compat.search.scan import Found
 
 _NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.registry.url to its address"
 
@@ -53,10 +51,10 @@ async def shown(
         schemas = await registry.schemas(ids)
     elif SCHEMA in (show_key, show_value):
         schemas = dict.fromkeys(ids, _NO_REGISTRY)
-    return await visit.cluster.long_work.in_thread(partial(_told, records, show_key, show_value, schemas))
+    return await visit.cluster.long_work.in_thread(partial(_rows, records, show_key, show_value, schemas))
 
 
-def _told(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
+def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
     # Who chose `schema` for both may well have keys of another kind: what has no such beginning says so.
     return [
         {
@@ -64,18 +62,14 @@ def _told(records: Iterable[Found], show_key: str, show_value: str, schemas: Sch
             "offset": each.offset,
             "timestamp_ms": each.timestamp_ms,
             "timestamp_type": _timestamp_type(each),
-            "key": _content(decoded(each.key, show_key, schemas, size_bytes=each.key_bytes)),
-            "value": _content(decoded(each.value, show_value, schemas, size_bytes=each.value_bytes)),
+            "key": decoded(each.key, show_key, schemas, size_bytes=each.key_bytes)._asdict(),
+            "value": decoded(each.value, show_value, schemas, size_bytes=each.value_bytes)._asdict(),
             "headers": [
-                {"name": name, **_content(decoded(content, AUTO, {}))} for name, content in each.headers
+                {"name": name, **decoded(content, AUTO, {})._asdict()} for name, content in each.headers
             ],
         }
         for each in records
     ]
-
-
-def _content(found: Decoded) -> dict[str, Any]:
-    return found._asdict()
 
 
 def _timestamp_type(found: Found) -> str | None:

@@ -7,13 +7,14 @@ import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.long_work import Steps, batched
+from kafka_compat.metrics.cluster_view import ClusterView
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import Bounds, RemotePartitions, TopicPartition
-    from kafka_compat.metrics.cluster_view import ClusterView
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +95,6 @@ async def _ask(
         found.missing.append(f"broker {leader_id} did not report the partitions that it leads")
         return
     for directory in answer.results:
-        for topic in directory.topics:
-            for each in topic.partitions:
-                place = (topic.name, each.partition_index)
-                if place in epochs and not each.is_future_key:
-                    found.sizes[place] = each.partition_size
+        for place, each in each_partition(directory.topics):
+            if place in epochs and not each.is_future_key:
+                found.sizes[place] = each.partition_size

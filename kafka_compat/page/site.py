@@ -9,29 +9,35 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.http.routes import Answer, BadCall, Call, File, Page, Redirect, Route
+from kafka_compat.broker import Broker
+from kafka_compat.http.listener import HttpListener
+from kafka_compat.http.routes import (
+    FORBIDDEN,
+    NOT_FOUND,
+    UNAVAILABLE,
+    Answer,
+    BadCall,
+    Call,
+    File,
+    Page,
+    Redirect,
+    Route,
+)
 from kafka_compat.lazy import Lazy
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.network.strangers import Strangers
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
-from kafka_compat.page.rights import Rights
-from kafka_compat.page.view import Action, Done, Download, View
 from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
-from kafka_compat.page.visit import ROOT, Visit
+from kafka_compat.page.visit import ROOT, Action, Done, Download, Rights, View, Visit
+from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
     from kafka_compat.decoding.registry import Registry
-    from kafka_compat.http.listener import HttpListener
-    from kafka_compat.security.principal import Principal
 
 _LOGIN: Final = f"{ROOT}/login"
 _FIRST: Final = f"{ROOT}/overview"
 _UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
-_UNAVAILABLE: Final = 503
 _YEAR_S: Final = 31_536_000
 FIELD: Final = "form_token"
 
@@ -55,7 +61,7 @@ class Forms:
             text = (
                 "this form is not of now (the broker or your session began anew): go back, reload, send again"
             )
-            raise BadCall(text, _FORBIDDEN)
+            raise BadCall(text, FORBIDDEN)
         return {name: value for name, value in body.items() if name != FIELD}
 
 
@@ -176,14 +182,14 @@ class Site:
         try:
             cluster = ClusterView(self._brokers)
         except NoBrokerRuns:
-            raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
+            raise BadCall("the broker stops, or starts anew", UNAVAILABLE) from None
         rights = Rights(cluster.services[0].authorizer, self._principal, call.host)
         return Visit(cluster, rights, self._observed, call.query, call.body, may_write=self._may_write)
 
     def _acting_visit(self, call: Call) -> Visit:
         if not self._may_write:
             text = "nothing may be changed here: set kafka.compat.http.page.write.enable=true to allow it"
-            raise BadCall(text, _FORBIDDEN)
+            raise BadCall(text, FORBIDDEN)
         if call.is_form:
             call = call._replace(body=self._forms.check(call.body, call.session))
         return self._visit(call)
@@ -227,7 +233,7 @@ class Site:
         return await self._page(call, "problem.html", data, "That did not work", "", error.status)
 
     async def _not_found(self, call: Call) -> Answer:
-        problem = BadCall(f"there is no page {ROOT}/{call.path['unknown']}", _NOT_FOUND)
+        problem = BadCall(f"there is no page {ROOT}/{call.path['unknown']}", NOT_FOUND)
         if call.path["unknown"].endswith(".json"):
             raise problem
         return await self._problem(call, problem)
@@ -276,5 +282,4 @@ async def _finish_at_once(steps: Any) -> str:
             next(steps)
             await asyncio.sleep(0)
     except StopIteration as stop:
-        html: str = stop.value
-        return html
+        return str(stop.value)

@@ -11,8 +11,7 @@ from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import RecordsLost
 from kafka_compat.pipelines.progress import Progress, text_table
-from kafka_compat.pipelines.runner import run_batches
-from kafka_compat.pipelines.stream_job import Source, StreamJob, opened
+from kafka_compat.pipelines.stream_job import Source, StreamJob, open_source, run_batches
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 
@@ -114,7 +113,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive until the end that the topics have now, or continuously; raises PipelineError."""
     store = ArchiveStore(job.directory)
-    with opened("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
+    with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)
 
 

@@ -5,6 +5,8 @@ producer kept. The first tier is the one that the others are held against. Besid
 a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
+import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +19,9 @@ from kafka_compat.pipelines.environment import require_matplotlib, require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.first_look import first_look
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
-from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.plot_page import Origin
 from kafka_compat.pipelines.progress import Progress, text_table, utc
-from kafka_compat.pipelines.session import session_of
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,7 @@ class AuditJob:
     kafka_options: Sequence[str] = ()
     plot: Path | None = None
     command: str = ""
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
-    verbose: bool = False
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def run_audit(job: AuditJob) -> AuditReport:
         require_matplotlib()
     clusters = _first_looks(job, client_properties(options))
     counted = {tier.name: read_counts(Path(tier.place), job) for tier in job.tiers if tier.kind == "counts"}
-    spark = session_of("audit", job)
+    spark = create_session("kafka-compat audit", job.spark)
     counts: dict[str, dict[Bucket, Count]] = {}
     rows_of = {tier.name: _reader(spark, tier, options, job) for tier in job.tiers if tier.kind != "counts"}
     with Progress("audit", len(job.tiers), unit="tiers to count") as progress:
@@ -186,12 +185,12 @@ def run_audit(job: AuditJob) -> AuditReport:
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
         places = {tier.name: _place(tier, clusters.get(tier.name, "")) for tier in job.tiers}
-        made = Made.now(job.command, _told(clusters))
-        plots = plot(job.plot, counts, differences, job.bucket_ms, places, made)
+        origin = Origin.now(job.command, _cluster_ids(clusters))
+        plots = plot(job.plot, counts, differences, job.bucket_ms, places, origin)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
 
 
-def _told(clusters: Mapping[str, str]) -> str:
+def _cluster_ids(clusters: Mapping[str, str]) -> str:
     """The clusters, each with the tiers that are there."""
     tiers: dict[str, list[str]] = {}
     for name, cluster in clusters.items():
@@ -229,8 +228,6 @@ def _require_archive(tier: Tier) -> None:
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
     """A CSV file with the columns `partition`, `time_ms` and `rows`: what a producer counted, in any buckets
     that are at most as long as the audit's."""
-    import csv
-
     counts: dict[Bucket, int] = {}
     try:
         with path.open(newline="") as file:
@@ -261,7 +258,7 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
             "kafka.bootstrap.servers": tier.place,
             "subscribe": tier.topic,
             "startingOffsets": "earliest",
-            "endingOffsets": _json(ends),
+            "endingOffsets": json.dumps(ends),
             "kafka.max.poll.records": "10000",
             "includeHeaders": str(tier.kind == "header").lower(),
         }
@@ -270,12 +267,6 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
     from kafka_compat.pipelines.replay import archive_schema
 
     return spark.read.schema(archive_schema()).parquet(str(Path(tier.place) / f"topic_dir={tier.topic}"))
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)
 
 
 def _collect(rows: Any, job: AuditJob, kind: str) -> dict[Bucket, Count]:

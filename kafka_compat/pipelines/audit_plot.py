@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference
-from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
-from kafka_compat.pipelines.plot_style import Theme, shortened, thousands
+from kafka_compat.pipelines.plot_page import Origin, Page, Table, Theme, columns, save, shortened, thousands
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400
@@ -146,10 +145,10 @@ def plot(
     differences: Sequence[Difference],
     bucket_ms: int,
     places: Mapping[str, str],
-    made: Made,
+    origin: Origin,
 ) -> tuple[Path, Path]:
     """Write `path`.png and `path`.html; returns both names. `places` says where each tier is."""
-    shown = page(counts, differences, bucket_ms, places, made)
+    shown = page(counts, differences, bucket_ms, places, origin)
     return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
 
@@ -271,7 +270,7 @@ def page(
     differences: Sequence[Difference],
     bucket_ms: int,
     places: Mapping[str, str],
-    made: Made,
+    origin: Origin,
 ) -> Page:
     """What stands around the picture."""
     summary = _summary(counts, differences, bucket_ms)
@@ -282,17 +281,17 @@ def page(
         verdicts = ", ".join(_counted(own)) or ("held against" if name == first else "the same")
         rows = sum(count.rows for count in tier.values())
         tiers.append([name, f"{rows:,}", f"{len(tier):,}", verdicts, places.get(name, "")])
-    columns = [
-        Column("Tier"),
-        Column("Records", True),
-        Column("Buckets", True),
-        Column("Verdict"),
-        Column("Place"),
-    ]
     step = length_text(span_of(counts.values(), bucket_ms).step_ms)
     alt = f"Records per {step} over time (UTC), a field for each tier: {', '.join(counts)}. {summary}"
     after = [_differences(differences, bucket_ms)]
-    return Page("Do all tiers hold the same?", made, summary, [Table("Tiers", columns, tiers)], alt, after)
+    return Page(
+        "Do all tiers hold the same?",
+        origin,
+        summary,
+        [Table("Tiers", columns("Tier", "#Records", "#Buckets", "Verdict", "Place"), tiers)],
+        alt,
+        after,
+    )
 
 
 def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) -> str:
@@ -301,12 +300,12 @@ def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) 
     rows = sum(count.rows for count in counts[first].values())
     if not differences:
         return f"All {len(counts)} tiers hold the same {rows:,} records, {each}."
-    told = "; ".join(
+    listed = "; ".join(
         f"{name}: {', '.join(_counted(own))}"
         for name in counts
         if (own := [difference for difference in differences if difference.tier == name])
     )
-    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {told}."
+    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {listed}."
 
 
 def _counted(differences: Sequence[Difference]) -> list[str]:
@@ -316,17 +315,8 @@ def _counted(differences: Sequence[Difference]) -> list[str]:
 
 
 def _differences(differences: Sequence[Difference], bucket_ms: int) -> Table:
-    columns = [
-        Column("Tier"),
-        Column("Partition", True),
-        Column(f"{length_text(bucket_ms).capitalize()} from (UTC)"),
-    ]
-    columns += [
-        Column("Expected", True),
-        Column("Found", True),
-        Column("Difference", True),
-        Column("Verdict"),
-    ]
+    when = f"{length_text(bucket_ms).capitalize()} from (UTC)"
+    heads = columns("Tier", "#Partition", when, "#Expected", "#Found", "#Difference", "Verdict")
     rows = [
         [
             *(d.tier, "all" if d.partition < 0 else str(d.partition), utc(d.bucket_ms)),
@@ -342,4 +332,4 @@ def _differences(differences: Sequence[Difference], bucket_ms: int) -> Table:
     note = "" if differences else "None."
     if len(differences) > ROWS_MAX:
         note = f"The first {ROWS_MAX:,} of {len(differences):,}; --json has all."
-    return Table("What differs from the first tier", columns, rows, note)
+    return Table("What differs from the first tier", heads, rows, note)

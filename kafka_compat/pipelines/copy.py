@@ -18,6 +18,7 @@ from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import source_options
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 
+_NOTHING = {"copied_total": 0}
 _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 
@@ -43,15 +44,7 @@ def run_copy(job: CopyJob) -> StreamReport:
     options = source_options(job.source.kafka_options)
     _check(job, options)
     target = target_of(job.source, job.target_servers, job.target_options)
-    settings = {
-        "job": "copy",
-        "topics": sorted(job.source.topics),
-        "pattern": job.source.pattern,
-        "to_topic": job.to_topic,
-        "target": job.target_servers,
-        "group": job.group,
-    }
-    folder = JobFolder(job.source.directory, settings)
+    folder = job.source.folder("copy", to_topic=job.to_topic, target=job.target_servers, group=job.group)
     counts = {"copied": 0, "skipped": 0}
     named = {"group": job.group or ""}
 
@@ -64,8 +57,7 @@ def run_copy(job: CopyJob) -> StreamReport:
 
     source = _read_committed(job.source)
     run = run_stream("copy", source, folder, process, look_at_target=look_at_target)
-    last = folder.last()
-    total = last[1]["copied_total"] if last else 0
+    total = folder.recorded(_NOTHING)["copied_total"]
     rate = run.rows / max(run.seconds, 1e-3)
     return StreamReport(
         "copy",
@@ -122,8 +114,7 @@ def _copy(
     copied, skipped = write_in_transactions(rows, plan)
     counts["copied"] += copied
     counts["skipped"] += skipped
-    last = folder.last()
-    before = last[1]["copied_total"] if last else 0
+    before = folder.recorded(_NOTHING)["copied_total"]
     return {"rows": copied + skipped, "copied_total": before + copied + skipped}
 
 

@@ -10,21 +10,52 @@ they are, and another one when the batch runs again after a kill. Here the first
 (timestamp, topic, partition, offset) is taken, each time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kafka_compat.pipelines import dedupe_rows
+import pyarrow as pa
+
 from kafka_compat.pipelines.checkpoint import batch_range
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions
-from kafka_compat.pipelines.watermark import latest_time
+from kafka_compat.pipelines.versions import Versions, latest_time
+
+
+def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
+    """Rows that repeat no row before them. Runs on Spark's executors; needs pyarrow there.
+
+    Rows come sorted by id; of one id first those that are remembered (their topic is null, and they are not
+    given back), then the others by at_ms. A row repeats one that is remembered or was kept when both have its
+    id and times at most `within_ms` apart. Memory: a batch, and what is remembered of one id.
+    """
+    current: bytes | None = None
+    remembered: list[int] = []
+    last_kept: int | None = None
+    for batch in batches:
+        keep = []
+        columns = (batch.column(name).to_pylist() for name in ("id", "at_ms"))
+        known = batch.column("topic").is_null().to_pylist()
+        for identity, at_ms, is_known in zip(*columns, known, strict=True):
+            if identity != current:
+                current, remembered, last_kept = identity, [], None
+            if is_known:
+                remembered.append(at_ms)
+                keep.append(False)
+                continue
+            repeats = last_kept is not None and at_ms - last_kept <= within_ms
+            repeats = repeats or any(abs(at_ms - other) <= within_ms for other in remembered)
+            keep.append(not repeats)
+            if not repeats:
+                last_kept = at_ms
+        yield batch.filter(pa.array(keep, pa.bool_()))
+
 
 _COUNTS = ("kept", "repeated", "late", "without_id")
+_NOTHING: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_ms": None, "version": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +106,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
     by_id = both.repartition(parts, "id").sortWithinPartitions(
         "id", f.col("topic").isNotNull(), "at_ms", "topic", "partition", "offset"
     )
-    return by_id.mapInArrow(partial(dedupe_rows.keep_first, within_ms=within_ms), both.schema)
+    return by_id.mapInArrow(partial(without_repeats, within_ms=within_ms), both.schema)
 
 
 def run_dedupe(job: DedupeJob) -> StreamReport:
@@ -83,16 +114,9 @@ def run_dedupe(job: DedupeJob) -> StreamReport:
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} would be read again.")
     target = target_of(job.source, job.target_servers, job.target_options)
-    settings = {
-        "job": "dedupe",
-        "topics": sorted(job.source.topics),
-        "pattern": job.source.pattern,
-        "to_topic": job.to_topic,
-        "target": job.target_servers,
-        "within_ms": job.within_ms,
-        "by": job.by,
-    }
-    folder = JobFolder(job.source.directory, settings)
+    folder = job.source.folder(
+        "dedupe", to_topic=job.to_topic, target=job.target_servers, within_ms=job.within_ms, by=job.by
+    )
     versions = Versions(job.source.directory)
 
     def process(_: Any, job_id: str) -> Process:
@@ -102,10 +126,7 @@ def run_dedupe(job: DedupeJob) -> StreamReport:
         target.look({job.to_topic: max(partitions.values())}, create=job.create)
 
     run = run_stream("dedupe", job.source, folder, process, look_at_target=look_at_target)
-    last = folder.last()
-    total: dict[str, Any] = (
-        last[1] if last else {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_ms": None}
-    )
+    total = folder.recorded(_NOTHING)
     watermark = None if total["max_ms"] is None else total["max_ms"] - job.within_ms
     figures = {name: total[name] for name in (*_COUNTS, "remembered")}
     return StreamReport(
@@ -134,10 +155,7 @@ def _dedupe(
     _, end = batch_range(folder.checkpoint, batch_id)
     target.provide({job.to_topic: max(max(parts) for parts in end.values()) + 1}, create=job.create)
     begun: Ends = folder.begin(batch_id, {"ends": target.ends([job.to_topic])})["ends"]
-    spark, last = rows.sparkSession, folder.last()
-    before: dict[str, Any] = (
-        last[1] if last else {**dict.fromkeys(_COUNTS, 0), "max_ms": None, "version": None}
-    )
+    spark, before = rows.sparkSession, folder.recorded(_NOTHING)
     versions.forget_all_but([before["version"]])
     remembered = spark.createDataFrame([], "id binary, at_ms bigint")
     if before["version"] is not None:

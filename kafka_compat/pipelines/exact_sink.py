@@ -22,10 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines import exact_sink_writer
-from kafka_compat.pipelines.client_names import producer_properties
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.first_look import check_partitions, first_look_at_target
-from kafka_compat.pipelines.kafka_options import client_properties, named_values, source_options
+from kafka_compat.pipelines.kafka_options import (
+    client_properties,
+    named_values,
+    producer_properties,
+    source_options,
+)
 from kafka_compat.pipelines.stream_job import StreamJob
 
 Ends = dict[str, dict[str, int]]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings, addresses
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
-from kafka_compat.pipelines.client_names import java_names
 from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.kafka_options import java_names
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted

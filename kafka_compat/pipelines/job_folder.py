@@ -4,13 +4,16 @@
     _log/N.begin.json   written before batch N has any effect; its first version stays
     _log/N.json         written after the last effect of batch N: the commit
     _checkpoint         Spark's, for jobs that stream
-    _lock               see folder_lock
+    _lock               see FolderLock
 
 A batch with a begin entry alone was cut short: whoever runs it again knows from the entry where to look for
 what the first attempt did.
 """
 
+import fcntl
 import json
+import os
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +43,9 @@ class JobFolder:
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
             if different:
-                told = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
+                changes = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
                 raise NotStarted(
-                    f"{self.directory} belongs to a job with other settings ({told}).",
+                    f"{self.directory} belongs to a job with other settings ({changes}).",
                     "Go on with the settings as they were, or choose a new folder.",
                 )
         elif holds_more_than(self.directory, _FIRST_FILES):
@@ -86,6 +89,11 @@ class JobFolder:
             return None
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
+    def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the last commit recorded; `at_first` before the first."""
+        last = self.last()
+        return at_first if last is None else last[1]
+
     def is_committed(self, batch_id: int) -> bool:
         """Whether the batch is done; Spark runs its last batch again after a kill."""
         last = self.last()
@@ -100,3 +108,69 @@ class JobFolder:
                 f"{self.directory} has finished batches, but its checkpoint is gone.",
                 f"Restore {self.checkpoint}, or start in a new folder: here, batches would be skipped.",
             )
+
+
+DYING_JVM_WAIT_S = 30.0
+_POLL_S = 0.1
+
+
+class FolderLock:
+    """The lock `directory`/_lock: one job at a time on a folder. Its content is the job's process id.
+
+    It is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices that its standard
+    input closed and ends too, but until then it may still write. Whoever comes next waits for the JVM.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "_lock"
+        self._held: list[Any] = []
+
+    def await_free(self) -> None:
+        """Return once nobody holds the lock; NotStarted at once when its job is alive. Touches no file."""
+        deadline = time.monotonic() + DYING_JVM_WAIT_S
+        while self._path.exists():
+            with self._path.open("r+") as file:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    owner = file.read().strip()
+                else:
+                    return
+            if _is_alive(owner) or time.monotonic() > deadline:
+                raise NotStarted(
+                    f"Another job (process {owner}) is working on {self._path.parent}.",
+                    "Wait for its end, or stop it.",
+                )
+            time.sleep(_POLL_S)
+
+    def hold(self, jvm: Any) -> None:
+        """Take the lock in Spark's JVM, until that process ends; creates the folder."""
+        self.await_free()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")
+        lock = file.getChannel().tryLock()
+        if lock is None:
+            raise NotStarted(
+                f"Another job is working on {self._path.parent}.", "Wait for its end, or stop it."
+            )
+        self._held = [file, lock]
+        file.setLength(0)
+        file.writeBytes(f"{os.getpid()}\n")
+
+    def release(self) -> None:
+        """Give the lock back, for jobs that leave their Spark session running."""
+        for resource in reversed(self._held):
+            resource.close()
+        self._held = []
+
+
+def _is_alive(process_id: str) -> bool:
+    if not process_id.isdigit():
+        return False
+    try:
+        os.kill(int(process_id), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

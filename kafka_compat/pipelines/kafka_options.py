@@ -1,8 +1,13 @@
-"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client."""
+"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client.
 
-from collections.abc import Iterable
+One setting may have two names: that of Kafka's Java client, which reads, and that of librdkafka, which
+writes.
+"""
+
+from collections.abc import Iterable, Mapping
 
 from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.security import jaas
 
 SOURCE_OPTIONS = {
     option.lower(): option
@@ -68,3 +73,99 @@ def named_values(pairs: Iterable[str]) -> dict[str, str]:
             raise NotStarted(f"{pair}: expected name=value.")
         values[name] = value
     return values
+
+
+_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_OF_JAVA_ALONE = ("ssl.truststore.", "ssl.keystore.type", "sasl.jaas.config")
+
+
+def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Properties of Kafka's Java client → those of librdkafka, as far as the names differ."""
+    result = {
+        name: value
+        for name, value in pairs.items()
+        if name in ("bootstrap.servers", "client.id")
+        or (name.startswith(("ssl.", "sasl.", "security.")) and not name.startswith(_OF_JAVA_ALONE))
+    }
+    if "ssl.truststore.location" in pairs:
+        result["ssl.ca.location"] = pairs["ssl.truststore.location"]
+    if "ssl.truststore.certificates" in pairs:
+        result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
+    if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
+        # Java has the key and its certificates in one file; librdkafka finds its part in either.
+        file = result.pop("ssl.keystore.location")
+        result |= {"ssl.certificate.location": file, "ssl.key.location": file}
+    try:
+        login = jaas.parse(pairs.get("sasl.jaas.config", "")).options
+    except ValueError:
+        login = {}
+    for ours, theirs in (("sasl.username", "username"), ("sasl.password", "password")):
+        if theirs in login:
+            result[ours] = login[theirs]
+    return result
+
+
+def java_names(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """Properties of librdkafka → those of the Java client, as far as they say where a cluster is and who the
+    client is. None where there is no such way for the Java client.
+    """
+    protocol = properties.get("security.protocol", "plaintext").upper()
+    result = {
+        name: properties[name]
+        for name in ("bootstrap.servers", "client.id", "ssl.key.password")
+        if name in properties
+    }
+    result["security.protocol"] = protocol
+    if protocol.endswith("SSL") and not _tls_as_java(properties, result):
+        return None
+    if protocol.startswith("SASL"):
+        mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
+        if mechanism not in _MODULES:
+            return None
+        name, password = (
+            properties.get(key, "").replace("\\", "\\\\").replace('"', '\\"')
+            for key in ("sasl.username", "sasl.password")
+        )
+        result["sasl.mechanism"] = mechanism
+        result["sasl.jaas.config"] = (
+            f'{_MODULES[mechanism]} required username="{name}" password="{password}";'
+        )
+    return result
+
+
+def _tls_as_java(properties: Mapping[str, str], result: dict[str, str]) -> bool:
+    if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        return False
+    if properties.get("ssl.endpoint.identification.algorithm", "https").lower() == "none":
+        result["ssl.endpoint.identification.algorithm"] = ""
+    if "ssl.ca.location" in properties:
+        result |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": properties["ssl.ca.location"]}
+    elif "ssl.ca.pem" in properties:
+        result |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": properties["ssl.ca.pem"]}
+    if "ssl.keystore.location" in properties:
+        own = {"location": properties["ssl.keystore.location"], "type": "PKCS12"}
+        own["password"] = properties.get("ssl.keystore.password", "")
+        result |= {f"ssl.keystore.{name}": value for name, value in own.items()}
+        return True
+    parts = {"ssl.certificate": "certificate.chain", "ssl.key": "key"}
+    for ours, theirs in parts.items():
+        text = properties.get(f"{ours}.pem")
+        if text is None and f"{ours}.location" in properties:
+            text = _text_of(properties[f"{ours}.location"])
+            if text is None:
+                return False
+        if text is not None:
+            result |= {"ssl.keystore.type": "PEM", f"ssl.keystore.{theirs}": text}
+    return True
+
+
+def _text_of(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return None

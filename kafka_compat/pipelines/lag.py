@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.checkpoint import Offsets, committed_offsets
-from kafka_compat.pipelines.client_names import java_names
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.first_look import first_look
-from kafka_compat.pipelines.kafka_options import named_values
+from kafka_compat.pipelines.kafka_options import java_names, named_values
 from kafka_compat.pipelines.progress import text_table
-from kafka_compat.pipelines.stop_signals import stop_signals
+from kafka_compat.pipelines.stream_job import stop_signals
 
 ANSWER_TIMEOUT_S = 10.0
 

@@ -19,6 +19,7 @@ from kafka_compat.pipelines.replay import archive_schema
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
 
+_NOTHING = {"keys": 0, "deleted": 0, "without_key": 0}
 _PLACE = ("partition", "offset")
 
 
@@ -40,8 +41,7 @@ def merge_latest(before: Any, rows: Any) -> Any:
 
 def run_latest(job: StreamJob) -> StreamReport:
     """Bring the table up to date, or keep it so; raises PipelineError."""
-    settings = {"job": "latest", "topics": sorted(job.topics), "pattern": job.pattern}
-    folder = JobFolder(job.directory, settings)
+    folder = job.folder("latest")
 
     def show() -> None:
         _show(folder)
@@ -52,10 +52,7 @@ def run_latest(job: StreamJob) -> StreamReport:
         return partial(_merge, spark, folder)
 
     run = run_stream("latest", job, folder, merger, committed=show)
-    last = folder.last()
-    keys, deleted, without_key = (
-        (last[1][name] if last else 0) for name in ("keys", "deleted", "without_key")
-    )
+    keys, deleted, without_key = (folder.recorded(_NOTHING)[name] for name in _NOTHING)
     table = job.directory / "latest"
     return StreamReport(
         "latest",

@@ -23,6 +23,8 @@ from kafka_compat.pipelines.whole_file import write_whole
 CLUSTER_HEADER = "kafka-compat-cluster"
 """Name of a cluster that a mirrored record came from; one that went through several has several."""
 
+_NOTHING = {"mirrored_total": 0, "looped_total": 0}
+
 
 @dataclass(frozen=True, slots=True)
 class MirrorJob:
@@ -63,14 +65,8 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 def run_mirror(job: MirrorJob) -> StreamReport:
     """Mirror what is there, or go on; raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
-    settings = {
-        "job": "mirror",
-        "topics": sorted(job.source.topics),
-        "pattern": job.source.pattern,
-        "names": [job.source_name, job.target_name],
-        "to": job.target_servers,
-    }
-    folder = JobFolder(job.source.directory, settings)
+    names = [job.source_name, job.target_name]
+    folder = job.source.folder("mirror", names=names, to=job.target_servers)
 
     def process(spark: Any, job_id: str) -> Process:
         return partial(_mirror, job, target, folder, job_id)
@@ -79,8 +75,7 @@ def run_mirror(job: MirrorJob) -> StreamReport:
         target.look(partitions, create=job.create)
 
     run = run_stream("mirror", job.source, folder, process, look_at_target=look_at_target)
-    last = folder.last()
-    mirrored, looped = ((last[1][name] if last else 0) for name in ("mirrored_total", "looped_total"))
+    mirrored, looped = (folder.recorded(_NOTHING)[name] for name in _NOTHING)
     return StreamReport(
         "mirror",
         run,
@@ -106,8 +101,7 @@ def _mirror(
     chosen = mirror_rows(rows, job.source_name, job.target_name)
     done = write_exactly_once(chosen, target, job_id, begun, folder.directory)
     mirrored = done.written + done.written_before
-    last = folder.last()
-    before = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
+    before = folder.recorded(_NOTHING)
     return {
         "rows": mirrored + done.left_out,
         "mirrored_total": before["mirrored_total"] + mirrored,

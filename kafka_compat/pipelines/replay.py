@@ -19,11 +19,10 @@ from kafka_compat.pipelines.cluster import cause
 from kafka_compat.pipelines.environment import require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Target, write_exactly_once
-from kafka_compat.pipelines.folder_lock import FolderLock
-from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.job_folder import FolderLock, JobFolder
 from kafka_compat.pipelines.kafka_options import named_values
 from kafka_compat.pipelines.progress import Progress, text_table
-from kafka_compat.pipelines.session import session_of
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
@@ -52,11 +51,8 @@ class ReplayJob:
     dry_run: bool = False
     again: bool = False
     state: Path | None = None
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
+    spark: SparkSettings = LOCAL_SPARK
     offsets_per_batch: int = 200_000
-    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +98,13 @@ class ReplayReport:
         """A table with one line per partition, and a line that sums up."""
         if self.was_complete:
             return "All of it was replayed before; nothing was written. --again replays it once more."
-        lines = [[e["topic"], str(e["partition"]), e["to_topic"], str(e["rows"])] for e in self._entries()]
+        lines = [
+            [e["topic"], str(e["partition"]), e["to_topic"], str(e["rows"])]
+            for e in self.as_json()["partitions"]
+        ]
         total = sum(self.rows.values())
         end = "would be written (--dry-run)." if self.job.dry_run else f"replayed in {self.seconds:.1f} s."
         return f"{text_table(['TOPIC', 'PARTITION', 'TO-TOPIC', 'ROWS'], lines)}\n{total:,} rows {end}"
-
-    def _entries(self) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.as_json()["partitions"]
-        return entries
 
 
 def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int | None) -> Any:
@@ -154,7 +149,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
     if not job.dry_run:
         target = Target({"bootstrap.servers": job.bootstrap_servers, **named_values(job.kafka_options)})
         _prepare(target, _wanted(job, ranges), create=job.create)
-    spark = session_of("replay", job)
+    spark = create_session("kafka-compat replay", job.spark)
     if job.dry_run:
         with Progress("replay", _size(ranges)) as progress:
             counted = _count(_read(spark, job, files, ranges))
@@ -172,12 +167,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
 
 
 def _replay(
-    job: ReplayJob,
-    spark: Any,
-    folder: JobFolder,
-    target: Target,
-    files: list[ArchiveFile],
-    ranges: Ranges,
+    job: ReplayJob, spark: Any, folder: JobFolder, target: Target, files: list[ArchiveFile], ranges: Ranges
 ) -> ReplayReport:
     job_id = folder.open()
     last = folder.last()

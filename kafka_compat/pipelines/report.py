@@ -14,10 +14,10 @@ from kafka_compat.pipelines.cluster import cause
 from kafka_compat.pipelines.environment import require_matplotlib, require_spark
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.plot_page import Origin
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.report_plot import plot
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
 
 DAY_MS = 86_400_000
 
@@ -40,9 +40,7 @@ class ReportJob:
     hot_keys: int = 10
     plot: Path | None = None
     command: str = ""
-    master: str = "local[*]"
-    driver_memory: str = "1g"
-    verbose: bool = False
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +80,7 @@ def run_report(job: ReportJob) -> LogReport:
     absent = set(job.topics) - {file.topic for file in files}
     if absent:
         raise NotStarted(f"No such topics there: {', '.join(sorted(absent))}.")
-    spark = create_session(
-        "kafka-compat report",
-        master=job.master,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-        connector=False,
-    )
+    spark = create_session("kafka-compat report", job.spark, connector=False)
     spark.dataSource.register(KafkaLog)
     options = {"path": ",".join(map(str, job.folders)), "topic": ",".join(job.topics)}
     reader = spark.read.format("kafka-log").options(**options)
@@ -103,13 +95,13 @@ def run_report(job: ReportJob) -> LogReport:
     partitions = partition_lines(job, segment_lines, sizes)
     report = LogReport(partitions, keys, progress.seconds)
     if job.plot is not None:
-        report = replace(report, plots=plot(job.plot, report, Made.now(job.command, _cluster(job.folders))))
+        report = replace(report, plots=plot(job.plot, report, Origin.now(job.command, _cluster(job.folders))))
     return report
 
 
 def _cluster(folders: Sequence[Path]) -> str:
     """Whose folders they are, by their meta.properties."""
-    told = []
+    places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
         facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#")
@@ -117,14 +109,12 @@ def _cluster(folders: Sequence[Path]) -> str:
             facts.get("cluster.id", "without id"),
             facts.get("broker.id", facts.get("node.id", "?")),
         )
-        told.append(f"{cluster}, broker {broker}, {folder.resolve()}")
-    return "; ".join(told)
+        places.append(f"{cluster}, broker {broker}, {folder.resolve()}")
+    return "; ".join(places)
 
 
 def partition_lines(
-    job: ReportJob,
-    segments: Sequence[SegmentLine],
-    sizes: dict[tuple[str, int], Sizes],
+    job: ReportJob, segments: Sequence[SegmentLine], sizes: dict[tuple[str, int], Sizes]
 ) -> list[PartitionLine]:
     """A line for each partition."""
     now_ms = int(time.time() * 1000) if job.now_ms is None else job.now_ms

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
-from kafka_compat.pipelines.plot_style import (
+from kafka_compat.pipelines.plot_page import (
+    Origin,
+    Page,
+    Table,
     Theme,
+    columns,
     rows_of,
+    save,
     shortened,
     size_text,
     sizes,
@@ -29,9 +33,9 @@ _THICKNESS = 0.66
 _HATCH = "////"
 
 
-def plot(path: Path, report: LogReport, made: Made) -> tuple[Path, Path]:
+def plot(path: Path, report: LogReport, origin: Origin) -> tuple[Path, Path]:
     """Write `path`.png and `path`.html; returns both names."""
-    return save(path, page(report, made), lambda theme: draw(report, theme))
+    return save(path, page(report, origin), lambda theme: draw(report, theme))
 
 
 def draw(report: LogReport, theme: Theme) -> Any:
@@ -177,7 +181,7 @@ def _codecs(lines: list[PartitionLine]) -> str:
 # --- the page
 
 
-def page(report: LogReport, made: Made) -> Page:
+def page(report: LogReport, origin: Origin) -> Page:
     """What stands around the picture."""
     rows = sum(line.rows for line in report.partitions)
     size = sum(line.size_bytes for line in report.partitions)
@@ -188,7 +192,7 @@ def page(report: LogReport, made: Made) -> Page:
     )
     return Page(
         "What lies in the logs",
-        made,
+        origin,
         summary,
         [_topics_table(report)],
         _alt(report, summary),
@@ -197,9 +201,6 @@ def page(report: LogReport, made: Made) -> Page:
 
 
 def _topics_table(report: LogReport) -> Table:
-    number = [
-        Column(head, True) for head in ("Partitions", "Records", "On disk", "Compressed to", "Due", "Skew")
-    ]
     rows = []
     for topic in _topics(report):
         lines = [line for line in report.partitions if line.topic == topic]
@@ -214,13 +215,13 @@ def _topics_table(report: LogReport) -> Table:
     note = (
         "Skew: records of the largest partition over the mean; 1.00 is even. Due: what retention takes now."
     )
-    return Table("Topics", [Column("Topic"), *number], rows, note)
+    heads = columns("Topic", "#Partitions", "#Records", "#On disk", "#Compressed to", "#Due", "#Skew")
+    return Table("Topics", heads, rows, note)
 
 
 def _partitions_table(report: LogReport) -> Table:
-    heads = ("Partition", "Records", "Bytes on disk", "Median", "99 %", "Largest")
-    number = [Column(head, True) for head in heads]
-    later = [Column("Compressed to", True), Column("Due records", True), Column("Next due (UTC)")]
+    heads = ("Topic", "#Partition", "#Records", "#Bytes on disk", "#Median", "#99 %", "#Largest", "Codec")
+    later = ("#Compressed to", "#Due records", "Next due (UTC)", "#Future records")
     rows = [
         [
             *(line.topic, f"{line.partition}", f"{line.rows:,}", f"{line.size_bytes:,}"),
@@ -237,21 +238,19 @@ def _partitions_table(report: LogReport) -> Table:
         "Median, 99 % and largest: bytes of a value. Future records: in segments that a timestamp more than "
         "a day ahead keeps from retention."
     )
-    columns = [Column("Topic"), *number, Column("Codec"), *later, Column("Future records", True)]
-    return Table("Partitions", columns, rows, note)
+    return Table("Partitions", columns(*heads, *later), rows, note)
 
 
 def _keys_table(report: LogReport) -> Table:
     rows = [[line.topic, line.key, f"{line.rows:,}", f"{line.share:.2%}"] for line in report.keys]
-    columns = [Column("Topic"), Column("Key"), Column("Records", True), Column("Of the topic", True)]
-    return Table("Hot keys", columns, rows)
+    return Table("Hot keys", columns("Topic", "Key", "#Records", "#Of the topic"), rows)
 
 
 def _alt(report: LogReport, summary: str) -> str:
     largest = ", ".join(f"{topic} {size_text(report.size_bytes(topic))}" for topic in _topics(report)[:5])
     skew = max(report.topics, key=report.skew, default="")
-    told = f" The most uneven topic is {skew}, skew {report.skew(skew):.2f}." if skew else ""
+    most_uneven = f" The most uneven topic is {skew}, skew {report.skew(skew):.2f}." if skew else ""
     return (
         "Four charts: space by topic, hot keys, records by partition, sizes of values by partition. "
-        f"{summary} Largest topics: {largest}.{told} The tables have all figures."
+        f"{summary} Largest topics: {largest}.{most_uneven} The tables have all figures."
     )

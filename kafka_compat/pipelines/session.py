@@ -10,12 +10,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kafka_compat.pipelines import spark_output
-from kafka_compat.pipelines.connector import CONNECTOR, jars_in
-from kafka_compat.pipelines.environment import SPARK_VERSION, java_command, require_spark
+from kafka_compat.pipelines.environment import CONNECTOR, SPARK_VERSION, jars_in, java_command, require_spark
 from kafka_compat.pipelines.errors import NotStarted
 
 _LOG4J = """\
@@ -32,44 +32,27 @@ _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
 """Spark's 200 are for clusters: in one process each small batch would take seconds for 200 empty tasks."""
 
 
-class SparkJob(Protocol):
-    """What a job says of the Spark that runs it."""
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """The Spark that runs a job. `jars` is a folder with the four jars of its Kafka connector; without it
+    Spark fetches them by Maven coordinates.
+    """
 
-    @property
-    def master(self) -> str: ...
-    @property
-    def jars(self) -> Path | None: ...
-    @property
-    def driver_memory(self) -> str: ...
-    @property
-    def verbose(self) -> bool: ...
+    master: str = "local[*]"
+    jars: Path | None = None
+    driver_memory: str = "1g"
+    verbose: bool = False
 
 
-def session_of(name: str, job: SparkJob) -> Any:
-    """Start Spark for a job that uses Kafka's connector; see `create_session`."""
-    return create_session(
-        f"kafka-compat {name}",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
+LOCAL_SPARK = SparkSettings()
 
 
 def create_session(
-    name: str,
-    *,
-    master: str = "local[*]",
-    jars: Path | None = None,
-    driver_memory: str = "1g",
-    verbose: bool = False,
-    settings: Mapping[str, str] | None = None,
-    connector: bool = True,
+    name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
     """Start Spark, or take up the session of this process, or that of spark-submit, which has its own
     master, memory and jars.
 
-    `jars` is a folder with the connector's four jars; without it Spark fetches them by Maven coordinates.
     `settings` are Spark's own, and win over the defaults here. A job that does without Kafka's connector
     needs no jars. Raises NotStarted when Spark does not come up.
     """
@@ -80,20 +63,20 @@ def create_session(
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master.startswith("local"):
+    if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.NamedTemporaryFile("w", suffix=".properties", prefix="log4j2-") as log4j:
-        log4j.write(_LOG4J.format(level="warn" if verbose else "error"))
+        log4j.write(_LOG4J.format(level="warn" if spark.verbose else "error"))
         log4j.flush()
         own = {
-            "spark.master": master,
-            "spark.driver.memory": driver_memory,
+            "spark.master": spark.master,
+            "spark.driver.memory": spark.driver_memory,
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j.name}",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            **(_connector_settings(jars) if connector else {}),
-            **(_LOCAL if master.startswith("local[") or master == "local" else {}),
+            **(_connector_settings(spark.jars) if connector else {}),
+            **(_LOCAL if spark.master.startswith("local[") or spark.master == "local" else {}),
         }
         defaults = {
             **({} if submitted else own),
@@ -108,26 +91,26 @@ def create_session(
                 leftover = Path("artifacts").absolute()
                 if not leftover.exists():
                     atexit.register(remove_empty, leftover)
-                told = name.removeprefix("kafka-compat ")
-                print(f"{told}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
+                job = name.removeprefix("kafka-compat ")
+                print(f"{job}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
-                gateway = launch_gateway(conf, spark_output.redirection(verbose=verbose))
+                gateway = launch_gateway(conf, spark_output.redirection(verbose=spark.verbose))
                 SparkContext(conf=conf, gateway=gateway)
             builder = SparkSession.builder
             for key, value in chosen.items():
                 builder = builder.config(key, value)
-            spark = builder.getOrCreate()
+            session = builder.getOrCreate()
         except Exception as error:
             reason = spark_output.reason() or str(error).strip().splitlines()[-1]
             hint = "Where its jars cannot be fetched: kafka-compat spark jars DIR, then --jars DIR."
-            hint = hint if connector and jars is None else ""
+            hint = hint if connector and spark.jars is None else ""
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
         # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
         quiet = "ERROR" if is_first else "FATAL"
-        spark.sparkContext.setLogLevel("WARN" if verbose else quiet)
-        return spark
+        session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
+        return session
 
 
 def remove_empty(folder: Path) -> None:

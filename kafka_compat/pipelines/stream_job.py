@@ -1,5 +1,7 @@
 """What jobs that stream from topics share: their common settings, and the way from there to batches."""
 
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,16 +9,116 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
-from kafka_compat.pipelines.cluster import ClusterView, look, lost_since
+from kafka_compat.pipelines.cluster import ClusterView, cause, look, lost_since
 from kafka_compat.pipelines.environment import require_spark
-from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.errors import JobFailed, NotStarted, PipelineError, RecordsLost
 from kafka_compat.pipelines.first_look import first_look
-from kafka_compat.pipelines.folder_lock import FolderLock
-from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.job_folder import FolderLock, JobFolder
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress
-from kafka_compat.pipelines.runner import kafka_stream, run_batches
-from kafka_compat.pipelines.session import session_of
+from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_session
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM set the event; outside of the main thread signals stay as they are."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+POLL_S = 0.5
+
+
+def kafka_stream(
+    spark: Any, bootstrap_servers: str, options: Mapping[str, str], *, topics: str | None, pattern: str | None
+) -> Any:
+    """A streaming DataFrame of Spark's Kafka source, with headers, from the topics' beginnings by default.
+
+    kafka.max.poll.records is raised from 500, since the source asks for the partition's ends at every poll.
+    """
+    # Spark takes a topic when the pattern is found anywhere in its name.
+    chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
+    defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
+    own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
+    return spark.readStream.format("kafka").options(**{**defaults, **options, **own, **chosen}).load()
+
+
+def run_batches(
+    stream: Any,
+    process: Callable[[Any, int], None],
+    checkpoint: Path,
+    *,
+    continuous_interval_s: float | None = None,
+) -> bool:
+    """Hand every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
+
+    Without an interval: all that is available now, then return True. With one: a batch at every interval,
+    until SIGINT or SIGTERM. Returns False when a signal ended it. Raises what `process` raised, JobFailed
+    when Spark or Kafka failed, RecordsLost when Kafka no longer has what the checkpoint asks for.
+    """
+    failures: list[Exception] = []
+
+    def guarded(rows: Any, batch_id: int) -> None:
+        try:
+            process(rows, batch_id)
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    if continuous_interval_s is None:
+        trigger: dict[str, Any] = {"availableNow": True}
+    else:
+        trigger = {"processingTime": f"{int(continuous_interval_s * 1000)} milliseconds"}
+    writer = stream.writeStream.foreachBatch(guarded).option("checkpointLocation", str(checkpoint.resolve()))
+    with stop_signals() as stopped:
+        query = None
+        try:
+            query = writer.trigger(**trigger).start()
+            while not stopped.is_set():
+                if query.awaitTermination(POLL_S):
+                    return True
+            return False
+        except Exception as error:
+            if stopped.is_set():
+                return False
+            raise _explained(error, failures) from error
+        finally:
+            if query is not None:
+                _stop(query)
+
+
+def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
+    """The error that a user can act on: what the job itself raised, or Spark's innermost reason."""
+    for failure in failures:
+        if isinstance(failure, PipelineError):
+            return failure
+    reason = cause(failures[0] if failures else error)
+    if "data may have been missed" in reason or "KAFKA_DATA_LOSS" in str(error):
+        return RecordsLost(
+            f"Records are gone from the topic that were to be read: {reason}",
+            "Retention overtook the job, or the topic was deleted. --accept-loss goes on, counting gaps.",
+        )
+    return JobFailed(
+        reason, "What was finished is kept: run the same command again to go on. --verbose says more."
+    )
+
+
+def _stop(query: Any) -> None:
+    try:
+        query.stop()
+    except Exception as error:
+        # The query has its own error by now, or the JVM is gone; either is reported by the caller.
+        del error
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +134,14 @@ class StreamJob:
     topics: Sequence[str] = ()
     pattern: str | None = None
     kafka_options: Sequence[str] = ()
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
+    spark: SparkSettings = LOCAL_SPARK
     offsets_per_batch: int = 200_000
     continuous_interval_s: float | None = None
-    verbose: bool = False
+
+    def folder(self, job: str, **settings: Any) -> JobFolder:
+        """The job's folder, with the settings that must stay the same from run to run."""
+        chosen = {"topics": sorted(self.topics), "pattern": self.pattern}
+        return JobFolder(self.directory, {"job": job, **chosen, **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +209,7 @@ LookAtTarget = Callable[[Mapping[str, int]], None]
 
 
 @contextmanager
-def opened(
+def open_source(
     name: str,
     job: StreamJob,
     check: Callable[[], None],
@@ -132,7 +236,7 @@ def opened(
     partitions = dict.fromkeys(job.topics, 1) if seen is None else seen.partitions
     if partitions and look_at_target is not None:
         look_at_target(partitions)
-    spark = session_of(name, job)
+    spark = create_session(f"kafka-compat {name}", job.spark)
     view = look(spark, properties, topics=job.topics, pattern=job.pattern)
     if not view.topic_ids:
         raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
@@ -161,7 +265,7 @@ def run_stream(
     once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
     between. `look_at_target` is asked before Spark starts. The job's folder is locked meanwhile.
     """
-    with opened(name, job, folder.check, look_at_target=look_at_target) as source:
+    with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view
         work = process(source.spark, folder.open())
         last = folder.last()

@@ -4,6 +4,7 @@ The batch's commit names the folder; what no commit names was written by an atte
 """
 
 import shutil
+import time
 import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -35,3 +36,16 @@ class Versions:
         for path in self._directory.iterdir() if self._directory.is_dir() else ():
             if path.name not in names:
                 shutil.rmtree(path)
+
+
+AHEAD_MS = 3_600_000
+"""Times further ahead of this machine's clock say nothing of the stream's: one wrong clock would make all
+other records late. An hour is what Kafka 3.9 allows by default, too (message.timestamp.after.max.ms).
+"""
+
+
+def latest_time(at: Any) -> Any:
+    """The aggregate of the column `at` (ms since 1970) that is its latest believable time, or null."""
+    from pyspark.sql import functions as f
+
+    return f.max(f.when(at <= int(time.time() * 1000) + AHEAD_MS, at))

@@ -4,13 +4,13 @@
 
 After each batch the windows that it changed go to the result topic, keyed by window and group: of
 several records with one key the last counts. The watermark is the latest time of earlier batches (see
-watermark.py). A window is closed when it is its lateness behind its end; rows that come after that go to the
+versions.py). A window is closed when it is its lateness behind its end; rows that come after that go to the
 dead letters.
 Every row that was read is in exactly one of both: the sums are compared at every commit.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,7 @@ from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
-from kafka_compat.pipelines.versions import Versions
-from kafka_compat.pipelines.watermark import latest_time
+from kafka_compat.pipelines.versions import Versions, latest_time
 from kafka_compat.pipelines.windows_rows import (
     WindowQuery,
     count_by_window,
@@ -31,12 +30,7 @@ from kafka_compat.pipelines.windows_rows import (
 )
 
 _FIGURES = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters", "reasons")
-_NOTHING: dict[str, Any] = {
-    **dict.fromkeys(_FIGURES, 0),
-    "reasons": {},
-    "max_ms": None,
-    "version": None,
-}
+_NOTHING: dict[str, Any] = {**dict.fromkeys(_FIGURES, 0), "reasons": {}, "max_ms": None, "version": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +52,18 @@ class WindowsJob:
 
 def run_windows(job: WindowsJob) -> StreamReport:
     """Read what is there, or go on; raises PipelineError."""
-    from dataclasses import asdict
-
     if job.to_topic == job.dead_letter_topic:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
         raise NotStarted("A topic that is written to would be read again.")
     target = target_of(job.source, job.target_servers, job.target_options)
-    settings = {
-        "job": "windows",
-        "topics": sorted(job.source.topics),
-        "pattern": job.source.pattern,
-        "to_topic": job.to_topic,
-        "dead_letter_topic": job.dead_letter_topic,
-        "target": job.target_servers,
-        "question": {name: value for name, value in asdict(job.query).items()},
-    }
-    folder = JobFolder(job.source.directory, settings)
+    folder = job.source.folder(
+        "windows",
+        to_topic=job.to_topic,
+        dead_letter_topic=job.dead_letter_topic,
+        target=job.target_servers,
+        question=asdict(job.query),
+    )
 
     def process(_: Any, job_id: str) -> Process:
         return partial(_batch, job, target, folder, job_id)
@@ -83,8 +72,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
         target.look(_wanted(job, max(partitions.values())), create=job.create)
 
     run = run_stream("windows", job.source, folder, process, look_at_target=look_at_target)
-    last = folder.last()
-    totals = last[1] if last else _NOTHING
+    totals = folder.recorded(_NOTHING)
     figures = {name: totals[name] for name in _FIGURES}
     return StreamReport("windows", run, figures, _text(figures))
 
@@ -115,8 +103,7 @@ def _batch(
     topics = _wanted(job, needed)
     target.provide(topics, create=job.create)
     begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(topics))})["ends"]
-    last = folder.last()
-    before = last[1] if last else _NOTHING
+    before = folder.recorded(_NOTHING)
     spark, query, versions = rows.sparkSession, job.query, Versions(folder.directory)
     versions.forget_all_but([before["version"]])
     judged = judge(rows, query, before["max_ms"]).persist()

@@ -73,8 +73,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
-        *(f.col(f"__{name}").alias(name) for name in others),
-        f.coalesce("__reason", *content).alias("reason"),
+        *(f.col(f"__{name}").alias(name) for name in others), f.coalesce("__reason", *content).alias("reason")
     )
 
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kafka_compat.protocol.buffers import (
-    STEP_BYTES,
-    TooLong,
-    array_layouts,
-    copy_in_steps,
-    read_uvarint,
-    skip_tagged_fields,
-    uuid_from,
-)
+from kafka_compat.protocol import buffers
 from kafka_compat.protocol.interpreter import STRING_BYTES_MAX, smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
@@ -29,12 +21,12 @@ class DecoderSource(Source):
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
             "new": object.__new__,
-            "uuid_from": uuid_from,
-            "copy_in_steps": copy_in_steps,
-            "read_uvarint": read_uvarint,
-            "skip_tagged_fields": skip_tagged_fields,
+            "uuid_from": buffers.uuid_from,
+            "copy_in_steps": buffers.copy_in_steps,
+            "read_uvarint": buffers.read_uvarint,
+            "skip_tagged_fields": buffers.skip_tagged_fields,
             "Struct": struct.Struct,
-            "TooLong": TooLong,
+            "TooLong": buffers.TooLong,
         }
         self.write_function(cls)
         return self.load(title, "def generated(b, p, left):")
@@ -133,7 +125,7 @@ class DecoderSource(Source):
                 self.depth += 1
                 self.spend(f"n >> {KIB_SHIFT}")
                 self.depth -= 1
-            copied = f"b[p:e].tobytes() if n < {STEP_BYTES} else copy_in_steps(b, p, e)"
+            copied = f"b[p:e].tobytes() if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
             read = {"string": "b[p:e].tobytes().decode()", "bytes": copied, "records": "b[p:e]"}
             self.line(f"    {target} = {read[wire_type.name]}")
             self.line("    p = e")
@@ -176,7 +168,7 @@ class DecoderSource(Source):
         size_bytes = smallest_size_bytes(element, self.version, self.flexible)
         self.line(f"if ({count}) * {size_bytes} > end - p: raise ValueError")
         if isinstance(element, Wire) and element.code and element.name != "uuid":
-            self.names[f"layouts_{identifier(element.code)}"] = array_layouts(element.code)
+            self.names[f"layouts_{identifier(element.code)}"] = buffers.array_layouts(element.code)
             self.line(f"n = {count}")
             self.spend("n >> 5")
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")

@@ -6,14 +6,7 @@ import struct
 from typing import Any
 from uuid import UUID
 
-from kafka_compat.protocol.buffers import (
-    ONE_BYTE_UVARINTS,
-    TooLong,
-    array_layouts,
-    size_of,
-    tagged_section,
-    uvarint,
-)
+from kafka_compat.protocol import buffers
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
@@ -27,12 +20,12 @@ class EncoderSource(Source):
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
-            "size_of": size_of,
-            "uvarint": uvarint,
-            "uvarints": ONE_BYTE_UVARINTS,
-            "tagged_section": tagged_section,
+            "size_of": buffers.size_of,
+            "uvarint": buffers.uvarint,
+            "uvarints": buffers.ONE_BYTE_UVARINTS,
+            "tagged_section": buffers.tagged_section,
             "Struct": struct.Struct,
-            "TooLong": TooLong,
+            "TooLong": buffers.TooLong,
         }
         self.write_function(cls)
         return self.load(title, "def generated(m, w, write_records, left):")
@@ -189,7 +182,7 @@ class EncoderSource(Source):
             self.line(f"n = {count}")
         self.length("i")
         if isinstance(element, Wire) and element.code and element.name != "uuid":
-            self.names[f"layouts_{identifier(element.code)}"] = array_layouts(element.code)
+            self.names[f"layouts_{identifier(element.code)}"] = buffers.array_layouts(element.code)
             self.line(f"n = len({items})")
             self.line(f"if n: {self.write}({array_layout(element.code)}.pack(*{items}))")
             self.spend("n >> 5")

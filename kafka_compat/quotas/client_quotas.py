@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import entity_name, node_name
 from kafka_compat.coordination.nodes.entity_settings import entity_paths, stored_settings
+from kafka_compat.coordination.nodes.znodes import entity_name, node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode, KafkaError
 

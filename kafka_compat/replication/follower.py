@@ -35,16 +35,8 @@ from typing import Final
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.messages.fetch import (
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-    ReplicaState,
-)
-from kafka_compat.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-)
+from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kafka_compat.replication.fetch_session import PartitionKey, partition_key
 from kafka_compat.replication.followed_partition import FollowedPartition, State
 from kafka_compat.replication.follower_requests import (

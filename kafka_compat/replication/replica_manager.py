@@ -21,7 +21,7 @@ from kafka_compat.replication.replication_quota import ReplicationQuotas
 from kafka_compat.replication.waiters import CallSoon
 from kafka_compat.storage.directories.directory_worker import Done
 from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
+from kafka_compat.storage.errors import DirectoryExists, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.replication.delayed_read import DelayedRead
@@ -230,7 +230,7 @@ class ReplicaManager:
             if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
                 raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
-        except (LogDirFailure, RefusedForNow, FolderInTheWay) as error:
+        except (LogDirFailure, RefusedForNow, DirectoryExists) as error:
             if not isinstance(error, LogDirFailure):
                 logger.error("cannot hold %s-%d: %s", topic, partition, error)
             self._offline.add(key)

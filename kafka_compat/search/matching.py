@@ -47,7 +47,7 @@ class Match(NamedTuple):
     @property
     def is_all(self) -> bool:
         """Whether every record is meant."""
-        return self == _ALL
+        return self == EVERY
 
     def rare(self) -> list[bytes]:
         """What occurs in the bytes of every batch that has such a record."""
@@ -78,6 +78,5 @@ class Match(NamedTuple):
         return fits
 
 
-_ALL: Final = Match()
-EVERY: Final = _ALL
+EVERY: Final = Match()
 """Every record."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from kafka_compat.long_work import LongWork
 from kafka_compat.search.matching import Match
 from kafka_compat.search.query import BadQuery, Query, chosen
 from kafka_compat.search.scan import WHOLE, Found, Problem, Scanned, Wanted, scanned
 from kafka_compat.search.search import Bounds, Search
 from kafka_compat.search.source import Content, Source, Unreadable
-
-if TYPE_CHECKING:
-    from kafka_compat.long_work import LongWork
 
 KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
@@ -40,11 +38,7 @@ class Outcome(NamedTuple):
 
 
 async def run_query(
-    query: Query,
-    source: Source,
-    known: Iterable[int],
-    long_work: LongWork,
-    bounds: Bounds | None = None,
+    query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
 ) -> Outcome:
     """Search in a topic with the partitions `known`. Raises BadQuery."""
     partitions = chosen(query, known)

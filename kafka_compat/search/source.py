@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kafka_compat.long_work import batched
+from kafka_compat.long_work import LongWork, Steps, batched
+from kafka_compat.protocol.buffers import Buffer
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.long_work import LongWork, Steps
-    from kafka_compat.protocol.buffers import Buffer
     from kafka_compat.replication.partition import Partition
 
 PATIENCE_S: Final = 3.0
@@ -74,7 +73,7 @@ class Source:
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
             for some in batched(epochs.items()):
-                found.update(await self._far_bounds(broker_id, dict(some)))
+                found.update(await self._remote_bounds(broker_id, dict(some)))
 
         await asyncio.gather(*(ask(*each) for each in remote.items()))
         return found
@@ -102,12 +101,12 @@ class Source:
             yield None
         return found, remote
 
-    async def _far_bounds(self, broker_id: int, epochs: Mapping[int, int]) -> dict[int, _Bounds]:
+    async def _remote_bounds(self, broker_id: int, epochs: Mapping[int, int]) -> dict[int, _Bounds]:
         assert self._remote is not None
         places = {(self._topic, partition): epoch for partition, epoch in epochs.items()}
         try:
             asked = self._remote.bounds(broker_id, places, committed=self._committed)
-            bounds = await self._far(broker_id, asked)
+            bounds = await self._answer_of(broker_id, asked)
         except Unreadable as error:
             return dict.fromkeys(epochs, error)
         found: dict[int, _Bounds] = {}
@@ -131,7 +130,8 @@ class Source:
         leader = self._leader(partition)
         assert self._remote is not None
         epochs = {(self._topic, partition): leader.epoch}
-        found = await self._far(leader.broker_id, self._remote.offsets_at(leader.broker_id, epochs, time_ms))
+        asked = self._remote.offsets_at(leader.broker_id, epochs, time_ms)
+        found = await self._answer_of(leader.broker_id, asked)
         offset = found.get((self._topic, partition))
         if offset is None:
             raise Unreadable(f"broker {leader.broker_id} does not lead it any more")
@@ -143,7 +143,7 @@ class Source:
         """
         led = self._led(partition)
         if led is None:
-            return await self._far_content(partition, offset, max_bytes)
+            return await self._remote_content(partition, offset, max_bytes)
         log = led.log
         offset = max(offset, log.log_start_offset)
         upper_bound = self._end(led)
@@ -165,20 +165,20 @@ class Source:
             raise Unreadable("nobody leads it now")
         return leader
 
-    async def _far_content(self, partition: int, offset: int, max_bytes: int) -> Content | None:
+    async def _remote_content(self, partition: int, offset: int, max_bytes: int) -> Content | None:
         leader = self._leader(partition)
         assert self._remote is not None
         place = self._topic, partition
         asked = self._remote.batches(
             leader.broker_id, place, leader.epoch, offset, max_bytes, committed=self._committed
         )
-        found = await self._far(leader.broker_id, asked)
+        found = await self._answer_of(leader.broker_id, asked)
         if found is None:
             raise Unreadable(f"broker {leader.broker_id} does not have offset {offset}, or leads it no more")
         records = found.records
         return Content(lambda: records, found.aborted) if records else None
 
-    async def _far(self, broker_id: int, asked: Awaitable[T]) -> T:
+    async def _answer_of(self, broker_id: int, asked: Awaitable[T]) -> T:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await asked

@@ -36,9 +36,7 @@ def broker_security(
 
 
 def _login(
-    settings: ListenerConfig,
-    tokens: Callable[[TokenEndpoint], TokenSource],
-    now_ms: Callable[[], int],
+    settings: ListenerConfig, tokens: Callable[[TokenEndpoint], TokenSource], now_ms: Callable[[], int]
 ) -> SaslLogin:
     mechanism = settings.str(_MECHANISM) or ""
     if mechanism == "OAUTHBEARER":

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.errors import StartupError
 from kafka_compat.security import scram
@@ -33,20 +33,20 @@ Users = Mapping[str, Mapping[str, Credential]]
 
 def encode(users: Users) -> bytes:
     """The content of such a file: JSON, the credentials in Kafka's own notation."""
-    told = {
+    entries = {
         user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
         for user, credentials in users.items()
     }
-    return json.dumps(told, indent=2, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(entries, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def decode(content: bytes) -> dict[str, dict[str, Credential]]:
     """The inverse of `encode`; ValueError says what is wrong."""
-    told = json.loads(content)
-    if not isinstance(told, dict):
+    entries = json.loads(content)
+    if not isinstance(entries, dict):
         raise ValueError("expected an object with a member for each user")
     users: dict[str, dict[str, Credential]] = {}
-    for user, credentials in told.items():
+    for user, credentials in entries.items():
         if not user or not isinstance(credentials, dict):
             raise ValueError(f"expected of the user {user!r} a credential for each mechanism")
         users[user] = {}

@@ -9,8 +9,8 @@ from kafka_compat.config import ConfigError
 from kafka_compat.config.listener_config import PREFIX, ListenerConfig
 from kafka_compat.security.jaas import LoginModule
 from kafka_compat.security.kerberos_names import ShortNamer
-from kafka_compat.security.sasl.gssapi import Acceptor, Identity, Unusable, acceptor
-from kafka_compat.security.sasl.gssapi_client import GssapiClient, by_key_table, fetched_before
+from kafka_compat.security.sasl import gssapi
+from kafka_compat.security.sasl.gssapi import Unusable
 
 _SERVICE: Final = "sasl.kerberos.service.name"
 _RULES: Final = "sasl.kerberos.principal.to.local.rules"
@@ -21,12 +21,12 @@ _EXPECTED: Final = (
 )
 
 
-def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[Acceptor, ShortNamer]:
+def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gssapi.Acceptor, ShortNamer]:
     """What clients' tickets are accepted with, and who they are then. Raises ConfigError."""
     identity = _identity(settings, module)
     _service(settings, module)
     try:
-        found = acceptor(identity)
+        found = gssapi.acceptor(identity)
     except Unusable as error:
         raise ConfigError(_jaas(settings), "[hidden]", str(error)) from None
     rules = settings.list(_RULES)
@@ -37,7 +37,7 @@ def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[Acc
         raise ConfigError(settings.named(_RULES), ",".join(rules), str(error), expected) from None
 
 
-def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], GssapiClient]:
+def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], gssapi.GssapiClient]:
     """How to log in at brokers, by the host of each. Raises ConfigError."""
     options = module.options if module else {}
     has_tickets = _is_true(options, "useTicketCache") and not _is_true(options, "useKeyTab")
@@ -45,12 +45,12 @@ def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[
     service = _service(settings, module)
     try:
         if identity is None:
-            tickets = fetched_before(options.get("principal"), options.get("ticketCache"))
+            tickets = gssapi.fetched_before(options.get("principal"), options.get("ticketCache"))
         else:
-            tickets = by_key_table(identity)
+            tickets = gssapi.by_key_table(identity)
     except Unusable as error:
         raise ConfigError(_jaas(settings), "[hidden]", str(error)) from None
-    return lambda host: GssapiClient(tickets, service, host)
+    return lambda host: gssapi.GssapiClient(tickets, service, host)
 
 
 def _is_true(options: Mapping[str, str], name: str) -> bool:
@@ -61,13 +61,13 @@ def _jaas(settings: ListenerConfig) -> str:
     return f"{PREFIX}{settings.listener_name.lower()}.gssapi.sasl.jaas.config"
 
 
-def _identity(settings: ListenerConfig, module: LoginModule | None) -> Identity:
+def _identity(settings: ListenerConfig, module: LoginModule | None) -> gssapi.Identity:
     options = module.options if module else {}
     principal, key_table = options.get("principal"), options.get("keyTab")
     if not principal or not key_table or not _is_true(options, "useKeyTab"):
         problem = f"{settings.listener_name} is to have GSSAPI, and has no principal with a key table"
         raise ConfigError(_jaas(settings), None, problem, _EXPECTED)
-    return Identity(principal, key_table)
+    return gssapi.Identity(principal, key_table)
 
 
 def _service(settings: ListenerConfig, module: LoginModule | None) -> str:

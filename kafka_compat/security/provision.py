@@ -7,18 +7,113 @@ kind of client. Pure but for randomness.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import secrets
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-from kafka_compat.config.properties import write_properties
-from kafka_compat.security import first_users, provision_clients, scram
-from kafka_compat.security.first_users import Users
-from kafka_compat.security.provision_certificates import Issued, NewAuthority
-from kafka_compat.security.provision_clients import MECHANISM, Access
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kafka_compat.config.properties import write_properties
+from kafka_compat.security import first_users, scram
+from kafka_compat.security.first_users import Users
+
+AUTHORITY_DAYS: Final = 3650
+_COMMON_NAME_MAX: Final = 64
+_CLOCKS_APART: Final = timedelta(hours=1)
+"""How far behind the clock of whoever looks at a new certificate may be."""
+
+
+class Issued(NamedTuple):
+    """PEM: a private key in PKCS8, and its certificate."""
+
+    key: bytes
+    certificate: bytes
+
+
+class NewAuthority:
+    """A certificate authority that signs brokers' certificates, and no other authorities."""
+
+    def __init__(self, name: str, now: datetime) -> None:
+        self._now = now
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        own = _builder(self._name, self._name, self._key, now, AUTHORITY_DAYS)
+        own = own.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        own = own.add_extension(_usage(signs_certificates=True), critical=True)
+        self.issued = Issued(_private(self._key), _pem(own.sign(self._key, hashes.SHA256())))
+
+    def issue(self, hosts: Sequence[str], days: int) -> Issued:
+        """For a broker that is reached by these names and addresses; it may show it to other brokers, too."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = hosts[0] if len(hosts[0]) <= _COMMON_NAME_MAX else "kafka-compat broker"
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = _builder(subject, self._name, key, self._now, days)
+        names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+        purposes = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = (
+            builder.add_extension(names, critical=False)
+            .add_extension(purposes, critical=False)
+            .add_extension(signer, critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+        )
+        return Issued(_private(key), _pem(builder.sign(self._key, hashes.SHA256())))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS_APART)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(Encoding.PEM)
+
+
+MECHANISM: Final = "SCRAM-SHA-512"
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
 """The user as which brokers log in at each other."""
@@ -115,7 +210,7 @@ def provide(wish: Wish, now: datetime) -> Provision:
         folder = clients[name] = PurePath("clients", name)
         certificate = authority.issued.certificate.decode()
         access = Access(bootstrap, name, passwords[name], certificate, wish.folder / folder)
-        texts = provision_clients.client_files(access)
+        texts = client_files(access)
         files.update({folder / file: text.encode() for file, text in texts.items()})
     servers = []
     for number, address in enumerate(wish.advertised, 1):
@@ -187,7 +282,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             {
                 "sasl.enabled.mechanisms": MECHANISM,
                 "sasl.mechanism.inter.broker.protocol": MECHANISM,
-                login: provision_clients.jaas(BROKER, password),
+                login: jaas(BROKER, password),
                 first_users.SETTING: str(wish.folder / "users.json"),
             },
         ),
@@ -200,3 +295,156 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
         ),
     ]
     return "\n".join(f"# {about}\n{write_properties(settings)}" for about, settings in sections)
+
+
+class Access(NamedTuple):
+    """How one user connects. `authority` is the certificate to trust, PEM; `folder` is where the files are
+    going to be, among them the certificate as ca.pem.
+    """
+
+    bootstrap: str
+    user: str
+    password: str
+    authority: str
+    folder: PurePath
+
+
+def client_files(access: Access) -> dict[str, str]:
+    """Name of the file -> its text, for every kind of client that we know."""
+    return {
+        "ca.pem": access.authority,
+        "client.properties": _java(access),
+        "librdkafka.conf": _librdkafka(access),
+        "kafka_python_settings.py": _kafka_python(access),
+        "aiokafka_settings.py": _aiokafka(access),
+        "franz.go": _franz_go(access),
+        "kafkajs.js": _kafkajs(access),
+        "spark_options.py": _spark(access),
+    }
+
+
+def jaas(user: str, password: str) -> str:
+    """The setting sasl.jaas.config. Neither has a quotation mark or a backslash."""
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return f'{module} required username="{user}" password="{password}";'
+
+
+def _java(access: Access) -> str:
+    settings = {
+        "bootstrap.servers": access.bootstrap,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": MECHANISM,
+        "sasl.jaas.config": jaas(access.user, access.password),
+        "ssl.truststore.type": "PEM",
+        # In the file itself, so that it can be copied to where it is used.
+        "ssl.truststore.certificates": access.authority,
+    }
+    about = (
+        "Java clients from 2.7 on, and Kafka's tools: --command-config, --producer.config, --consumer.config"
+    )
+    return f"# {about}\n{write_properties(settings)}"
+
+
+def _librdkafka(access: Access) -> str:
+    settings = {
+        "bootstrap.servers": access.bootstrap,
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": MECHANISM,
+        "sasl.username": access.user,
+        "sasl.password": access.password,
+        "ssl.ca.location": str(access.folder / "ca.pem"),
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+    return f"# librdkafka: kcat -F librdkafka.conf; all clients of it take these settings\n{lines}"
+
+
+def _python_settings(access: Access, more: str) -> str:
+    return (
+        "SETTINGS = {\n"
+        f'    "bootstrap_servers": {json.dumps(access.bootstrap)},\n'
+        '    "security_protocol": "SASL_SSL",\n'
+        f'    "sasl_mechanism": "{MECHANISM}",\n'
+        f'    "sasl_plain_username": {json.dumps(access.user)},\n'
+        f'    "sasl_plain_password": {json.dumps(access.password)},\n'
+        f"    {more},\n"
+        "}\n"
+    )
+
+
+def _kafka_python(access: Access) -> str:
+    return (
+        '"""from kafka_python_settings import SETTINGS; KafkaProducer(**SETTINGS)"""\n\n'
+        "from pathlib import Path\n\n"
+        + _python_settings(access, '"ssl_cafile": str(Path(__file__).with_name("ca.pem"))')
+    )
+
+
+def _aiokafka(access: Access) -> str:
+    return (
+        '"""from aiokafka_settings import SETTINGS; AIOKafkaProducer(**SETTINGS)"""\n\n'
+        "import ssl\nfrom pathlib import Path\n\n"
+        + _python_settings(
+            access, '"ssl_context": ssl.create_default_context(cafile=Path(__file__).with_name("ca.pem"))'
+        )
+    )
+
+
+def _franz_go(access: Access) -> str:
+    servers = ", ".join(json.dumps(server) for server in access.bootstrap.split(","))
+    return f"""// Package access has what kgo.NewClient needs: kgo.NewClient(access.Options()...)
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+const authority = `{access.authority}`
+
+// Options are those of the user {access.user}.
+func Options() []kgo.Opt {{
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(authority))
+	login := scram.Auth{{User: {json.dumps(access.user)}, Pass: {json.dumps(access.password)}}}
+	return []kgo.Opt{{
+		kgo.SeedBrokers({servers}),
+		kgo.DialTLSConfig(&tls.Config{{RootCAs: roots, MinVersion: tls.VersionTLS12}}),
+		kgo.SASL(login.AsSha512Mechanism()),
+	}}
+}}
+"""
+
+
+def _kafkajs(access: Access) -> str:
+    return f"""// new Kafka(require('./kafkajs.js'))
+const fs = require('fs')
+const path = require('path')
+
+module.exports = {{
+  brokers: {json.dumps(access.bootstrap.split(","))},
+  ssl: {{ ca: [fs.readFileSync(path.join(__dirname, 'ca.pem'), 'utf-8')] }},
+  sasl: {{
+    mechanism: 'scram-sha-512',
+    username: {json.dumps(access.user)},
+    password: {json.dumps(access.password)},
+  }},
+}}
+"""
+
+
+def _spark(access: Access) -> str:
+    options = {
+        "kafka.bootstrap.servers": access.bootstrap,
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": MECHANISM,
+        "kafka.sasl.jaas.config": jaas(access.user, access.password),
+        "kafka.ssl.truststore.type": "PEM",
+        # Executors on other machines have no file of it.
+        "kafka.ssl.truststore.certificates": access.authority,
+    }
+    lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())
+    about = 'spark.read.format("kafka").options(**OPTIONS).option("subscribe", "topic").load()'
+    return f"# from spark_options import OPTIONS; {about}\nOPTIONS = {{\n{lines}}}\n"

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import is_number
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security import scram
 
@@ -82,7 +82,7 @@ class ScramCredentials:
             problem = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
             return Listed(user, {}, _error(ErrorCode.DUPLICATE_RESOURCE, problem))
         try:
-            with store_failures_told():
+            with store_errors_mapped():
                 iterations = await self._iterations(user)
         except KafkaError as error:
             return Listed(user, {}, error)
@@ -99,7 +99,7 @@ class ScramCredentials:
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:
             try:
-                with store_failures_told():
+                with store_errors_mapped():
                     await self._alter_one(
                         user,
                         [item for item in deletions if item.user == user],

@@ -2,6 +2,7 @@
 
 TLS is 1.2 at least. What a certificate proves, it proves on each connection: TLS 1.3 resumes no sessions
 here, so that nobody lives on by a session after his certificate expired or another was put in place.
+Certificates take the place of others while a listener runs only where KIP-226 and KIP-978 let them.
 Imported only where a listener has TLS.
 """
 
@@ -11,7 +12,7 @@ import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -21,14 +22,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from kafka_compat.config import ConfigError
-from kafka_compat.security import cipher_suites
-from kafka_compat.security.certificate_changes import check_changes
-from kafka_compat.security.key_stores import (
-    KeyEntry,
-    StoreError,
-    first_of_each_kind,
-    load_stores,
-)
+from kafka_compat.security import cipher_suites, distinguished_names
+from kafka_compat.security.key_stores import KeyEntry, StoreError, Stores, first_of_each_kind, load_stores
 from kafka_compat.security.tls_settings import TlsSettings
 
 log = logging.getLogger(__name__)
@@ -303,3 +298,69 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
         yield path
     finally:
         os.unlink(path)
+
+
+def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
+    """ConfigError where a listener may not take `new` in place of `old`: another name of the owner, unless
+    ssl.allow.dn.changes; fewer names of hosts, unless ssl.allow.san.changes; stores where it had none.
+    """
+    if old.keys and not new.keys:
+        what = "remove the SSL keystore from an existing listener for which a keystore was configured"
+        raise _refused_change(settings, "keystore", f"Cannot {what}.")
+    if new.keys and not old.keys:
+        what = "add SSL keystore to an existing listener for which no keystore was configured"
+        raise _refused_change(settings, "keystore", f"Cannot {what}.")
+    if new.trusted is not None and old.trusted is None:
+        what = "add SSL truststore to an existing listener for which no truststore was configured"
+        raise _refused_change(settings, "truststore", f"Cannot {what}.")
+    allow_names, allow_hosts = settings.allow_dn_changes, settings.allow_san_changes
+    if len(old.keys) != len(new.keys) and not (allow_names and allow_hosts):
+        raise _refused_change(
+            settings,
+            "keystore",
+            "Keystore entries do not match, "
+            f"existing store contains {len(old.keys)} entries, new store contains {len(new.keys)} entries",
+        )
+    for before, after in zip(old.keys, new.keys, strict=False):
+        if not allow_names and _name(before).casefold() != _name(after).casefold():
+            raise _refused_change(
+                settings,
+                "keystore",
+                "Keystore DistinguishedName does not match:  "
+                f"existing={{alias={before.alias}, DN={_name(before)}}}, "
+                f"new={{alias={after.alias}, DN={_name(after)}}}",
+                "expected the same owner, or ssl.allow.dn.changes=true",
+            )
+        if not allow_hosts and not _hosts(after) >= _hosts(before):
+            raise _refused_change(
+                settings,
+                "keystore",
+                "Keystore SubjectAltNames do not match:  "
+                f"existing={{alias={before.alias}, SAN={_listed(_hosts(before))}}}, "
+                f"new={{alias={after.alias}, SAN={_listed(_hosts(after))}}}",
+                "expected the same names and more, or ssl.allow.san.changes=true",
+            )
+
+
+def _refused_change(settings: TlsSettings, store: str, sentence: str, expected: str = "") -> ConfigError:
+    name = settings.named(f"ssl.{store}.location")
+    return ConfigError(
+        name, None, f"org.apache.kafka.common.config.ConfigException: {sentence}", expected, whole=True
+    )
+
+
+def _name(entry: KeyEntry) -> str:
+    certificate = entry.chain[0].public_bytes(Encoding.DER)
+    return distinguished_names.rfc2253(distinguished_names.subject(certificate))
+
+
+def _hosts(entry: KeyEntry) -> frozenset[x509.GeneralName]:
+    try:
+        extension = entry.chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return frozenset()
+    return frozenset(extension.value)
+
+
+def _listed(names: Iterable[x509.GeneralName]) -> str:
+    return f"[{', '.join(sorted(str(name.value) for name in names))}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, cast
 
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
@@ -123,54 +124,33 @@ def _key_store(settings: ListenerConfig) -> KeyStoreSettings | None:
         _secret(settings, "ssl.keystore.key"),
         settings.str("ssl.keystore.certificate.chain"),
     )
-    pem = store.type == "PEM"
-    if store.key is not None:
-        if not pem:
-            raise _wrong(
-                settings,
-                "ssl.keystore.key",
-                f"SSL private key can be specified only for PEM, but key store type is {store.type}.",
-            )
-        if store.certificate_chain is None:
-            raise _wrong(
-                settings,
-                "ssl.keystore.key",
-                "SSL private key is specified, but certificate chain is not specified.",
-            )
-        if store.location is not None:
-            raise _wrong(
-                settings,
-                "ssl.keystore.location",
-                "Both SSL key store location and separate private key are specified.",
-            )
-    elif store.certificate_chain is not None:
-        raise _wrong(
-            settings,
-            "ssl.keystore.certificate.chain",
-            "SSL certificate chain is specified, but private key is not specified",
-        )
-    if pem and store.password is not None and (store.key is not None or store.location is not None):
-        raise _wrong(
-            settings,
-            "ssl.keystore.password",
-            "SSL key store password cannot be specified with PEM format, only key password may be specified.",
-        )
+    _refuse_first(settings, "ssl.keystore", _key_store_problems(store))
     if store.key is None and store.location is None:
-        if store.password is not None:
-            raise _wrong(
-                settings,
-                "ssl.keystore.password",
-                "SSL key store is not specified, but key store password is specified.",
-            )
         return None
-    if not pem and store.password is None:
-        raise _wrong(
-            settings,
-            "ssl.keystore.location",
-            "SSL key store is specified, but key store password is not specified.",
-        )
     _check_type(settings, "ssl.keystore.type", store.type)
     return store
+
+
+def _key_store_problems(store: KeyStoreSettings) -> Iterator[tuple[str, str]]:
+    """Settings that cannot be, in Kafka's order and words."""
+    has_key, has_chain = store.key is not None, store.certificate_chain is not None
+    has_location, has_password = store.location is not None, store.password is not None
+    pem = store.type == "PEM"
+    if has_key and not pem:
+        yield "key", f"SSL private key can be specified only for PEM, but key store type is {store.type}."
+    if has_key and not has_chain:
+        yield "key", "SSL private key is specified, but certificate chain is not specified."
+    if has_key and has_location:
+        yield "location", "Both SSL key store location and separate private key are specified."
+    if has_chain and not has_key:
+        yield "certificate.chain", "SSL certificate chain is specified, but private key is not specified"
+    if pem and has_password and (has_key or has_location):
+        only = "only key password may be specified"
+        yield "password", f"SSL key store password cannot be specified with PEM format, {only}."
+    if has_password and not (has_key or has_location):
+        yield "password", "SSL key store is not specified, but key store password is specified."
+    if has_location and not pem and not has_password:
+        yield "location", "SSL key store is specified, but key store password is not specified."
 
 
 def _trust_store(settings: ListenerConfig) -> TrustStoreSettings | None:
@@ -180,40 +160,32 @@ def _trust_store(settings: ListenerConfig) -> TrustStoreSettings | None:
         _secret(settings, "ssl.truststore.password"),
         settings.str("ssl.truststore.certificates"),
     )
-    pem = store.type == "PEM"
-    if store.certificates is not None:
-        if not pem:
-            raise _wrong(
-                settings,
-                "ssl.truststore.certificates",
-                f"SSL trust store certs can be specified only for PEM, but trust store type is {store.type}.",
-            )
-        if store.location is not None:
-            raise _wrong(
-                settings,
-                "ssl.truststore.location",
-                "Both SSL trust store location and separate trust certificates are specified.",
-            )
-    if pem and store.password is not None and (store.certificates is not None or store.location is not None):
-        raise _wrong(
-            settings,
-            "ssl.truststore.password",
-            "SSL trust store password cannot be specified for PEM format.",
-        )
+    _refuse_first(settings, "ssl.truststore", _trust_store_problems(store))
     if store.certificates is None and store.location is None:
-        if store.password is not None:
-            raise _wrong(
-                settings,
-                "ssl.truststore.password",
-                "SSL trust store is not specified, but trust store password is specified.",
-            )
         return None
     _check_type(settings, "ssl.truststore.type", store.type)
     return store
 
 
-def _wrong(settings: ListenerConfig, name: str, sentence: str) -> ConfigError:
-    return ConfigError(settings.named(name), None, f"{sentence} ({settings.named(name)})", whole=True)
+def _trust_store_problems(store: TrustStoreSettings) -> Iterator[tuple[str, str]]:
+    """As `_key_store_problems`."""
+    has_certificates, has_location = store.certificates is not None, store.location is not None
+    pem, has_password = store.type == "PEM", store.password is not None
+    if has_certificates and not pem:
+        given = f"but trust store type is {store.type}"
+        yield "certificates", f"SSL trust store certs can be specified only for PEM, {given}."
+    if has_certificates and has_location:
+        yield "location", "Both SSL trust store location and separate trust certificates are specified."
+    if pem and has_password and (has_certificates or has_location):
+        yield "password", "SSL trust store password cannot be specified for PEM format."
+    if has_password and not (has_certificates or has_location):
+        yield "password", "SSL trust store is not specified, but trust store password is specified."
+
+
+def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tuple[str, str]]) -> None:
+    for setting, sentence in problems:
+        name = settings.named(f"{prefix}.{setting}")
+        raise ConfigError(name, None, f"{sentence} ({name})", whole=True)
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:

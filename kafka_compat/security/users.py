@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import entity_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.znodes import entity_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.security import scram
 from kafka_compat.security.scram import Credential

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_compat.client.cluster import Cluster, Node
 from kafka_compat.client.connection_settings import HandshakeFailed
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.groups import CONSUMERS
+from kafka_compat.client.leaders import EARLIEST, LATEST, listed_offsets, offsets_request
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
-from kafka_compat.status.groups import ask_groups
-from kafka_compat.status.snapshot import (
-    Broker,
-    Group,
-    LogDir,
-    Partition,
-    Position,
-    Snapshot,
-    Topic,
-)
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster, Node
-
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Snapshot, Topic
 
 _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 18, "4.1+"),
@@ -194,7 +183,7 @@ class Observer:
             )
             for node in nodes
         }
-        for _, partition in _partitions(metadata):
+        for _, partition in each_partition(metadata.topics):
             for broker_id in partition.replica_nodes:
                 found.setdefault(broker_id, Broker(broker_id, fault="it is not in the cluster"))
         return tuple(found[key] for key in sorted(found))
@@ -202,11 +191,7 @@ class Observer:
     # --- topics
 
     def _topics(
-        self,
-        metadata: Any,
-        starts: dict[TopicPartition, int],
-        ends: dict[TopicPartition, int],
-        sizes: Sizes,
+        self, metadata: Any, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], sizes: Sizes
     ) -> tuple[Topic, ...]:
         adding = self._adding(metadata)
         min_isr = self._min_isr([topic.name for topic in metadata.topics])
@@ -254,18 +239,15 @@ class Observer:
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
         """The replicas that reassignments bring; asked when any seems to be missing."""
-        if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in _partitions(metadata)):
+        if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
         # Where nobody tells, nothing is under way, as kafka-topics sees it.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
-        return {
-            (topic.name, one.partition_index): tuple(one.adding_replicas)
-            for topic in (answer.topics if answer is not None else ())
-            for one in topic.partitions
-        }
+        topics = answer.topics if answer is not None else ()
+        return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
 
     def _ask_anyone(self, key: ApiKey, **request: Any) -> Any:
         for node_id in sorted(self._cluster.nodes, key=lambda each: (each != self._answered, each < 0)):
@@ -279,24 +261,13 @@ class Observer:
     def _offsets(
         self, leading: dict[int, dict[str, list[int]]], at: int
     ) -> Iterator[tuple[TopicPartition, int]]:
-        from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-
         for node_id, topics in leading.items():
-            asked = [
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[ListOffsetsPartition(partition_index=each, timestamp=at) for each in numbers],
-                )
-                for topic, numbers in topics.items()
-            ]
-            answer = self.ask(node_id, ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=asked)
-            for topic in answer.topics if answer is not None else ():
-                for one in topic.partitions:
-                    offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
-                    if one.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                        self.note("records of some topics: this user may not describe them")
-                    elif not one.error_code and offset >= 0:
-                        yield (topic.name, one.partition_index), offset
+            answer = self.ask(node_id, ApiKey.LIST_OFFSETS, **offsets_request(topics, lambda _: at))
+            for place, code, found in listed_offsets(answer) if answer is not None else ():
+                if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    self.note("records of some topics: this user may not describe them")
+                elif not code and found.offset >= 0:
+                    yield place, found.offset
 
     def _log_dirs(self, brokers: Iterable[int]) -> tuple[list[LogDir], Sizes]:
         found: list[LogDir] = []
@@ -312,40 +283,19 @@ class Observer:
                     why = known_code(answer.error_code).name
                 self.note(f"sizes and disks of broker {node_id}: {why}")
             for result in answer.results:
-                replicas = [
-                    ((topic.name, one.partition_index), one)
-                    for topic in result.topics
-                    for one in topic.partitions
-                ]
-                for place, one in replicas:
+                for place, one in each_partition(result.topics):
                     if not one.is_future_key:
                         sizes.setdefault(place, {})[node_id] = one.partition_size
-                found.append(
-                    LogDir(
-                        node_id,
-                        result.log_dir,
-                        len(replicas),
-                        sum(one.partition_size for _, one in replicas),
-                        result.total_bytes if result.total_bytes >= 0 else None,
-                        result.usable_bytes if result.usable_bytes >= 0 else None,
-                        known_code(result.error_code).name if result.error_code else None,
-                    )
-                )
+                found.append(LogDir.of(node_id, result))
         return found, sizes
-
-
-def _partitions(metadata: Any) -> Iterator[tuple[str, Any]]:
-    for topic in metadata.topics:
-        for partition in topic.partitions:
-            yield topic.name, partition
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
     """Broker -> topic -> the partitions that it leads."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
-    for name, one in _partitions(metadata):
+    for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
-            found[one.leader_id].setdefault(name, []).append(one.partition_index)
+            found[one.leader_id].setdefault(name, []).append(number)
     return {broker: topics for broker, topics in found.items() if topics}
 
 
@@ -368,3 +318,93 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
+
+
+# --- the groups that brokers coordinate: all groups of a broker in few requests
+
+
+_GROUPS_AT_ONCE: Final = 1000
+_SEVERAL_GROUPS: Final = 8
+"""The version of OffsetFetch from which on it asks for several groups (KIP-709)."""
+_NEW_PROTOCOL: Final = "consumer"
+_CLASSIC: Final = ("", "classic")
+
+
+def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
+    """All groups with what they committed, by their names; and the brokers that do not serve theirs, with the
+    error.
+    """
+    found: dict[str, Group] = {}
+    unserved = []
+    for node_id in brokers:
+        answer = observer.ask(node_id, ApiKey.LIST_GROUPS)
+        if answer is None:
+            continue
+        if answer.error_code:
+            unserved.append((node_id, known_code(answer.error_code).name))
+        groups = {
+            one.group_id: Group(one.group_id, one.group_state, one.group_type, one.protocol_type, node_id)
+            for one in answer.groups
+        }
+        _describe(observer, node_id, groups)
+        _positions(observer, node_id, groups)
+        found |= groups
+    return [found[group_id] for group_id in sorted(found)], unserved
+
+
+def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
+    """State and members."""
+    newer = [each.group_id for each in groups.values() if each.type.lower() == _NEW_PROTOCOL]
+    classic = [each.group_id for each in groups.values() if each.type.lower() in _CLASSIC]
+    answers = [
+        observer.ask(node_id, ApiKey.DESCRIBE_GROUPS, groups=part)
+        for part in _parts(classic, _GROUPS_AT_ONCE)
+    ]
+    if newer:
+        answers += [
+            observer.ask(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, group_ids=part)
+            for part in _parts(newer, _GROUPS_AT_ONCE)
+        ]
+    for answer in answers:
+        for one in answer.groups if answer is not None else ():
+            group = groups[one.group_id]
+            if one.error_code:
+                groups[one.group_id] = group._replace(error=known_code(one.error_code).name)
+            else:
+                state = one.group_state or group.state
+                groups[one.group_id] = group._replace(state=state, members=len(one.members))
+
+
+def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
+    """What groups of consumers have committed."""
+    names = [each.group_id for each in groups.values() if each.protocol_type in ("", CONSUMERS)]
+    for group_id, code, topics in _committed(observer, node_id, names):
+        group = groups[group_id]
+        if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            observer.note("offsets of some groups: this user may not describe them")
+        elif code:
+            groups[group_id] = group._replace(error=known_code(code).name)
+        else:
+            positions = (
+                Position(*place, one.committed_offset, None)
+                for place, one in each_partition(topics)
+                if one.committed_offset >= 0 and not one.error_code
+            )
+            groups[group_id] = group._replace(positions=tuple(sorted(positions, key=lambda each: each[:2])))
+
+
+def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
+    """Group, error code, topics."""
+    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+
+    if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:
+        for part in _parts(names, _GROUPS_AT_ONCE):
+            asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in part]
+            answer = observer.ask(node_id, ApiKey.OFFSET_FETCH, groups=asked)
+            for one in answer.groups if answer is not None else ():
+                yield one.group_id, one.error_code, one.topics
+    else:
+        for name in names:
+            answer = observer.ask(node_id, ApiKey.OFFSET_FETCH, group_id=name, topics=None)
+            if answer is not None:
+                yield name, answer.error_code, answer.topics

@@ -149,12 +149,10 @@ def _log_dirs(log_dirs: Iterable[LogDir]) -> Iterator[Problem]:
         if each.error is not None:
             text = f"log directory {each.path} of broker {each.broker_id} has failed: {each.error}"
             yield Problem("log-dir-failed", text, (each.path,))
-        elif each.total_bytes and each.usable_bytes is not None:
-            share = each.usable_bytes / each.total_bytes
-            if share < USABLE_MIN:
-                left = f"{size(each.usable_bytes)} of {size(each.total_bytes)} left"
-                text = f"log directory {each.path} of broker {each.broker_id} is nearly full: {left}"
-                yield Problem("disk-nearly-full", text, (each.path,))
+        elif each.usable_share is not None and each.usable_share < USABLE_MIN:
+            left = f"{size(each.usable_bytes or 0)} of {size(each.total_bytes or 0)} left"
+            text = f"log directory {each.path} of broker {each.broker_id} is nearly full: {left}"
+            yield Problem("disk-nearly-full", text, (each.path,))
 
 
 def _groups(snapshot: Snapshot) -> Iterator[Problem]:

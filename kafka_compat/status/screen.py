@@ -332,9 +332,7 @@ def _disks(snapshot: Snapshot) -> Section:
 
 
 def _share(log_dir: LogDir) -> float:
-    if not log_dir.total_bytes or log_dir.usable_bytes is None:
-        return 1.0
-    return log_dir.usable_bytes / log_dir.total_bytes
+    return 1.0 if log_dir.usable_share is None else log_dir.usable_share
 
 
 # --- how tables look

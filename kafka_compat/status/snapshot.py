@@ -6,9 +6,10 @@ None: unknown, as the broker does not respond, is too old, or may not tell this 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.errors import known_code
 from kafka_compat.lag import records_behind, total_records
 
 
@@ -44,6 +45,26 @@ class LogDir(NamedTuple):
     total_bytes: int | None = None
     usable_bytes: int | None = None
     error: str | None = None
+
+    @property
+    def usable_share(self) -> float | None:
+        """The usable part of the volume, from 0 to 1; None where it is unknown."""
+        if not self.total_bytes or self.usable_bytes is None:
+            return None
+        return self.usable_bytes / self.total_bytes
+
+    @classmethod
+    def of(cls, broker_id: int, result: Any) -> Self:
+        """As a response of DescribeLogDirs has it."""
+        return cls(
+            broker_id,
+            result.log_dir,
+            sum(len(topic.partitions) for topic in result.topics),
+            sum(one.partition_size for topic in result.topics for one in topic.partitions),
+            result.total_bytes if result.total_bytes >= 0 else None,
+            result.usable_bytes if result.usable_bytes >= 0 else None,
+            known_code(result.error_code).name if result.error_code else None,
+        )
 
 
 class Partition(NamedTuple):

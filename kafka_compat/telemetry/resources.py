@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.entity_names import node_name
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 

@@ -2,14 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from signal import SIGCONT, SIGSTOP
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
+from kafka_compat import own_processes
+from kafka_compat.cli.ephemeral import EphemeralFolder, remove_left_over
 from kafka_compat.testing.control import Control
-from kafka_compat.testing.ports import adjacent_ports
-from kafka_compat.testing.process import BrokerFailed, BrokerProcess
+
+_STOP_TIMEOUT_S = 10.0
+_LOG_TAIL_CHARACTERS = 4000
+_READ_BYTES = 65536
+
+
+class BrokerFailed(RuntimeError):
+    """A broker that did not start or stop as it should; the text ends with what it said last."""
+
+
+class BrokerProcess:
+    """`kafka-compat serve` with data of its own, which go with it. It ends with this process, whatever
+    happens to this one.
+    """
+
+    def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
+        self.settings = dict(settings)
+        self._arguments = [*arguments]
+        self._folder: EphemeralFolder | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+
+    @property
+    def running(self) -> bool:
+        """Whether there is one now."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def child(self) -> subprocess.Popen[bytes]:
+        """The process. RuntimeError where none was started."""
+        if self._child is None:
+            raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
+        return self._child
+
+    @property
+    def log(self) -> str:
+        """What it has written to its standard error so far; nothing once it is ended."""
+        if self._log.closed:
+            return ""
+        text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
+        return text.decode(errors="replace")
+
+    def start(self, timeout_s: float) -> dict[str, Any]:
+        """Start it, and wait until it serves. What it says of itself. BrokerFailed."""
+        if self.running:
+            raise RuntimeError("the broker runs already")
+        if self._log.closed:
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        if self._folder is None:
+            remove_left_over()
+            self._folder = EphemeralFolder()
+        settings = {**self.settings, "log.dirs": self._folder.path}
+        command = own_processes.command("kafka_compat", "serve", "--ephemeral", "--stop-at-eof", "--json")
+        for name, value in settings.items():
+            command += ["--override", f"{name}={_text(value)}"]
+        self._child = subprocess.Popen(
+            [*command, *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=own_processes.environment(),
+            # An interrupt from the keyboard is for the tests, which then end the broker.
+            start_new_session=True,
+        )
+        try:
+            return self._ready(self._child, time.monotonic() + timeout_s)
+        except BaseException:
+            self.end()
+            raise
+
+    def _ready(self, child: subprocess.Popen[bytes], deadline_s: float) -> dict[str, Any]:
+        assert child.stdout is not None
+        descriptor, line = child.stdout.fileno(), b""
+        while not line.endswith(b"\n"):
+            waited = select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))
+            if not waited[0]:
+                raise self._failed("the broker was not ready in time")
+            part = os.read(descriptor, _READ_BYTES)
+            if not part:
+                code = child.wait()
+                raise self._failed(f"the broker ended with exit code {code} before it was ready")
+            line += part
+        return dict(json.loads(line))
+
+    def stop(self) -> None:
+        """Have it stop as one that is told to, and keep its data for another start. BrokerFailed."""
+        if not self.running:
+            return
+        self.child.send_signal(signal.SIGTERM)
+        self.child.send_signal(signal.SIGCONT)
+        try:
+            code = self.child.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise self._failed(
+                f"the broker did not stop within {_STOP_TIMEOUT_S:g} s and was killed"
+            ) from None
+        self._close_pipes()
+        if code != 0:
+            raise self._failed(f"the broker stopped with exit code {code}")
+
+    def kill(self) -> None:
+        """`kill -9`; its data stay for another start."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            self._close_pipes()
+
+    def end(self) -> None:
+        """End it at once, with its data."""
+        if self._child is not None and self._child.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
+            # It may stand still.
+            self._child.send_signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(_STOP_TIMEOUT_S)
+            self.kill()
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
+        self._log.close()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self.child.stdin, self.child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _failed(self, what: str) -> BrokerFailed:
+        said = self.log.strip()[-_LOG_TAIL_CHARACTERS:]
+        return BrokerFailed(f"{what}\n{said}" if said else what)
+
+
+def _text(value: object) -> str:
+    """A setting's value, as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_LOWEST, _HIGHEST = 10_000, 30_000
+"""Below the ports that systems give to clients, which would take one between two starts of a broker."""
+_ATTEMPTS = 1000
+
+
+def adjacent_ports(count: int) -> int:
+    """The first of so many ports of 127.0.0.1 that nobody listens on. OSError when there are none."""
+    chance = random.SystemRandom()
+    for _ in range(_ATTEMPTS):
+        first = chance.randrange(_LOWEST, _HIGHEST)
+        if all(_is_free(port) for port in range(first, first + count)):
+            return first
+    raise OSError(f"no {count} free ports in a row between {_LOWEST} and {_HIGHEST}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
 
 __all__ = ["BrokerFailed", "KafkaBroker", "KafkaCluster"]
 
@@ -56,7 +228,7 @@ class KafkaBroker:
         self._process = BrokerProcess(
             {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
         )
-        self._told: list[dict[str, Any]] = []
+        self._brokers: list[dict[str, Any]] = []
         self._control: Control | None = None
 
     def _arguments(self) -> list[str]:
@@ -107,9 +279,9 @@ class KafkaBroker:
 
     def _addresses(self) -> list[tuple[str, int]]:
         """Of the first listener of each broker."""
-        if not self._told:
+        if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
-        first = [next(iter(broker["listeners"].values())) for broker in self._told]
+        first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
     # --- what it holds. What these import is not worth the wait of who starts a broker.
@@ -149,16 +321,16 @@ class KafkaBroker:
     def start(self) -> Self:
         """Start it and wait until it serves; again, after `stop` or `kill`, on its data. BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
-        told = self._process.start(self._start_timeout_s)
-        self._told = told["brokers"]
-        self._control = Control(told["http"]) if told["http"] else None
+        ready = self._process.start(self._start_timeout_s)
+        self._brokers = ready["brokers"]
+        self._control = Control(ready["http"]) if ready["http"] else None
         self._keep_ports()
         return self
 
     def _keep_ports(self) -> None:
         """Have another start listen where this one does: clients know no other place."""
         self._process.settings["listeners"] = ",".join(
-            f"{name}://{at['host']}:{at['port']}" for name, at in self._told[0]["listeners"].items()
+            f"{name}://{at['host']}:{at['port']}" for name, at in self._brokers[0]["listeners"].items()
         )
 
     def stop(self) -> None:

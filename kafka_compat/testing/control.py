@@ -50,8 +50,7 @@ class Control:
         """What happened while time was put forward, in its order: sessions and transactions that ended,
         records that were deleted or compacted. `after_ms` counts from the beginning of its `advance`.
         """
-        found: list[dict[str, Any]] = self.ask("GET", "/events")
-        return found
+        return list(self.ask("GET", "/events"))
 
     @contextlib.contextmanager
     def record(self) -> Iterator[Callable[[], list[dict[str, Any]]]]:
@@ -65,8 +64,7 @@ class Control:
         kept: list[list[dict[str, Any]]] = []
 
         def recorded() -> list[dict[str, Any]]:
-            found: list[dict[str, Any]] = kept[0] if kept else self.ask("GET", "/recording")
-            return found
+            return list(kept[0] if kept else self.ask("GET", "/recording"))
 
         try:
             yield recorded
@@ -88,8 +86,7 @@ class Control:
 
     def disks(self) -> list[dict[str, Any]]:
         """The log directories of all brokers, and what is wrong with them."""
-        found: list[dict[str, Any]] = self.ask("GET", "/disks")
-        return found
+        return list(self.ask("GET", "/disks"))
 
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
         """Have log directories, all or those of a broker, or one by its path as `log_dir`, be `full=True`
@@ -97,13 +94,11 @@ class Control:
         write and sync. All as they are then. ControlFailed.
         """
         given = how if broker is None else {"broker": broker, **how}
-        found: list[dict[str, Any]] = self.ask("POST", "/disks", **given)
-        return found
+        return list(self.ask("POST", "/disks", **given))
 
     def mend_disks(self) -> list[dict[str, Any]]:
         """Have all of them work again, but for those that are offline. All as they are then."""
-        found: list[dict[str, Any]] = self.ask("DELETE", "/disks")
-        return found
+        return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
         """Make the topic `name`, which holds what `topic` holds now, at once, however much that is: records
@@ -116,8 +111,7 @@ class Control:
 
     def brokers(self) -> list[dict[str, Any]]:
         """The brokers, and what they do not reach."""
-        found: list[dict[str, Any]] = self.ask("GET", "/brokers")
-        return found
+        return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
         """Have a broker stand still: it answers nobody, and reaches nobody, until `resume`."""
@@ -156,8 +150,7 @@ class Control:
 
     def snapshots(self) -> list[str]:
         """The names of those that there are."""
-        found: list[str] = self.ask("GET", "/snapshots")
-        return found
+        return list(self.ask("GET", "/snapshots"))
 
     def restore(self, name: str) -> None:
         """Have the broker hold what it held then, and no more. Its clients are disconnected, and go on when
@@ -190,8 +183,7 @@ class Control:
 
     def partition(self, topic: str, partition: int = 0) -> dict[str, Any]:
         """Who leads it (`leader`, since `leader_epoch`), its `replicas`, and those in sync (`isr`)."""
-        found: dict[str, Any] = self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}")
-        return found
+        return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
         """Have a partition be led by a broker that is in sync, which is its preferred leader from then on, or
@@ -210,8 +202,7 @@ class Control:
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
         given = {} if broker is None else {"broker": broker}
         path = f"/topics/{quote(topic, '')}/partitions/{partition}/{what}"
-        found: dict[str, Any] = self.ask("POST", path, **given)
-        return found
+        return dict(self.ask("POST", path, **given))
 
     def expire_member(self, group: str, member_id: str) -> None:
         """Have the session of a member end, as if it had not been heard of: `await_group` tells its id."""
@@ -238,8 +229,7 @@ class Control:
         records behind what it committed. What it is then: state, members, lag. ControlFailed.
         """
         wanted = {"state": state, "members": members, "lag": lag}
-        found: dict[str, Any] = self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s)
-        return found
+        return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
         """Wait until so many records of a topic can be read; how many there are then. ControlFailed."""

@@ -15,12 +15,10 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from kafka_compat.testing import KafkaBroker, KafkaCluster
+from kafka_compat.testing import KafkaBroker, KafkaCluster
 
 _NAME_CHARACTERS_MAX = 200
 
@@ -34,8 +32,6 @@ def kafka_settings() -> dict[str, object]:
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
     """A broker for the whole run: what one test leaves, the next one finds."""
-    from kafka_compat.testing import KafkaBroker
-
     with KafkaBroker(kafka_settings) as broker:
         yield broker
 
@@ -51,8 +47,6 @@ def kafka(kafka_broker: KafkaBroker) -> Iterator[KafkaBroker]:
 
 @pytest.fixture(scope="session")
 def _kafka_cluster(kafka_settings: dict[str, object]) -> Iterator[KafkaCluster]:
-    from kafka_compat.testing import KafkaCluster
-
     with KafkaCluster(settings=kafka_settings) as cluster:
         yield cluster
 

@@ -72,9 +72,9 @@ class _Replay:
         if number not in self._connections:
             host, _, port = self._server.rpartition(":")
             plain = socket.create_connection((host, int(port)), _TIMEOUT_S)
-            opened = Connection(plain, entry["client_id"])
-            stack.callback(opened.close)
-            self._connections[number] = opened
+            connection = Connection(plain, entry["client_id"])
+            stack.callback(connection.close)
+            self._connections[number] = connection
         return self._connections[number]
 
     def _receive(self, requests_before: float) -> None:
@@ -83,9 +83,9 @@ class _Replay:
             while places and self._entries[places[0]]["answered_after"] <= requests_before:
                 entry = self._entries[places[0]]
                 answer = self._connections[number].receive(_key(entry), entry["version"])
-                told = to_json(answer, frozenset({"records"}))
-                self._answers[places.pop(0)] = told
-                self._ids.update(_given(entry["response"], told))
+                response = to_json(answer, frozenset({"records"}))
+                self._answers[places.pop(0)] = response
+                self._ids.update(_given(entry["response"], response))
 
     def _request(self, entry: Entry) -> tuple[ApiKey, int, Any]:
         key = _key(entry)

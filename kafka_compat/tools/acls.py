@@ -6,44 +6,17 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, of_client
 from kafka_compat.tools.options import Options
 
-RESOURCES: Final = (
-    "UNKNOWN",
-    "ANY",
-    "TOPIC",
-    "GROUP",
-    "CLUSTER",
-    "TRANSACTIONAL_ID",
-    "DELEGATION_TOKEN",
-    "USER",
-)
+RESOURCES: Final = tuple(ResourceType.__members__)
 PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-OPERATIONS: Final = (
-    "UNKNOWN",
-    "ANY",
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-    "TWO_PHASE_COMMIT",
-)
+OPERATIONS: Final = (*Operation.__members__, "TWO_PHASE_COMMIT")
 PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 """By their numbers in requests."""
-
-CLUSTER_NAME: Final = "kafka-cluster"
 
 SUPPORTED: Final = {
     "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS ALL",
@@ -114,11 +87,6 @@ def principal_of(text: str) -> str:
     return text
 
 
-def supported_operations(kind: str) -> str:
-    """The operations on a resource, as they are told to users."""
-    return f"[{', '.join(SUPPORTED[kind].split())}]"
-
-
 _ANY: Final = 1
 _ANYONE: Final[dict[str, Any]] = {
     "principal_filter": None,
@@ -139,7 +107,8 @@ Wanted = dict[Resource, list[Entry]]
 
 def run(arguments: list[str]) -> int:
     """The exit code."""
-    options = _options(arguments)
+    options = Options.or_usage("acls", arguments, also=_ALSO)
+    options.exit_for_help()
     _check(options)
     try:
         if options.has("add"):
@@ -153,12 +122,6 @@ def run(arguments: list[str]) -> int:
         print(f"Error while executing ACL command: {failure.message}\n{failure.trace}")
         return 1
     return 0
-
-
-def _options(arguments: list[str]) -> Options:
-    options = Options.or_usage("acls", arguments, also=_ALSO)
-    options.exit_for_help()
-    return options
 
 
 def _check(options: Options) -> None:
@@ -236,7 +199,6 @@ def _add(options: Options) -> None:
                 answer = cluster.ask_controller(
                     ApiKey.CREATE_ACLS,
                     "createAcls",
-                    lambda answer: [each.error_code for each in answer.results],
                     creations=[
                         AclCreation(
                             resource_type=RESOURCES.index(resource.kind),
@@ -249,8 +211,7 @@ def _add(options: Options) -> None:
                         for entry in entries
                     ],
                 )
-            for result in answer.results:
-                check(result)
+            check(*answer.results)
     if options.as_json:
         show.as_json(_as_json(wanted))
 
@@ -286,7 +247,6 @@ def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed
         answer = cluster.ask_controller(
             ApiKey.DELETE_ACLS,
             "deleteAcls",
-            lambda answer: [each.error_code for each in answer.filter_results],
             filters=[DeleteAclsFilter(**where, **each) for each in filters or [_ANYONE]],
         )
     for result in answer.filter_results:
@@ -294,9 +254,7 @@ def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed
         for match in result.matching_acls:
             check(match)
             found = Resource(
-                RESOURCES[match.resource_type],
-                match.resource_name,
-                PATTERNS[match.pattern_type],
+                RESOURCES[match.resource_type], match.resource_name, PATTERNS[match.pattern_type]
             )
             removed.setdefault(found, []).append(_entry(match))
 
@@ -403,8 +361,9 @@ def _wanted(options: Options) -> Wanted:
     for resource, entries in found.items():
         supported = SUPPORTED[resource.kind].split()
         if any(entry.operation not in supported for entry in entries):
-            told = supported_operations(resource.kind)
-            options.usage_error(f"ResourceType {resource.kind} only supports operations {told}")
+            options.usage_error(
+                f"ResourceType {resource.kind} only supports operations [{', '.join(supported)}]"
+            )
     return found
 
 
@@ -432,9 +391,9 @@ def _numbers(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(told: Any) -> Entry:
-    operation = OPERATIONS[told.operation]
-    return Entry(told.principal, told.host, operation, PERMISSIONS[told.permission_type])
+def _entry(acl: Any) -> Entry:
+    operation = OPERATIONS[acl.operation]
+    return Entry(acl.principal, acl.host, operation, PERMISSIONS[acl.permission_type])
 
 
 def _shown(entries: list[Entry]) -> str:

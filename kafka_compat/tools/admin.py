@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.connection_settings import WrongSettings, dialled, read_settings
@@ -13,6 +13,8 @@ from kafka_compat.tools.options import Options
 
 T = TypeVar("T")
 
+TIMEOUT_MS: Final = 60_000
+"""How long brokers may take, in requests that say it."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
@@ -59,10 +61,7 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
     """A cluster that is not dialled yet, of a client that the log calls `who`. Raises WrongSettings."""
     return Cluster(
-        bootstrap,
-        settings,
-        client_id=client_id,
-        warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER),
+        bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.tools.failure import Failure, executed, illegal_argument, of_client
@@ -24,11 +26,16 @@ SCENARIOS: Final = (
 """The flags that say where --reset-offsets goes."""
 
 
-def wrapped(error: Exception, *, runtime: bool = True) -> Failure:
-    """What a call of the admin client comes to in Kafka's command, which waits for it in a future."""
-    cause = of_client(error)
-    found = executed(cause)
-    return Failure("java.lang.RuntimeException", str(found), found) if runtime else found
+@contextmanager
+def awaited(*, runtime: bool = True) -> Iterator[None]:
+    """What fails within comes as from Kafka's command, which waits for the admin client in a future. Raises
+    Failure.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = executed(of_client(error))
+        raise Failure("java.lang.RuntimeException", str(found), found) if runtime else found from error
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
@@ -37,10 +44,8 @@ def groups_meant(cluster: Cluster, options: Options) -> list[str]:
 
     if not options.has("all-groups"):
         return list(dict.fromkeys(options.values("group")))
-    try:
+    with awaited():
         return [group.group_id for group in listed(cluster)]
-    except Exception as error:
-        raise wrapped(error) from error
 
 
 def partitions_in(argument: str) -> list[TopicPartition]:

@@ -25,8 +25,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code."""
-    made = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
-    print(made({tool: _flags(tool) for tool in sorted(TOOLS)}))
+    script_of = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
+    print(script_of({tool: _flags(tool) for tool in sorted(TOOLS)}))
     return 0
 
 

@@ -10,13 +10,7 @@ from kafka_compat.tools import show
 from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, invalid_configuration
 from kafka_compat.tools.options import Options
 
-_RESOURCES: Final = {
-    "topics": 2,
-    "brokers": 4,
-    "broker-loggers": 8,
-    "client-metrics": 16,
-    "groups": 32,
-}
+_RESOURCES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
 _SOURCES: Final = {
     0: "UNKNOWN",
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -43,7 +37,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
         else:
             print(f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config.")
         return
-    told = []
+    described = []
     for name in names[:1] or _all_names(cluster, kind):
         if not options.as_json and name:
             print(f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {name} are:")
@@ -51,7 +45,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
             print(f"Default configs for {kind} in the cluster are:")
         found = configs_of(cluster, kind, name, everything, with_synonyms=True)
         if options.as_json:
-            told.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
+            described.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
             continue
         for each in found:
             synonyms = ", ".join(
@@ -60,7 +54,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
             sensitive = "true" if each.is_sensitive else "false"
             print(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
     if options.as_json:
-        show.as_json(told)
+        show.as_json(described)
 
 
 def _text(value: str | None) -> str:
@@ -144,14 +138,8 @@ def configs_of(
     resource = DescribeConfigsResource(
         resource_type=_RESOURCES[kind], resource_name=name, configuration_keys=None
     )
-    answer = _ask(
-        cluster,
-        kind,
-        name,
-        ApiKey.DESCRIBE_CONFIGS,
-        "describeConfigs",
-        {"resources": [resource], "include_synonyms": with_synonyms},
-    )
+    request = {"resources": [resource], "include_synonyms": with_synonyms}
+    answer = _ask(cluster, kind, name, ApiKey.DESCRIBE_CONFIGS, "describeConfigs", request)
     (result,) = answer.results
     check(result)
     own = _OWN_SOURCE.get(kind)
@@ -194,13 +182,7 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
     changes = [AlterableConfig(name=key, config_operation=_SET, value=value) for key, value in added.items()]
     changes += [AlterableConfig(name=key, config_operation=_DELETE, value="") for key in deleted]
     resource = AlterConfigsResource(resource_type=_RESOURCES[kind], resource_name=name, configs=changes)
-    answer = _ask(
-        cluster,
-        kind,
-        name,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        "incrementalAlterConfigs",
-        {"resources": [resource]},
-    )
+    key, call = ApiKey.INCREMENTAL_ALTER_CONFIGS, "incrementalAlterConfigs"
+    answer = _ask(cluster, kind, name, key, call, {"resources": [resource]})
     (result,) = answer.responses
     check(result)

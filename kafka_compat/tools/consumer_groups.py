@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
+from kafka_compat.tools.chosen_groups import SCENARIOS, awaited, groups_meant, partitions_in
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.partitions import TopicPartition
 
 TIMEOUT_MS: Final = 30_000
@@ -28,7 +28,6 @@ STATES: Final = (
     "Reconciling",
 )
 TYPES: Final = ("Consumer", "Classic")
-_WIDTH_MIN: Final = 15
 _ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _ONLY_WITH: Final = {
     "members": ("describe",),
@@ -74,8 +73,6 @@ def _cluster(options: Options) -> Cluster:
 
 
 def _validate_regex(options: Options) -> int:
-    from kafka_compat.tools.re2_syntax import what_is_wrong
-
     expression = options.given("validate-regex")
     wrong = what_is_wrong(expression)
     if options.as_json:
@@ -178,10 +175,8 @@ def list_groups(cluster: Cluster, options: Options) -> None:
     with_type, with_state = options.has("type"), options.has("state")
     types = _chosen(options.value("type"), TYPES, "types", "types") if with_type else set()
     states = _chosen(options.value("state"), STATES, "state", "states") if with_state else set()
-    try:
+    with awaited(runtime=not (with_type or with_state)):
         groups = listed(cluster)
-    except Exception as error:
-        raise wrapped(error, runtime=not (with_type or with_state)) from error
     groups = [
         group
         for group in groups
@@ -196,13 +191,13 @@ def list_groups(cluster: Cluster, options: Options) -> None:
         for group in groups:
             print(group.group_id)
         return
-    width = max([_WIDTH_MIN, *(len(group.group_id) for group in groups)]) + 10
-    rows = [("GROUP", "TYPE", "STATE")]
-    rows += [(group.group_id, group.type or "Unknown", group.state or "Unknown") for group in groups]
-    for name, kind, state in rows:
-        line = f"{name:<{width}}"
-        line += f" {kind:<20}" if with_type else ""
-        print(line + (f" {state:<20}" if with_state else ""))
+    title, width, cells = show.column("GROUP", [group.group_id for group in groups])
+    columns = [(title, width + 10, cells)]
+    if with_type:
+        columns.append(("TYPE", 20, [group.type or "Unknown" for group in groups]))
+    if with_state:
+        columns.append(("STATE", 20, [group.state or "Unknown" for group in groups]))
+    print("\n".join(show.table(*columns)))
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
@@ -252,7 +247,7 @@ _OF_GROUPS: Final = (24, 30, 68, 69)
 def delete_offsets(cluster: Cluster, options: Options) -> None:
     """Raises Failure."""
     from kafka_compat.client.groups import delete_offsets as delete
-    from kafka_compat.client.partition_offsets import partitions_of
+    from kafka_compat.client.leaders import partitions_of
     from kafka_compat.errors import ErrorCode, KafkaError
 
     group_id, topics = options.given("group"), options.values("topic")
@@ -289,13 +284,52 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
         print("\nError: Encountered some partition-level error, see the follow-up details.")
     else:
         print(f"\nError: Encountered some unknown error: {ErrorCode(overall).name}")
-    rows = [("TOPIC", "PARTITION", "STATUS")]
-    for (topic, number), code in sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}"):
-        where = str(number) if number >= 0 else "-"
-        rows.append((topic, where, f"Error: {_error_text(code)}" if code else "Successful"))
-    width = max([_WIDTH_MIN, *(len(topic) for topic, _ in outcome)])
-    print("".join(f"\n{topic:<{width}} {where:<10} {status:<15}" for topic, where, status in rows))
+    rows = sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}")
+    table = show.table(
+        show.column("TOPIC", [topic for (topic, _), _ in rows]),
+        ("PARTITION", 10, [str(number) if number >= 0 else "-" for (_, number), _ in rows]),
+        ("STATUS", 15, [f"Error: {_error_text(code)}" if code else "Successful" for _, code in rows]),
+    )
+    print("".join(f"\n{line}" for line in table))
 
 
 def _error_text(code: int) -> str | None:
     return str(failure_of(code)) if code else None
+
+
+_WORDS: Final = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "unexpected )": "regexp/syntax: internal error",
+}
+"""RE2's words and RE2/J's, where they differ."""
+
+_CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
+
+
+def what_is_wrong(expression: str) -> str | None:
+    """What is wrong with a regular expression of a subscription of KIP-848; None for a valid one. google-re2
+    judges; Kafka uses RE2/J, which has the same syntax and other words. Raises Failure where it is not
+    installed.
+    """
+    try:
+        import re2
+    except ImportError:
+        text = "--validate-regex needs the package google-re2: install kafka-compat[regex]"
+        raise Failure("java.lang.UnsupportedOperationException", text) from None
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(expression, options=options)
+    except re2.error as error:
+        reason: str = error.args[0].decode(errors="replace").partition(": ")[0]
+        return _WORDS.get(reason, reason)
+    names = _CAPTURE.findall(expression)
+    return None if len(set(names)) == len(names) else "duplicate capture group name"

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_of
 from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher
     from kafka_compat.client.group_consumer import GroupConsumer
 
@@ -93,12 +92,7 @@ def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
 
 class _Test:
     def __init__(
-        self,
-        options: Options,
-        fetcher: Fetcher,
-        consumer: GroupConsumer,
-        detailed: bool,
-        interval_s: float,
+        self, options: Options, fetcher: Fetcher, consumer: GroupConsumer, detailed: bool, interval_s: float
     ) -> None:
         self._fetcher = fetcher
         self._consumer = consumer

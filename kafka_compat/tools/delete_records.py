@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
-from kafka_compat.tools.admin import cluster_of
+from kafka_compat.tools.admin import TIMEOUT_MS, cluster_of
 from kafka_compat.tools.failure import Failure, executed, log, of_client, report
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.topic_names import TIMEOUT_MS
 
 
 def run(arguments: list[str]) -> int:
@@ -103,8 +102,6 @@ def _deleted(cluster: Any, offsets: dict[TopicPartition, int]) -> dict[TopicPart
             ],
         },
         lambda answer: (
-            ((topic.name, each.partition_index), each.error_code, each.low_watermark)
-            for topic in answer.topics
-            for each in topic.partitions
+            (place, each.error_code, each.low_watermark) for place, each in each_partition(answer.topics)
         ),
     )

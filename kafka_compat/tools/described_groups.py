@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
-from kafka_compat.client.partition_offsets import LATEST, leaders_of, list_offsets
+from kafka_compat.client.leaders import LATEST, leaders_of, list_offsets
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.lag import records_behind
 from kafka_compat.tools import show
-from kafka_compat.tools.chosen_groups import groups_meant, wrapped
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
-    from kafka_compat.tools.options import Options
+from kafka_compat.tools.chosen_groups import awaited, groups_meant
+from kafka_compat.tools.options import Options
 
 _MISSING: Final = "-"
-_WIDTH_MIN: Final = 15
-_COLUMNS: Final = {
-    "GROUP": "group",
-    "TOPIC": "topic",
-    "PARTITION": "partition",
-    "LEADER-EPOCH": "leader_epoch",
-    "CURRENT-OFFSET": "current_offset",
-    "LOG-END-OFFSET": "log_end_offset",
-    "LAG": "lag",
-    "CONSUMER-ID": "consumer_id",
-    "HOST": "host",
-    "CLIENT-ID": "client_id",
-}
-_NARROW: Final = {"PARTITION": 10}
-_LAST: Final = "CLIENT-ID"
 _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
@@ -54,19 +37,15 @@ class Row(NamedTuple):
 def describe(cluster: Cluster, options: Options) -> None:
     """Raises Failure."""
     group_ids = groups_meant(cluster, options)
-    try:
+    with awaited(runtime=False):
         groups = sorted(describe_group(cluster, group_id) for group_id in group_ids)
-    except Exception as error:
-        raise wrapped(error, runtime=False) from error
     if options.has("members"):
         _members(groups, options)
     elif options.has("state"):
         _states(groups, options)
     else:
-        try:
+        with awaited():
             rows = {group.group_id: rows_of(cluster, group) for group in groups}
-        except Exception as error:
-            raise wrapped(error) from error
         _offsets(groups, rows, options)
 
 
@@ -91,14 +70,10 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
     rows = [
         row(place, member.member_id, member.host, member.client_id)
         for member in sorted(group.members, key=lambda member: -len(member.partitions))
-        for place in _in_order(member.partitions)
+        for place in sorted(member.partitions)
     ]
     left = committed.keys() - set(assigned)
-    return rows + [row(place, _MISSING, _MISSING, _MISSING) for place in _in_order(left)]
-
-
-def _in_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    return sorted(partitions)
+    return rows + [row(place, _MISSING, _MISSING, _MISSING) for place in sorted(left)]
 
 
 def _is_shown(group: Description, rows: int) -> bool:
@@ -126,19 +101,13 @@ def _offsets(groups: list[Description], rows: dict[str, list[Row]], options: Opt
         if not _is_shown(group, len(found)):
             continue
         columns = []
-        for title, name in _COLUMNS.items():
-            if title != "LEADER-EPOCH" or options.has("verbose"):
-                cells = [getattr(row, name) for row in found]
-                columns.append([title, *(_MISSING if cell is None else str(cell) for cell in cells)])
-        widths = [
-            0 if cells[0] == _LAST else _NARROW.get(cells[0]) or max([_WIDTH_MIN, *map(len, cells[1:])])
-            for cells in columns
-        ]
-        for line in zip(*columns, strict=True):
-            print(
-                "\n" + " ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)), end=""
-            )
-        print()
+        for number, name in enumerate(Row._fields):
+            if name != "leader_epoch" or options.has("verbose"):
+                cells = [_or_missing(row[number]) for row in found]
+                title = name.upper().replace("_", "-")
+                width = {"partition": 10, "client_id": 0}.get(name)
+                columns.append(show.column(title, cells) if width is None else (title, width, cells))
+        print("".join(f"\n{line}" for line in show.table(*columns)))
 
 
 def _members(groups: list[Description], options: Options) -> None:
@@ -152,12 +121,11 @@ def _members(groups: list[Description], options: Options) -> None:
                     "host": member.host,
                     "client_id": member.client_id,
                     "partitions": [
-                        {"topic": topic, "partition": number}
-                        for topic, number in _in_order(member.partitions)
+                        {"topic": topic, "partition": number} for topic, number in sorted(member.partitions)
                     ],
                     "epoch": member.epoch,
                     "target": [
-                        {"topic": topic, "partition": number} for topic, number in _in_order(member.target)
+                        {"topic": topic, "partition": number} for topic, number in sorted(member.target)
                     ],
                     "target_epoch": group.target_epoch,
                     "upgraded": member.is_upgraded,
@@ -172,42 +140,38 @@ def _members(groups: list[Description], options: Options) -> None:
         is_shown = _is_shown(group, len(members))
         with_instance = is_shown and any(member.instance_id for member in members)
         columns = [
-            ("GROUP", _WIDTH_MIN, [group.group_id for _ in members]),
-            ("CONSUMER-ID", _WIDTH_MIN, [member.member_id for member in members]),
-            ("GROUP-INSTANCE-ID", 17, [member.instance_id for member in members]),
-            ("HOST", _WIDTH_MIN, [member.host for member in members]),
-            ("CLIENT-ID", _WIDTH_MIN, [member.client_id for member in members]),
-            ("#PARTITIONS", _WIDTH_MIN, [str(len(member.partitions)) for member in members]),
+            show.column("GROUP", [group.group_id for _ in members]),
+            show.column("CONSUMER-ID", [member.member_id for member in members]),
+            show.column("GROUP-INSTANCE-ID", [member.instance_id for member in members], 17),
+            show.column("HOST", [member.host for member in members]),
+            show.column("CLIENT-ID", [member.client_id for member in members]),
+            show.column("#PARTITIONS", [str(len(member.partitions)) for member in members]),
         ]
         if not with_instance:
             del columns[2]
         if options.has("verbose"):
             columns += _progress(group)
-        widths = [max([least, *map(len, cells)]) for _, least, cells in columns]
-        lines = [[title for title, _, _ in columns]]
-        lines += [[cells[number] for _, _, cells in columns] for number in range(len(members))]
         end = "" if options.has("verbose") else " "
-        print()
-        for line in lines:
-            print(" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) + end)
+        print("".join(f"\n{line}{end}" for line in show.table(*columns)))
 
 
-def _progress(group: Description) -> list[tuple[str, int, list[str]]]:
+def _progress(group: Description) -> list[tuple[str, int, Sequence[str]]]:
     """What members have, and what they are to have."""
     members = group.members
     found = [
-        ("CURRENT-EPOCH", _WIDTH_MIN, [_or_missing(member.epoch) for member in members]),
-        ("CURRENT-ASSIGNMENT", 20, [_assignment(member.partitions) for member in members]),
-        ("TARGET-EPOCH", _WIDTH_MIN, [_or_missing(group.target_epoch) for _ in members]),
-        ("TARGET-ASSIGNMENT", 20, [_assignment(member.target) for member in members]),
+        show.column("CURRENT-EPOCH", [_or_missing(member.epoch) for member in members]),
+        show.column("CURRENT-ASSIGNMENT", [_assignment(member.partitions) for member in members], 20),
+        show.column("TARGET-EPOCH", [_or_missing(group.target_epoch) for _ in members]),
+        show.column("TARGET-ASSIGNMENT", [_assignment(member.target) for member in members], 20),
     ]
     if {True, False} <= {member.is_upgraded for member in members}:
-        upgraded = (member.is_upgraded for member in members)
-        found.append(("UPGRADED", 0, [_MISSING if one is None else str(one).lower() for one in upgraded]))
+        upgraded = [member.is_upgraded for member in members]
+        cells = [_MISSING if one is None else str(one).lower() for one in upgraded]
+        found.append(show.column("UPGRADED", cells, 0))
     return found
 
 
-def _or_missing(value: int | None) -> str:
+def _or_missing(value: object) -> str:
     return _MISSING if value is None else str(value)
 
 
@@ -215,8 +179,8 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
-    told = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
-    return ";".join(sorted(told)) or _MISSING
+    listed = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
+    return ";".join(sorted(listed)) or _MISSING
 
 
 def _states(groups: list[Description], options: Options) -> None:
@@ -238,23 +202,18 @@ def _states(groups: list[Description], options: Options) -> None:
         return
     for group in groups:
         if _is_shown(group, 1):
-            coordinator = f"{_address(group)}  ({group.coordinator[0]})"
             columns = [
-                ("GROUP", max(_WIDTH_MIN, len(group.group_id)), group.group_id),
-                ("COORDINATOR (ID)", max(25, len(coordinator)), coordinator),
-                ("ASSIGNMENT-STRATEGY", 20, group.assignor or _MISSING),
-                ("STATE", 20, group.state),
-                ("GROUP-EPOCH", _WIDTH_MIN, _or_missing(group.epoch)),
-                ("TARGET-ASSIGNMENT-EPOCH", 25, _or_missing(group.target_epoch)),
-                ("#MEMBERS", 0, str(len(group.members))),
+                show.column("GROUP", [group.group_id]),
+                show.column("COORDINATOR (ID)", [f"{_address(group)}  ({group.coordinator[0]})"], 25),
+                ("ASSIGNMENT-STRATEGY", 20, [group.assignor or _MISSING]),
+                ("STATE", 20, [group.state]),
+                ("GROUP-EPOCH", 15, [_or_missing(group.epoch)]),
+                ("TARGET-ASSIGNMENT-EPOCH", 25, [_or_missing(group.target_epoch)]),
+                ("#MEMBERS", 0, [str(len(group.members))]),
             ]
             if not options.has("verbose"):
                 del columns[4:6]
-            for cells in zip(*((title, cell) for title, _, cell in columns), strict=True):
-                widths = (width for _, width, _ in columns)
-                shown = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-                print("\n" + " ".join(shown), end="")
-            print()
+            print("".join(f"\n{line}" for line in show.table(*columns)))
 
 
 def _address(group: Description) -> str:

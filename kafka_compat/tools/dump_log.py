@@ -1,27 +1,406 @@
-"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments)."""
+"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments).
+
+Indexes are read as they stand: one that is not trimmed yet ends with zeros that were preallocated, and what
+is broken is to be seen.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
+import struct
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Final
 
 from kafka_compat.storage.errors import CorruptFile, StorageError
-from kafka_compat.tools import internal_records
-from kafka_compat.tools.dumped_index import (
-    CorruptIndex,
-    Mismatches,
-    NoBatch,
-    base_offset_of,
-    offset_index,
-    producer_snapshot,
-    time_index,
-    transaction_index,
+from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.records import legacy
+from kafka_compat.storage.records.batch import (
+    LEGACY_HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_SEQUENCE,
+    BatchHeader,
+    add_sequence,
+    crc_ok,
+    read_header,
 )
-from kafka_compat.tools.dumped_log import NO_LIMIT, BrokenSegment, DumpedLog, Shown
+from kafka_compat.storage.records.compression import decompress
+from kafka_compat.storage.records.kinds import ControlRecordType, TimestampType
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.records.records import Record, control_record_type, iter_records
+from kafka_compat.storage.segments.txn_index import decode as decode_aborted
+from kafka_compat.tools import internal_records
 from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.internal_records import Decoder
 from kafka_compat.tools.options import Options
+
+_SIZE: Final = struct.Struct(">i")
+_MARKER_VALUE: Final = struct.Struct(">hi")
+_HEADER_SIZE_UP_TO_MAGIC: Final = MAGIC_POSITION + 1
+_TIMESTAMP_TYPES: Final = {
+    TimestampType.CREATE_TIME: "CreateTime",
+    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
+}
+NO_LIMIT: Final = 2**31 - 1
+
+
+class BrokenSegment(Exception):
+    """A segment whose sizes make no sense."""
+
+
+@dataclass(slots=True)
+class Shown:
+    """What of a segment is printed. `decoder` is None where keys and values are not."""
+
+    deep: bool = False
+    decoder: Decoder | None = None
+    record_metadata: bool = True
+    bytes_max: int = NO_LIMIT
+
+
+@dataclass(slots=True)
+class DumpedLog:
+    """Lines of one segment. `gaps`, complete once all lines are read: pairs of offsets that follow each
+    other with others missing between them, -1 before the first, as Kafka's command has it.
+    """
+
+    path: str
+    shown: Shown
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """Raises OSError, BrokenSegment, and StorageError for records that cannot be read."""
+        with open(self.path, "rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes == 0:
+                return
+            with mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ) as content:
+                yield from self._lines(content, min(size_bytes, self.shown.bytes_max))
+
+    def _lines(self, content: mmap.mmap, end: int) -> Iterator[str]:
+        last_offset = -1
+        position = 0
+        for position, header in batches(content, 0, end, self.path):
+            batch = content[position : position + header.size_bytes]
+            yield _batch_line(batch, header, position)
+            if self.shown.deep:
+                for record, line in self._record_lines(batch, header):
+                    if record.offset != last_offset + 1:
+                        self.gaps.append((last_offset, record.offset))
+                    last_offset = record.offset
+                    yield line
+            position += header.size_bytes
+        if position < end and self.shown.bytes_max == NO_LIMIT:
+            yield f"Found {end - position} invalid bytes at the end of {os.path.basename(self.path)}"
+
+    def _record_lines(self, batch: bytes, header: BatchHeader) -> Iterator[tuple[Record, str]]:
+        records = iter_records(batch) if header.magic > 1 else legacy.records_of(batch)
+        crcs: Iterator[int] = iter(()) if header.magic > 1 else _message_crcs(batch, header)
+        kind = timestamp_type(header)
+        for record in records:
+            parts: list[str] = []
+            if self.shown.record_metadata:
+                parts.append(
+                    f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {_size(record.key)} "
+                    f"valueSize: {_size(record.value)}"
+                )
+                if header.magic > 1:
+                    names = ",".join(name for name, _ in record.headers)
+                    parts.append(f"sequence: {_sequence(header, record)} headerKeys: [{names}]")
+                else:
+                    parts.append(f"isValid: true crc: {next(crcs)}")
+                if header.is_control:
+                    parts.append(_control(record))
+            if self.shown.decoder and not header.is_control:
+                key, value = self.shown.decoder(record)
+                if key is not None:
+                    parts.append(f"key: {key}" if parts else f"| key: {key}")
+                if value is not None:
+                    parts.append(f"payload: {value}" if parts else f"| payload: {value}")
+            yield record, " ".join(parts)
+
+
+def batches(
+    content: mmap.mmap | bytes, position: int, end: int, path: str
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of the batches from `position` on that end at or before `end`, as far as they are
+    whole. Raises BrokenSegment.
+    """
+    while position + _HEADER_SIZE_UP_TO_MAGIC < end:
+        (length,) = _SIZE.unpack_from(content, position + 8)
+        if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
+            raise BrokenSegment(
+                f"Found record size {length} smaller than minimum record overhead (14) in file {path}."
+            )
+        if position + LOG_OVERHEAD + length > end:
+            return
+        yield position, read_header(content[position : position + LOG_OVERHEAD + min(length, 64)])
+        position += LOG_OVERHEAD + length
+
+
+def timestamp_type(header: BatchHeader) -> str:
+    """As message.timestamp.type names it."""
+    return "NoTimestampType" if header.magic == 0 else _TIMESTAMP_TYPES[header.timestamp_type]
+
+
+def _batch_line(batch: bytes, header: BatchHeader, position: int) -> str:
+    horizon = header.delete_horizon_ms
+    start = (
+        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.record_count} "
+        f"baseSequence: {header.base_sequence} lastSequence: {header.last_sequence} "
+        f"producerId: {header.producer_id} producerEpoch: {header.producer_epoch} "
+        f"partitionLeaderEpoch: {header.partition_leader_epoch} "
+        f"isTransactional: {_boolean(header.is_transactional)} isControl: {_boolean(header.is_control)} "
+        f"deleteHorizonMs: {optional(horizon)}"
+        if header.magic > 1
+        else f"offset: {header.last_offset}"
+    )
+    return (
+        f"{start} position: {position} {timestamp_type(header)}: {header.max_timestamp} "
+        f"size: {header.size_bytes} magic: {header.magic} compresscodec: {header.compression.name.lower()} "
+        f"crc: {header.crc} isvalid: {_boolean(crc_ok(batch, 0, header))}"
+    )
+
+
+def optional(number: int | None) -> str:
+    """A number that may be absent, as Java prints it."""
+    return "OptionalLong.empty" if number is None else f"OptionalLong[{number}]"
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _size(content: bytes | None) -> int:
+    return -1 if content is None else len(content)
+
+
+def _sequence(header: BatchHeader, record: Record) -> int:
+    if header.base_sequence < 0:
+        return NO_SEQUENCE
+    return add_sequence(header.base_sequence, record.offset - header.base_offset)
+
+
+def _message_crcs(batch: bytes, header: BatchHeader) -> Iterator[int]:
+    """Of the messages of an old format that a batch holds."""
+    if not header.attributes & 7:
+        yield header.crc
+        return
+    wrapper, _ = legacy.read_message(batch, 0)
+    content = decompress(wrapper.codec, wrapper.value or b"", magic=wrapper.magic)
+    position = 0
+    while position < len(content):
+        inner = read_header(content, position)
+        yield inner.crc
+        position += inner.size_bytes
+
+
+def _control(record: Record) -> str:
+    kind = control_record_type(record)
+    if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"\0" * _MARKER_VALUE.size)
+        return f"endTxnMarker: {kind.name} coordinatorEpoch: {coordinator_epoch}"
+    number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
+    return f"controlType: {kind.name if kind is not None else 'UNKNOWN'}({number})"
+
+
+_OFFSET_ENTRY: Final = struct.Struct(">ii")
+_TIME_ENTRY: Final = struct.Struct(">qi")
+_NO_TIMESTAMP: Final = -1
+
+
+class CorruptIndex(Exception):
+    """An index that a broker would make anew."""
+
+
+class NoBatch(Exception):
+    """An index that points to where its segment has none."""
+
+
+@dataclass(slots=True)
+class Mismatches:
+    """What the indexes of all files say that their segments do not, by the index's absolute path."""
+
+    offsets: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    timestamps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    order: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    missing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """As they go to stderr."""
+        for path, pairs in self.offsets.items():
+            yield f"Mismatches in :{path}"
+            for indexed, found in reversed(pairs):
+                yield f"  Index offset: {indexed}, log offset: {found}"
+        for path, pairs in self.timestamps.items():
+            yield f"Found timestamp mismatch in :{path}"
+            for indexed, found in pairs:
+                yield f"  Index timestamp: {indexed}, log timestamp: {found}"
+        for path, pairs in self.order.items():
+            yield f"Found out of order timestamp in :{path}"
+            for indexed, before in pairs:
+                yield f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}"
+        for path, pairs in self.missing.items():
+            yield f"The following indexed offsets are not found in :{path}"
+            for indexed, found in pairs:
+                yield f"Indexed offset: {indexed}, found log offset: {found}"
+
+
+def base_offset_of(path: str) -> int:
+    """The offset that a segment file's name begins with; ValueError when it does not."""
+    return int(os.path.basename(path).split(".")[0])
+
+
+def _log_of(path: str) -> bytes:
+    return Path(path).with_name(os.path.basename(path).split(".")[0] + ".log").read_bytes()
+
+
+def _offset_entries(path: str) -> list[tuple[int, int]]:
+    content = Path(path).read_bytes() if os.path.exists(path) else b""
+    whole = len(content) - len(content) % _OFFSET_ENTRY.size
+    return list(_OFFSET_ENTRY.iter_unpack(memoryview(content)[:whole]))
+
+
+def offset_index(
+    path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool, message_bytes_max: int
+) -> Iterator[str]:
+    """Lines of an offset index. Raises OSError, ValueError, CorruptIndex."""
+    base_offset = base_offset_of(path)
+    log = _log_of(path)
+    entries = _offset_entries(path)
+    if not entries:
+        yield f"{path} is empty."
+        return
+    if sanity_only:
+        _check_offsets(path, entries, base_offset)
+        yield f"{path} passed sanity check."
+        return
+    for number, (relative, position) in enumerate(entries):
+        if relative == 0 and number:
+            return
+        end = min(len(log), position + message_bytes_max)
+        first = next((header for _, header in batches(log, position, end, path)), None)
+        if first is None:
+            raise NoBatch
+        if first.last_offset != base_offset + relative:
+            pairs = found.offsets.setdefault(os.path.abspath(path), [])
+            pairs.append((base_offset + relative, first.last_offset))
+        if not verify_only:
+            yield f"offset: {base_offset + relative} position: {position}"
+
+
+def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) -> None:
+    size_bytes = os.path.getsize(path)
+    last = base_offset + entries[-1][0]
+    if last < base_offset:
+        raise CorruptIndex(
+            f"Corrupt index found, index file {os.path.abspath(path)} has non-zero size but the last offset "
+            f"is {last} which is less than the base offset {base_offset}"
+        )
+    if size_bytes % _OFFSET_ENTRY.size:
+        raise CorruptIndex(
+            f"Index file {os.path.abspath(path)} is corrupt, found {size_bytes} bytes which is neither "
+            "positive nor a multiple of 8"
+        )
+
+
+def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
+    """Lines of a time index. Raises OSError, ValueError, CorruptIndex."""
+    base_offset = base_offset_of(path)
+    log = _log_of(path)
+    content = Path(path).read_bytes()
+    whole = len(content) - len(content) % _TIME_ENTRY.size
+    entries = list(_TIME_ENTRY.iter_unpack(memoryview(content)[:whole]))
+    if sanity_only:
+        _check_times(path, entries, base_offset, len(content))
+        yield f"{path} passed sanity check."
+        return
+    positions = [entry for entry in _offset_entries(path.removesuffix(".timeindex") + ".index") if any(entry)]
+    previous = _NO_TIMESTAMP
+    name = os.path.abspath(path)
+    for number, (timestamp, relative) in enumerate(entries):
+        if relative == 0 and number:
+            return
+        offset = base_offset + relative
+        at = bisect_right(positions, relative, key=lambda entry: entry[0])
+        last_offset, max_timestamp = _batch_with(log, positions[at - 1][1] if at else 0, offset, path)
+        if last_offset != offset:
+            found.missing.setdefault(name, []).append((offset, last_offset))
+        else:
+            if max_timestamp != timestamp:
+                found.timestamps.setdefault(name, []).append((timestamp, max_timestamp))
+            if previous >= timestamp:
+                found.order.setdefault(name, []).append((timestamp, previous))
+        if not verify_only:
+            yield f"timestamp: {timestamp} offset: {offset}"
+        previous = timestamp
+
+
+def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
+    """(last offset, largest timestamp) of the batch that holds `offset`; -1 for both when there is none."""
+    for start, header in batches(log, position, len(log), path):
+        if header.last_offset >= offset:
+            end = start + header.size_bytes
+            batch = log[start:end]
+            return header.last_offset, max(record.timestamp for record in records_of(batch))
+    return -1, -1
+
+
+def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, size_bytes: int) -> None:
+    start = (
+        f"Corrupt time index found, time index file ({os.path.abspath(path)}) has non-zero size but the last"
+    )
+    if entries and entries[-1][0] < entries[0][0]:
+        raise CorruptIndex(
+            f"{start} timestamp is {entries[-1][0]} which is less than the first timestamp {entries[0][0]}"
+        )
+    if entries and entries[-1][1] < 0:
+        raise CorruptIndex(
+            f"{start} offset is {base_offset + entries[-1][1]} which is less than the first offset "
+            f"{base_offset}"
+        )
+    if size_bytes % _TIME_ENTRY.size:
+        raise CorruptIndex(
+            f"Time index file {os.path.abspath(path)} is corrupt, found {size_bytes} bytes which is neither "
+            "positive nor a multiple of 12"
+        )
+
+
+def transaction_index(path: str) -> Iterator[str]:
+    """Lines of an index of aborted transactions; none where there is no such file. Raises CorruptFile."""
+    if not os.path.exists(path):
+        return
+    for entry in decode_aborted(Path(path).read_bytes()):
+        yield (
+            f"version: 0 producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
+            f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}"
+        )
+
+
+def producer_snapshot(path: str) -> Iterator[str]:
+    """Lines of a snapshot of producers. Raises OSError, CorruptFile."""
+    for entry in ProducerState.decode_snapshot(Path(path).read_bytes()).entries.values():
+        first = entry.current_txn_first_offset
+        line = (
+            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+            f"coordinatorEpoch: {entry.coordinator_epoch} "
+            f"currentTxnFirstOffset: {optional(first if first >= 0 else None)} "
+            f"lastTimestamp: {entry.last_timestamp}"
+        )
+        for batch in [*entry.batches][:1]:
+            line += (
+                f" firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
+                f"lastOffset: {batch.last_offset} offsetDelta: {batch.offset_delta} "
+                f"timestamp: {batch.timestamp}"
+            )
+        yield line
+
 
 _NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
 _STRING_DECODERS = ("kafka.serializer.StringDecoder", "org.apache.kafka.tools.api.StringDecoder")

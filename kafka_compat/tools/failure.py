@@ -55,10 +55,22 @@ def in_background() -> Iterator[None]:
         raise executed(of_client(error)) from None
 
 
-def check(result: Any) -> None:
-    """Raise the error of a response, or of a part of one, as it comes from the background of clients."""
-    if result.error_code:
-        raise executed(failure_of(result.error_code, getattr(result, "error_message", None)))
+def check(*results: Any, bare: bool = False) -> None:
+    """Raise the first error of these responses or parts of one: as it comes from the background of clients,
+    or `bare`.
+    """
+    for result in results:
+        if result.error_code:
+            failure = failure_of(result.error_code, getattr(result, "error_message", None))
+            raise failure if bare else executed(failure)
+
+
+def java_int(text: str) -> int:
+    """What Integer.parseInt makes of it. Raises Failure."""
+    try:
+        return int(text)
+    except ValueError:
+        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
 
 
 def report(failure: Failure) -> int:

@@ -11,10 +11,9 @@ from typing import Any, Final, NoReturn
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import connected, settings_in
+from kafka_compat.tools.admin import TIMEOUT_MS, connected, settings_in
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import help_of
-from kafka_compat.tools.topic_names import TIMEOUT_MS
 
 _FIRST: Final = 7
 _RELEASES: Final = (
@@ -314,7 +313,6 @@ def _update(cluster: Any, command: str, given: Given) -> None:
         answer = cluster.ask_controller(
             ApiKey.UPDATE_FEATURES,
             "updateFeatures",
-            lambda answer: [answer.error_code],
             timeout_ms=TIMEOUT_MS,
             validate_only=dry,
             feature_updates=[
@@ -339,12 +337,12 @@ def _update(cluster: Any, command: str, given: Given) -> None:
         show.as_json({name: str(errors[name].message) if name in errors else None for name in sorted(wanted)})
     else:
         for name in sorted(wanted):
-            print(_told(command, name, wanted[name], dry, errors.get(name)))
+            print(_outcome(command, name, wanted[name], dry, errors.get(name)))
     if errors:
         raise _terse(f"{len(errors)} out of {len(wanted)} operation(s) failed.")
 
 
-def _told(command: str, name: str, level: int, dry: bool, error: Failure | None) -> str:
+def _outcome(command: str, name: str, level: int, dry: bool, error: Failure | None) -> str:
     if error is not None:
         what = f"disable {name}" if command == "disable" else f"{command} {name} to {level}"
         return f"{'Can not' if dry else 'Could not'} {what}. {error.message}"

@@ -6,15 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_compat.client.partition_offsets import try_offsets
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.leaders import try_offsets
+from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.topic_names import INTERNAL
 
 _PENDING: Final = "earliest-pending-upload"
 """Of tiered storage: brokers of Kafka 4.3 answer it, in a version of the request that is not made here."""
@@ -57,12 +56,11 @@ def _run(arguments: list[str]) -> None:
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
     settings = settings_of(options) | {"client.id": "GetOffsetShell"}
     with connected(options.given(where), settings) as cluster:
-        hidden = INTERNAL if options.has("exclude-internal-topics") else ()
+        hidden = show.INTERNAL_TOPICS if options.has("exclude-internal-topics") else ()
         leaders = {
-            (topic.name, partition.partition_index): partition.leader_id
-            for topic in cluster.metadata(None, "listTopics").topics
-            for partition in topic.partitions
-            if topic.name not in hidden and is_wanted(topic.name, partition.partition_index)
+            place: partition.leader_id
+            for place, partition in each_partition(cluster.metadata(None, "listTopics").topics)
+            if place[0] not in hidden and is_wanted(*place)
         }
         wanted = list(leaders)
         if not wanted:

@@ -104,7 +104,6 @@ def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPart
         answer = cluster.ask_controller(
             ApiKey.ELECT_LEADERS,
             "electLeaders",
-            _codes,
             election_type=kind,
             topic_partitions=None if partitions is None else asked,
             timeout_ms=int(cluster.timeout_s * 1000),
@@ -123,11 +122,6 @@ def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPart
     _show(options, _KINDS[kind], answer.replica_election_results)
 
 
-def _codes(answer: Any) -> list[int]:
-    results = (each for topic in answer.replica_election_results for each in topic.partition_result)
-    return [answer.error_code, *(each.error_code for each in results)]
-
-
 def _show(options: Options, kind: str, topics: list[Any]) -> None:
     found = {(topic.topic, each.partition_id): each for topic in topics for each in topic.partition_result}
     order = show.java_order(found, show.partition_hash)
@@ -141,24 +135,20 @@ def _show(options: Options, kind: str, topics: list[Any]) -> None:
     if options.as_json:
         show.as_json(
             {
-                "elected": [_name(each) for each in elected],
-                "not_needed": [_name(each) for each in needless],
-                "failed": {_name(each): str(failure) for each, failure in failed.items()},
+                "elected": [show.name_of(each) for each in elected],
+                "not_needed": [show.name_of(each) for each in needless],
+                "failed": {show.name_of(each): str(failure) for each, failure in failed.items()},
             }
         )
     else:
         if elected:
-            names = ", ".join(map(_name, elected))
+            names = ", ".join(map(show.name_of, elected))
             print(f"Successfully completed leader election ({kind}) for partitions {names}")
         if needless:
-            print(f"Valid replica already elected for partitions {', '.join(map(_name, needless))}")
+            print(f"Valid replica already elected for partitions {', '.join(map(show.name_of, needless))}")
         for each, failure in failed.items():
-            print(f"Error completing leader election ({kind}) for partition: {_name(each)}: {failure}")
+            print(f"Error completing leader election ({kind}) for partition: {show.name_of(each)}: {failure}")
     if failed:
         whole = Failure(_FAILED, f"{len(failed)} replica(s) could not be elected")
         whole.suppressed = list(failed.values())
         raise whole
-
-
-def _name(partition: TopicPartition) -> str:
-    return f"{partition[0]}-{partition[1]}"

@@ -6,11 +6,12 @@ import json
 import sys
 from typing import Any
 
+from kafka_compat.client.partitions import each_partition
 from kafka_compat.errors import known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, in_background, of_client, report
+from kafka_compat.tools.failure import executed, failure_of, in_background, java_int, of_client, report
 from kafka_compat.tools.options import Options
 
 
@@ -31,7 +32,7 @@ def _run(cluster: Any, options: Options) -> int:
     topics = set(filter(None, options.given("topic-list").split(",")))
     with in_background():
         alive = [node.node_id for node in cluster.brokers()]
-    wanted = [_number(item) for item in options.given("broker-list").split(",") if item]
+    wanted = [java_int(item) for item in options.given("broker-list").split(",") if item]
     missing = sorted(set(wanted) - set(alive))
     if missing:
         print(
@@ -52,13 +53,6 @@ def _run(cluster: Any, options: Options) -> int:
     return 0
 
 
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
-
-
 def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
     answer = cluster.ask_broker(broker, ApiKey.DESCRIBE_LOG_DIRS, "describeLogDirs", topics=None)
     if answer.error_code:
@@ -69,9 +63,7 @@ def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
 
 
 def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
-    replicas = {
-        (topic.name, each.partition_index): each for topic in folder.topics for each in topic.partitions
-    }
+    replicas = dict(each_partition(folder.topics))
     # Kafka's command copies what it shows of one hash table into another.
     listed = show.java_order(replicas, show.partition_hash)
     shown = [partition for partition in listed if not topics or partition[0] in topics]

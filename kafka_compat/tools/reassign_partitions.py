@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kafka_compat.client.partitions import by_topic, each_partition
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
 from kafka_compat.tools import reassign_plan as plans
-from kafka_compat.tools import reassign_requests as requests
-from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import of_client
+from kafka_compat.tools.admin import TIMEOUT_MS, connected, settings_of
+from kafka_compat.tools.failure import Failure, check, executed, failure_of, in_background, of_client
 from kafka_compat.tools.options import Options
-from kafka_compat.tools.reassign_plan import Plan, Replica, name_of
+from kafka_compat.tools.reassign_plan import Partition, Plan, Replica, Replicas, failed
+from kafka_compat.tools.show import name_of
 
 _FILE: Final = "reassignment-json-file"
 _NEEDED: Final = {
@@ -104,7 +108,7 @@ def _plan(options: Options) -> Plan:
 
 
 def _list(cluster: Any, options: Options) -> None:
-    found = sorted(requests.ongoing(cluster).items())
+    found = sorted(list_reassignments(cluster).items())
     if options.as_json:
         show.as_json(
             [
@@ -133,14 +137,14 @@ def _generate(cluster: Any, options: Options) -> None:
     text = json_input.read_text(options.given("topics-to-move-json-file"))
     brokers = plans.read_brokers(options.given("broker-list"))
     topics = plans.read_topics(text)
-    current = requests.current_replicas(cluster, topics)
+    current = current_replicas(cluster, topics)
     racks = {node.node_id: node.rack for node in cluster.brokers() if node.node_id in brokers}
     proposed = plans.proposal(current, racks, by_racks=not options.has("disable-rack-aware"))
-    told = plans.as_json(current, requests.places_of(cluster, current))
+    as_json = plans.as_json(current, places_of(cluster, current))
     if options.as_json:
-        print(f'{{"current": {told}, "proposed": {plans.as_json(proposed)}}}')
+        print(f'{{"current": {as_json}, "proposed": {plans.as_json(proposed)}}}')
         return
-    print(f"Current partition replica assignment\n{told}\n")
+    print(f"Current partition replica assignment\n{as_json}\n")
     print(f"Proposed partition reassignment configuration\n{plans.as_json(proposed)}")
 
 
@@ -151,7 +155,7 @@ def _execute(cluster: Any, options: Options) -> None:
     timeout_ms = options.integer("timeout", 64)
     plan = plans.read_plan(text)
     proposed = plans.check_plan(plan)
-    ongoing = requests.ongoing(cluster)
+    ongoing = list_reassignments(cluster)
     if ongoing and not options.has("additional"):
         raise _Terse(
             "Cannot execute because there is an existing partition assignment.  Use --additional to override "
@@ -162,9 +166,9 @@ def _execute(cluster: Any, options: Options) -> None:
     unknown = sorted({broker for replicas in proposed.values() for broker in replicas} - alive)
     if unknown:
         raise plans.failed(f"Unknown broker id {unknown[0]}")
-    current = requests.current_of(cluster, proposed)
-    told = plans.as_json(current, requests.places_of(cluster, current))
-    print(f"Current partition replica assignment\n\n{told}\n")
+    current = current_of(cluster, proposed)
+    as_json = plans.as_json(current, places_of(cluster, current))
+    print(f"Current partition replica assignment\n\n{as_json}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if throttle is not None or folder_throttle is not None:
         print(
@@ -173,7 +177,7 @@ def _execute(cluster: Any, options: Options) -> None:
         )
     if throttle is not None and throttle >= 0:
         found = plans.moves(ongoing, proposed, current)
-        requests.set_topics(
+        set_topics(
             cluster,
             {
                 topic: dict(zip(_TOPIC_THROTTLES, plans.throttled(found, topic), strict=True))
@@ -181,14 +185,14 @@ def _execute(cluster: Any, options: Options) -> None:
             },
         )
         rates = dict.fromkeys(_BROKER_THROTTLES[:2], str(throttle))
-        requests.set_brokers(cluster, plans.brokers_of(found.values()), rates)
+        set_brokers(cluster, plans.brokers_of(found.values()), rates)
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     if folder_throttle is not None and folder_throttle >= 0:
         moving = sorted({replica.broker for replica in plan.folders})
-        requests.set_brokers(cluster, moving, {_BROKER_THROTTLES[2]: str(folder_throttle)})
+        set_brokers(cluster, moving, {_BROKER_THROTTLES[2]: str(folder_throttle)})
         print(f"The replica-alter-dir throttle limit was set to {folder_throttle} B/s")
     keeps_factor = options.has("disallow-replication-factor-change")
-    errors = requests.alter(cluster, dict(proposed), keeps_factor=keeps_factor)
+    errors = alter(cluster, dict(proposed), keeps_factor=keeps_factor)
     if errors:
         lines = [f"{name_of(partition)}: {errors[partition].message}" for partition in sorted(errors)]
         raise _Terse("\n".join(["Error reassigning partition(s):", *lines]))
@@ -202,7 +206,7 @@ def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> 
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
-        for replica in requests.move_folders(cluster, left):
+        for replica in move_folders(cluster, left):
             place = f"replica {replica.topic}-{replica.partition} with broker {replica.broker} "
             print(f"Successfully started moving log directory to {left.pop(replica)} for {place}")
         if left and time.monotonic() >= deadline:
@@ -214,8 +218,8 @@ def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> 
 
 def _verify(cluster: Any, options: Options) -> None:
     plan = _plan(options)
-    ongoing = requests.ongoing(cluster)
-    topics = requests.replicas_of(cluster, (topic for (topic, _), _ in plan.partitions))
+    ongoing = list_reassignments(cluster)
+    topics = replicas_of(cluster, (topic for (topic, _), _ in plan.partitions))
     print("Status of partition reassignment:")
     for partition, target in sorted(dict(plan.partitions).items()):
         if partition in ongoing:
@@ -229,15 +233,15 @@ def _verify(cluster: Any, options: Options) -> None:
                 f"There is no active reassignment of partition {name_of(partition)}, but replica set is "
                 f"{show.joined(current)} rather than {show.joined(target)}."
             )
-    found = requests.folders_of(cluster, plan.folders)
-    lines = [_told(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
+    found = folders_of(cluster, plan.folders)
+    lines = [_status(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
     print("\n".join(lines))
     moving = any(future is not None for _, future in found.values())
     if not ongoing and not moving and not options.has("preserve-throttles"):
         _clear_throttles(cluster, plan)
 
 
-def _told(replica: Replica, target: str, current: str | None, future: str | None) -> str:
+def _status(replica: Replica, target: str, current: str | None, future: str | None) -> str:
     partition = f"{replica.topic}-{replica.partition}"
     if current is None:
         return (
@@ -264,22 +268,22 @@ def _clear_throttles(cluster: Any, plan: Plan) -> None:
     brokers |= {broker for _, replicas in plan.partitions for broker in replicas}
     listed = sorted(brokers)
     print(f"Clearing broker-level throttles on broker{'s' if len(listed) != 1 else ''} {show.joined(listed)}")
-    requests.set_brokers(cluster, listed, dict.fromkeys(_BROKER_THROTTLES))
+    set_brokers(cluster, listed, dict.fromkeys(_BROKER_THROTTLES))
     topics = show.java_order({topic for (topic, _), _ in plan.partitions}, show.java_hash)
     print(f"Clearing topic-level throttles on topic{'s' if len(topics) != 1 else ''} {','.join(topics)}")
-    requests.set_topics(cluster, {topic: dict.fromkeys(_TOPIC_THROTTLES) for topic in topics})
+    set_topics(cluster, {topic: dict.fromkeys(_TOPIC_THROTTLES) for topic in topics})
 
 
 def _cancel(cluster: Any, options: Options) -> None:
     plan = _plan(options)
     timeout_ms = options.integer("timeout", 64)
-    found = requests.ongoing(cluster, [partition for partition, _ in plan.partitions])
+    found = list_reassignments(cluster, [partition for partition, _ in plan.partitions])
     active = sorted(
         partition for partition, each in found.items() if each.adding_replicas or each.removing_replicas
     )
     plural = "s" if len(active) > 1 else ""
     if active:
-        errors = requests.alter(cluster, dict.fromkeys(active))
+        errors = alter(cluster, dict.fromkeys(active))
         if errors:
             lines = [f"{name_of(partition)}: {errors[partition].message}" for partition in sorted(errors)]
             many = "s" if len(errors) > 1 else ""
@@ -287,7 +291,7 @@ def _cancel(cluster: Any, options: Options) -> None:
         print(f"Successfully cancelled partition reassignment{plural} for: {','.join(map(name_of, active))}")
     else:
         print("None of the specified partition reassignments are active.")
-    folders = requests.folders_of(cluster, plan.folders)
+    folders = folders_of(cluster, plan.folders)
     moving = {
         replica: current
         for replica, (current, future) in folders.items()
@@ -299,3 +303,218 @@ def _cancel(cluster: Any, options: Options) -> None:
         print("None of the specified partition moves are active.", end="")
     if not options.has("preserve-throttles"):
         _clear_throttles(cluster, plan)
+
+
+# --- what is asked of brokers
+
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_SET: Final = 0
+_DELETE: Final = 1
+_UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+
+
+def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
+    """The moves between brokers that are under way, of all partitions with None. Raises Failure."""
+    from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
+
+    asked = None
+    if partitions is not None:
+        asked = [
+            ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
+            for topic, indexes in by_topic(sorted(partitions)).items()
+        ]
+    call = "listPartitionReassignments"
+    answer = _controller(cluster, ApiKey.LIST_PARTITION_REASSIGNMENTS, call, topics=asked)
+    return dict(each_partition(answer.topics))
+
+
+def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
+    """The replicas of the partitions of these topics; None for topics that are not there. Raises Failure."""
+    names = sorted(set(topics))
+    found: dict[str, Replicas | None] = {}
+    if not names:
+        return found
+    for topic in cluster.metadata(names, "describeTopics").topics:
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            found[topic.name] = None
+        elif topic.error_code:
+            raise executed(failure_of(topic.error_code))
+        else:
+            ordered = sorted(topic.partitions, key=lambda each: each.partition_index)
+            found[topic.name] = {(topic.name, each.partition_index): each.replica_nodes for each in ordered}
+    return found
+
+
+def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
+    """As `replicas_of`, all in one. Raises Failure also for topics that are not there."""
+    found: Replicas = {}
+    for topic, replicas in replicas_of(cluster, topics).items():
+        if replicas is None:
+            raise executed(Failure(_UNKNOWN_TOPIC, f"Topic {topic} not found."))
+        found |= replicas
+    return found
+
+
+def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
+    """The replicas of these partitions. Raises Failure."""
+    wanted = list(partitions)
+    found = current_replicas(cluster, (topic for topic, _ in wanted))
+    missing = [partition for partition in wanted if partition not in found]
+    if missing:
+        text = f"Unable to find partition: {', '.join(map(name_of, missing))}"
+        raise executed(Failure(_UNKNOWN_TOPIC, text))
+    return {partition: found[partition] for partition in wanted}
+
+
+def alter(
+    cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
+) -> dict[Partition, Failure]:
+    """Start moves, or cancel those with None; what did not go. `keeps_factor`: only with as many
+    replicas as before (KIP-860). Raises Failure.
+    """
+    from kafka_compat.protocol.messages.alter_partition_reassignments import (
+        ReassignablePartition,
+        ReassignableTopic,
+    )
+
+    call = "alterPartitionReassignments"
+    key = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    if keeps_factor and cluster.version(cluster.controller_id, key, call) < 1:
+        return dict.fromkeys(wanted, _no_such_option())
+    topics = [
+        ReassignableTopic(
+            name=topic,
+            partitions=[
+                ReassignablePartition(partition_index=index, replicas=wanted[topic, index])
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(sorted(wanted)).items()
+    ]
+    answer = _controller(cluster, key, call, allow_replication_factor_change=not keeps_factor, topics=topics)
+    return {
+        place: failure_of(each.error_code, each.error_message)
+        for place, each in each_partition(answer.responses)
+        if each.error_code
+    }
+
+
+def _no_such_option() -> Failure:
+    return Failure(
+        "org.apache.kafka.common.errors.UnsupportedVersionException",
+        "The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
+        "server version",
+    )
+
+
+def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
+    with in_background():
+        answer = cluster.ask_controller(key, call, timeout_ms=TIMEOUT_MS, **request)
+    check(answer)
+    return answer
+
+
+def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) -> None:
+    """Settings of topics; None removes one. Raises Failure."""
+    if configs:
+        request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
+        call = "incrementalAlterConfigs"
+        check(*cluster.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request).responses)
+
+
+def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
+    """The same settings of several brokers; None removes one. Raises Failure."""
+    for broker in brokers:
+        request = {"resources": [_resource(_BROKER, str(broker), values)]}
+        call = "incrementalAlterConfigs"
+        check(*cluster.ask_broker(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, call, **request).responses)
+
+
+def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
+    from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+
+    configs = [
+        AlterableConfig(name=key, value=value, config_operation=_DELETE if value is None else _SET)
+        for key, value in values.items()
+    ]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+
+
+def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
+    """The log directories where replicas are, and those where they are going. Raises Failure."""
+    from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
+
+    wanted = list(replicas)
+    found: dict[Replica, tuple[str | None, str | None]] = dict.fromkeys(wanted, (None, None))
+    for broker in sorted({each.broker for each in wanted}):
+        mine = by_topic(sorted((each.topic, each.partition) for each in wanted if each.broker == broker))
+        answer = cluster.ask_broker(
+            broker,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            "describeReplicaLogDirs",
+            topics=[DescribableLogDirTopic(topic=topic, partitions=parts) for topic, parts in mine.items()],
+        )
+        for folder in answer.results:
+            for place, each in each_partition(folder.topics):
+                replica = Replica(broker, *place)
+                here, future = found.get(replica, (None, None))
+                if each.is_future_key:
+                    found[replica] = here, folder.log_dir
+                else:
+                    found[replica] = folder.log_dir, future
+    return found
+
+
+def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
+    """The log directories of all replicas of these partitions that are on living brokers. Raises Failure."""
+    alive = {node.node_id for node in cluster.brokers()}
+    wanted = [
+        Replica(broker, topic, index)
+        for (topic, index), brokers in replicas.items()
+        for broker in brokers
+        if broker in alive
+    ]
+    return {each: here for each, (here, _) in folders_of(cluster, wanted).items() if here is not None}
+
+
+def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
+    """Start moves between log directories; those that are started. Raises Failure."""
+    from kafka_compat.protocol.messages.alter_replica_log_dirs import (
+        AlterReplicaLogDir,
+        AlterReplicaLogDirTopic,
+    )
+
+    started = []
+    for broker in sorted({each.broker for each in wanted}):
+        folders: dict[str, list[Partition]] = {}
+        for each, folder in wanted.items():
+            if each.broker == broker:
+                folders.setdefault(folder, []).append((each.topic, each.partition))
+        answer = cluster.ask_broker(
+            broker,
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+            "alterReplicaLogDirs",
+            dirs=[
+                AlterReplicaLogDir(
+                    path=folder,
+                    topics=[
+                        AlterReplicaLogDirTopic(name=topic, partitions=indexes)
+                        for topic, indexes in by_topic(sorted(partitions)).items()
+                    ],
+                )
+                for folder, partitions in folders.items()
+            ],
+        )
+        for topic in answer.results:
+            for result in topic.partitions:
+                replica = Replica(broker, topic.topic_name, result.partition_index)
+                if not result.error_code:
+                    started.append(replica)
+                elif result.error_code != ErrorCode.REPLICA_NOT_AVAILABLE:
+                    failure = failed(f"Failed to alter dir for {replica}")
+                    failure.cause = executed(failure_of(result.error_code))
+                    raise failure
+    return sorted(started)

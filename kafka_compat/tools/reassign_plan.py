@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from kafka_compat.tools import json_input
 from kafka_compat.tools.failure import Failure
 from kafka_compat.tools.json_input import admin_error
+from kafka_compat.tools.show import name_of
 
 Partition = tuple[str, int]
 Replicas = dict[Partition, list[int]]
@@ -36,10 +37,6 @@ class Plan(NamedTuple):
 def failed(message: str) -> Failure:
     """Kafka's error for what it does not do."""
     return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
-
-
-def name_of(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
 
 
 def read_plan(text: str) -> Plan:

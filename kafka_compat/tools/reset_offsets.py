@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.groups import (
     DEAD,
     EMPTY,
@@ -16,16 +17,13 @@ from kafka_compat.client.groups import (
     committed_offsets,
     describe_group,
 )
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST, leaders_of, list_offsets, partitions_of
+from kafka_compat.client.leaders import EARLIEST, LATEST, leaders_of, list_offsets, partitions_of
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
-from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
-from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
-
-if TYPE_CHECKING:
-    from kafka_compat.client.cluster import Cluster
-    from kafka_compat.tools.options import Options
+from kafka_compat.tools.chosen_groups import SCENARIOS, awaited, groups_meant, partitions_in
+from kafka_compat.tools.failure import Failure, illegal_argument, log
+from kafka_compat.tools.options import Options
 
 _LOGGER: Final = "org.apache.kafka.tools.OffsetsUtils"
 _TIMESTAMP: Final = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)(Z|[+-]\d\d(?::?\d\d)?)", re.ASCII)
@@ -33,7 +31,6 @@ _DURATION: Final = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
-_WIDTH_MIN: Final = 15
 _DAY_MS: Final = 86_400_000
 
 Offsets = dict[TopicPartition, int]
@@ -43,12 +40,13 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
     """Raises Failure."""
     plan: dict[str, Offsets] = {}
     for group_id in groups_meant(cluster, options):
-        try:
-            state = describe_group(cluster, group_id).state
-        except Exception as error:
-            if not isinstance(error, KafkaError) or error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-                raise wrapped(error) from error
-            state = DEAD
+        with awaited():
+            try:
+                state = describe_group(cluster, group_id).state
+            except KafkaError as error:
+                if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                    raise
+                state = DEAD
         if state not in (EMPTY, DEAD):
             print(
                 f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the "
@@ -58,11 +56,8 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
             continue
         plan[group_id] = _Planner(cluster, options, group_id).offsets()
         if options.has("execute"):
-            try:
-                new = {place: Committed(offset) for place, offset in plan[group_id].items()}
-                commit_offsets(cluster, group_id, new)
-            except Exception as error:
-                raise of_client(error) from error
+            new = {place: Committed(offset) for place, offset in plan[group_id].items()}
+            commit_offsets(cluster, group_id, new)
     _print(plan, options)
 
 
@@ -79,10 +74,13 @@ def _print(plan: Mapping[str, Offsets], options: Options) -> None:
         first = int(len(options.values("group")) == 1)
         print("".join(",".join(map(_csv, row[first:])) + "\n" for row in rows))
     else:
-        table = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows] if plan else []
-        group_id = max([_WIDTH_MIN, *map(len, plan)])
-        topic = max([_WIDTH_MIN, *(len(row[1]) for row in rows)])
-        print("".join(f"\n{row[0]:<{group_id}} {row[1]:<{topic}} {row[2]:<10} {row[3]}" for row in table))
+        table = show.table(
+            ("GROUP", max([15, *map(len, plan)]), [row[0] for row in rows]),
+            show.column("TOPIC", [row[1] for row in rows]),
+            ("PARTITION", 10, [str(row[2]) for row in rows]),
+            ("NEW-OFFSET", 0, [str(row[3]) for row in rows]),
+        )
+        print("".join(f"\n{line}" for line in table) if plan else "")
 
 
 def _csv(cell: object) -> str:
@@ -141,19 +139,13 @@ class _Planner:
             return []
         topics = options.values("topic")
         named = [place for topic in topics if ":" in topic for place in partitions_in(topic)]
-        try:
-            found = partitions_of(
-                self._cluster, [topic for topic in topics if ":" not in topic], "describeTopics"
-            )
-        except Exception as error:
-            raise of_client(error) from error
+        whole = [topic for topic in topics if ":" not in topic]
+        found = partitions_of(self._cluster, whole, "describeTopics")
         return named + [(topic, number) for topic, numbers in found.items() for number in numbers]
 
     def _check(self, partitions: Iterable[TopicPartition]) -> None:
-        try:
+        with awaited():
             leaders = leaders_of(self._cluster, {topic for topic, _ in partitions})
-        except Exception as error:
-            raise wrapped(error) from error
         for kind, what, missing in (
             ("UnknownTopicOrPartition", "do not exist", [one for one in partitions if one not in leaders]),
             ("LeaderNotAvailable", "have no leader", [one for one in partitions if leaders.get(one) == -1]),
@@ -164,16 +156,12 @@ class _Planner:
                 raise Failure(f"org.apache.kafka.common.errors.{kind}Exception", text)
 
     def _committed(self) -> dict[TopicPartition, Committed]:
-        try:
+        with awaited():
             return committed_offsets(self._cluster, self._group_id)
-        except Exception as error:
-            raise wrapped(error) from error
 
     def _listed(self, partitions: Iterable[TopicPartition], when: int) -> Offsets:
-        try:
+        with awaited():
             found = list_offsets(self._cluster, dict.fromkeys(partitions, when))
-        except Exception as error:
-            raise wrapped(error) from error
         return {place: one.offset for place, one in found.items()}
 
     def _shifted(self, partitions: Iterable[TopicPartition], by: int) -> Offsets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,6 +11,8 @@ from kafka_compat.coordinator_runtime.partitioning import java_hash_code
 from kafka_compat.tools.failure import Failure, illegal_argument
 
 T = TypeVar("T")
+
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 _UUID_BYTES = 16
 _UUID_TEXT_MAX = 24
@@ -24,8 +26,24 @@ def as_json(value: Any) -> None:
     print()
 
 
+def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
+    """One for `table`, as wide as its widest cell."""
+    return title, max([width_min, *map(len, cells)]), cells
+
+
+def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
+    """The lines of columns, each with a title, a width, beyond which longer cells go, and cells."""
+    lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
+    widths = [width for _, width, _ in columns]
+    return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
+
+
 def joined(numbers: list[int], separator: str = ",") -> str:
     return separator.join(map(str, numbers))
+
+
+def name_of(partition: tuple[str, int]) -> str:
+    return f"{partition[0]}-{partition[1]}"
 
 
 def java_hash(text: str) -> int:

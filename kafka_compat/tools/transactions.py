@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
 
-from kafka_compat.errors import ErrorCode
+from kafka_compat.client import transactions as client
+from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.partitions import TopicPartition, each_partition
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
-from kafka_compat.tools.failure import log, of_client
+from kafka_compat.tools.failure import check, log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kafka_compat.client.cluster import Cluster
-    from kafka_compat.client.partitions import TopicPartition
 
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
@@ -91,97 +90,76 @@ def _end(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def _failed(what: str, error: Exception) -> NoReturn:
-    message = of_client(error).message
-    _end(f"{what}: {message}. Enable debug logging for additional detail.")
+@contextmanager
+def _or_end(what: str) -> Iterator[None]:
+    """What fails within ends the command, with `what` before the reason."""
+    try:
+        yield
+    except Exception as error:
+        _end(f"{what}: {of_client(error).message}. Enable debug logging for additional detail.")
 
 
-def _table(headers: list[str], values: Iterable[Iterable[object]]) -> None:
-    rows = [[str(value) for value in row] for row in values]
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    for row in [headers, *rows]:
+def _table(headers: str, values: Iterable[Iterable[object]]) -> None:
+    """Print rows below headers, which blanks separate."""
+    rows = [headers.split(), *([str(value) for value in row] for row in values)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
         print("".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True)))
 
 
 def _list(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import ListingFailed, list_transactions
-
     duration_ms = given.integer("duration-filter")
-    try:
-        found = list_transactions(
-            cluster,
-            duration_ms=-1 if duration_ms is None else duration_ms,
-            pattern=given.get("transactional-id-pattern"),
-        )
-    except Exception as error:
-        if isinstance(error, ListingFailed):
+    with _or_end("Failed to list transactions"):
+        try:
+            found = client.list_transactions(
+                cluster,
+                duration_ms=-1 if duration_ms is None else duration_ms,
+                pattern=given.get("transactional-id-pattern"),
+            )
+        except client.ListingFailed as error:
             text = f"The `ListTransactions` request sent to broker {error.node_id} failed because of an "
             text += f"unexpected error {ErrorCode(error.code).name}"
             log("ERROR", f"[AdminClient clientId=adminclient-1] {text}", _LISTING_LOGGER)
-        _failed("Failed to list transactions", error)
+            raise
     if "json" in given:
         show.as_json([one._asdict() for one in found])
         return
     rows = [(one.transactional_id, one.coordinator_id, one.producer_id, one.state) for one in found]
-    _table(["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows)
+    _table("TransactionalId Coordinator ProducerId TransactionState", rows)
 
 
 def _describe(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import describe_transaction
-
     transactional_id = given["transactional-id"]
-    try:
-        found = describe_transaction(cluster, transactional_id)
-    except Exception as error:
-        _failed(f"Failed to describe transaction state of transactional-id `{transactional_id}`", error)
+    with _or_end(f"Failed to describe transaction state of transactional-id `{transactional_id}`"):
+        found = client.describe_transaction(cluster, transactional_id)
     start_ms = found.start_ms
     duration_ms = None if start_ms is None else int(time.time() * 1000) - start_ms
     if "json" in given:
         places = [{"topic": topic, "partition": number} for topic, number in found.partitions]
         show.as_json(found._asdict() | {"duration_ms": duration_ms, "partitions": places})
         return
-    row = (
-        *found[:6],
-        start_ms,
-        duration_ms,
-        ",".join(f"{topic}-{number}" for topic, number in found.partitions),
+    partitions = ",".join(f"{topic}-{number}" for topic, number in found.partitions)
+    _table(
+        "CoordinatorId TransactionalId ProducerId ProducerEpoch TransactionState TransactionTimeoutMs "
+        "CurrentTransactionStartTimeMs TransactionDurationMs TopicPartitions",
+        [(*found[:6], start_ms, duration_ms, partitions)],
     )
-    headers = [
-        "CoordinatorId",
-        "TransactionalId",
-        "ProducerId",
-        "ProducerEpoch",
-        "TransactionState",
-        "TransactionTimeoutMs",
-        "CurrentTransactionStartTimeMs",
-        "TransactionDurationMs",
-        "TopicPartitions",
-    ]
-    _table(headers, [row])
 
 
 def _describe_producers(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import describe_producers
-
     place, broker_id = _place(given), given.integer("broker-id")
-    try:
-        found = describe_producers(cluster, [place], broker_id)[place]
-    except Exception as error:
-        where = "leader" if broker_id is None else f"broker {broker_id}"
-        _failed(f"Failed to describe producers for partition {place[0]}-{place[1]} on {where}", error)
+    where = "leader" if broker_id is None else f"broker {broker_id}"
+    with _or_end(f"Failed to describe producers for partition {place[0]}-{place[1]} on {where}"):
+        found = client.describe_producers(cluster, [place], broker_id)[place]
     if "json" in given:
         show.as_json([one._asdict() for one in found])
         return
     rows = [(*one[:5], None if one.start_offset < 0 else one.start_offset) for one in found]
-    headers = [
-        "ProducerId",
-        "ProducerEpoch",
-        "LatestCoordinatorEpoch",
-        "LastSequence",
-        "LastTimestamp",
+    _table(
+        "ProducerId ProducerEpoch LatestCoordinatorEpoch LastSequence LastTimestamp "
         "CurrentTransactionStartOffset",
-    ]
-    _table(headers, rows)
+        rows,
+    )
 
 
 def _place(given: Arguments) -> TopicPartition:
@@ -189,8 +167,6 @@ def _place(given: Arguments) -> TopicPartition:
 
 
 def _abort(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import abort_transaction
-
     place = _place(given)
     if "start-offset" not in given and "producer-id" not in given:
         _end(
@@ -206,26 +182,19 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         # One that hangs since its producer's first transaction has seen no coordinator yet.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
-    try:
-        abort_transaction(cluster, place, *producer)
-    except Exception as error:
-        producer_id, producer_epoch, coordinator_epoch = producer
-        spec = (
-            f"AbortTransactionSpec(topicPartition={place[0]}-{place[1]}, producerId={producer_id}, "
-            f"producerEpoch={producer_epoch}, coordinatorEpoch={coordinator_epoch})"
-        )
-        _failed(f"Failed to abort transaction {spec}", error)
+    spec = (
+        f"AbortTransactionSpec(topicPartition={place[0]}-{place[1]}, producerId={producer[0]}, "
+        f"producerEpoch={producer[1]}, coordinatorEpoch={producer[2]})"
+    )
+    with _or_end(f"Failed to abort transaction {spec}"):
+        client.abort_transaction(cluster, place, *producer)
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
     """Id and epoch of the producer whose transaction begins there, and its coordinator's epoch."""
-    from kafka_compat.client.transactions import describe_producers
-
     where = f"{place[0]}-{place[1]}"
-    try:
-        found = describe_producers(cluster, [place])[place]
-    except Exception as error:
-        _failed(f"Failed to validate producer state for partition {where}", error)
+    with _or_end(f"Failed to validate producer state for partition {where}"):
+        found = client.describe_producers(cluster, [place])[place]
     for one in found:
         if one.start_offset == start_offset >= 0:
             return one.producer_id, one.producer_epoch, max(one.coordinator_epoch, 0)
@@ -233,8 +202,6 @@ def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> 
 
 
 def _find_hanging(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.tools.hanging_transactions import Hanging, find_hanging
-
     if "topic" not in given and "broker-id" not in given:
         _end(
             "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the "
@@ -244,13 +211,8 @@ def _find_hanging(cluster: Cluster, given: Arguments) -> None:
         _end("The --partition argument requires --topic to be provided")
     minutes = given.integer("max-transaction-timeout")
     longest_ms = (_TIMEOUT_MINUTES if minutes is None else minutes) * _MINUTE_MS
-    hanging: list[Hanging] = find_hanging(
-        cluster,
-        given.get("topic"),
-        given.integer("partition"),
-        given.integer("broker-id"),
-        longest_ms,
-        _failed,
+    hanging = _hanging(
+        cluster, given.get("topic"), given.integer("partition"), given.integer("broker-id"), longest_ms
     )
     now_ms = int(time.time() * 1000)
     if "json" in given:
@@ -263,38 +225,24 @@ def _find_hanging(cluster: Cluster, given: Arguments) -> None:
         return
     rows = [
         (
-            topic,
-            number,
-            producer.producer_id,
-            producer.producer_epoch,
-            producer.coordinator_epoch,
-            producer.start_offset,
-            producer.last_timestamp_ms,
-            (now_ms - producer.last_timestamp_ms) // _MINUTE_MS,
+            *place,
+            *one[:3],
+            one.start_offset,
+            one.last_timestamp_ms,
+            (now_ms - one.last_timestamp_ms) // _MINUTE_MS,
         )
-        for (topic, number), producer in hanging
+        for place, one in hanging
     ]
-    headers = [
-        "Topic",
-        "Partition",
-        "ProducerId",
-        "ProducerEpoch",
-        "CoordinatorEpoch",
-        "StartOffset",
-        "LastTimestamp",
-        "Duration(min)",
-    ]
-    _table(headers, rows)
+    _table(
+        "Topic Partition ProducerId ProducerEpoch CoordinatorEpoch StartOffset LastTimestamp Duration(min)",
+        rows,
+    )
 
 
 def _force_terminate(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import force_terminate
-
     transactional_id = given["transactionalId"]
-    try:
-        force_terminate(cluster, transactional_id)
-    except Exception as error:
-        _failed(f"Failed to force terminate transactionalId `{transactional_id}`", error)
+    with _or_end(f"Failed to force terminate transactionalId `{transactional_id}`"):
+        client.force_terminate(cluster, transactional_id)
 
 
 _ACTIONS: Final = {
@@ -305,3 +253,70 @@ _ACTIONS: Final = {
     "find-hanging": _find_hanging,
     "forceTerminateTransaction": _force_terminate,
 }
+
+
+# --- find-hanging
+
+
+Hanging = tuple[TopicPartition, client.ActiveProducer]
+
+_AT_ONCE_MAX: Final = 500
+
+
+def _hanging(
+    cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
+) -> list[Hanging]:
+    """Transactions of a partition, a topic, or a broker that are open for longer than any may be, and unknown
+    to their coordinator.
+    """
+    if topic is not None and partition is not None:
+        places = [(topic, partition)]
+    else:
+        places = _places(cluster, topic, broker_id)
+    broker = "Optional.empty" if broker_id is None else f"Optional[{broker_id}]"
+    candidates: list[Hanging] = []
+    now_ms = int(time.time() * 1000)
+    for start in range(0, len(places), _AT_ONCE_MAX):
+        some = places[start : start + _AT_ONCE_MAX]
+        with _or_end(f"Failed to describe producers for {len(some)} partitions on broker {broker}"):
+            producers = client.describe_producers(cluster, some, broker_id)
+        candidates += [
+            (place, one)
+            for place in some
+            for one in producers[place]
+            if one.start_offset >= 0 and now_ms - one.last_timestamp_ms > longest_ms
+        ]
+    return _without_owner(cluster, candidates) if candidates else []
+
+
+def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[TopicPartition]:
+    names = None if topic is None else [topic]
+    answer: Any = cluster.metadata(names, "describeTopics")
+    with _or_end(f"Failed to describe {len(answer.topics)} topics"):
+        check(*answer.topics, bare=True)
+    return [
+        place
+        for place, part in each_partition(answer.topics)
+        if broker_id is None or broker_id in part.replica_nodes
+    ]
+
+
+def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
+    """Those whose coordinator will not end them."""
+    producer_ids = sorted({producer.producer_id for _, producer in candidates})
+    with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
+        listed = client.list_transactions(cluster, producer_ids=producer_ids)
+    known: dict[int, client.Transaction] = {}
+    for listing in listed:
+        with _or_end(f"Failed to describe {len(listed)} transactions"):
+            try:
+                known[listing.producer_id] = client.describe_transaction(cluster, listing.transactional_id)
+            except KafkaError as error:
+                if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                    raise
+    found = []
+    for place, producer in candidates:
+        owner = known.get(producer.producer_id)
+        if owner is None or place not in owner.partitions:
+            found.append((place, producer))
+    return found

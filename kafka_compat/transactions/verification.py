@@ -16,9 +16,13 @@ from weakref import WeakSet
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.transactions import status
 from kafka_compat.transactions.coordinator import TransactionCoordinator
-from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import (
+    NO_PRODUCER_ID,
+    VERSION_WITH_EPOCH_BUMP,
+    ProducerIdentity,
+    TopicPartition,
+)
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
 Respond = Callable[[PartitionErrors], None]
@@ -63,7 +67,7 @@ class LocalCoordinators:
                 identity,
                 partitions,
                 lambda error: respond(dict.fromkeys(partitions, error)),
-                status.VERSION_WITH_EPOCH_BUMP,
+                VERSION_WITH_EPOCH_BUMP,
             )
             return
         respond({item: coordinator.verify(transactional_id, identity, [item]) for item in partitions})
@@ -146,7 +150,7 @@ class Verifications:
 
     def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
         """One whose answer is known."""
-        verification = Verification(self.leader_epoch, status.NO_PRODUCER_ID, 0, list(partitions), True)
+        verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
         verification.answer(dict.fromkeys(partitions, error))
         return verification
 

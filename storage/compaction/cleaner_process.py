@@ -1,4 +1,4 @@
-"""The process that cleans one log: `python -m storage.cleaner_process FILE_DESCRIPTOR`.
+"""The process that cleans one log: `python -m kafka_compat.storage.compaction.cleaner_process FD`.
 
 A process of its own and a nice one, since a loop over records would take the interpreter away from clients.
 It reads its job as JSON from the file descriptor and answers with a JSON object a line: {"group": …} for each

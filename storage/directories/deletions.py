@@ -21,11 +21,11 @@ class Deletions:
         self._pending: deque[tuple[int, str]] = deque()
 
     def schedule(self, path: str, due_ms: int) -> None:
-        """Remove the file, or the folder with its files, once the time has come."""
+        """Remove the file, or the directory with its files, once the time has come."""
         self._pending.append((due_ms, path))
 
-    def folders(self) -> set[str]:
-        """The folders in which something waits to be removed."""
+    def directories(self) -> set[str]:
+        """The directories in which something waits to be removed."""
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
@@ -44,7 +44,7 @@ class Deletions:
 
 
 def remove(filesystem: Filesystem, path: str) -> None:
-    """Unlink a file, or a folder of plain files; nothing happens when it is gone already."""
+    """Unlink a file, or a directory of plain files; nothing happens when it is gone already."""
     for _ in _remove_in_steps(filesystem, path):
         pass
 

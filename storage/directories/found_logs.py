@@ -10,7 +10,12 @@ from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import remove
-from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_name, is_future, partition_of
+from kafka_compat.storage.directories.directory_names import (
+    DELETE_SUFFIX,
+    directory_name,
+    is_future,
+    partition_of,
+)
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.machine_crash import may_have_lost_writes
 from kafka_compat.storage.errors import CorruptFile
@@ -75,13 +80,13 @@ def find_logs(
         config = configs.get(key[0])
         if config is None:
             config = configs[key[0]] = config_for(key[0])
-        line = summaries.get(key) if name == folder_name(key) else None
+        line = summaries.get(key) if name == directory_name(key) else None
         if line is not None:
             log = _reopen(directory, path, key, config, line, recovery_points, start_offsets, found.clean)
             if log is not None:
                 found.logs[key] = log
                 continue
-        if _is_folder(filesystem, path):
+        if _is_directory(filesystem, path):
             items.append((key, path, config))
 
     def load(item: tuple[TopicPartition, str, LogConfig]) -> LoadedLog:
@@ -111,7 +116,7 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
     """Remove the directories of deleted logs: startup needs space, and a full disk may have no other."""
     for name in names:
         path = f"{directory.path}/{name}"
-        if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_folder(filesystem, path):
+        if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
             try:
                 remove(filesystem, path)
             except OSError as error:
@@ -119,7 +124,7 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
                 directory.deletions.schedule(path, 0)
 
 
-def _is_folder(filesystem: Filesystem, path: str) -> bool:
+def _is_directory(filesystem: Filesystem, path: str) -> bool:
     if filesystem.is_directory(path):
         return True
     logger.warning("ignoring %s: it has the name of a log's folder, and is a file", path)

@@ -2,18 +2,20 @@
 
 What happens to a log is decided on the loop and takes effect there at once; its disk follows in the worker.
 No fsync, and no wait for one, is made on the loop. Records of a log and their indexes are written on the loop
-(into the page cache) and synced by the worker; the checkpoints, the names of folders, and what a truncation
-leaves are written by the worker alone.
+(into the page cache) and synced by the worker; the checkpoints, the names of partition directories, and what
+a truncation leaves are written by the worker alone.
 
 Crash consistency: after kill -9 at any moment, and after a power cut that keeps only what was synced, a start
 finds a state in which these hold.
 
-1. A checkpoint never speaks of another log than the one in its folder. For a deletion the worker renames the
-   folder, syncs the directory, and only then rewrites the checkpoints without the key; until that is durable
-   (`is_free`) no log of the name is created here. A crash in between leaves entries without a folder, which
-   the next start removes before it creates anything. Every checkpoint is made from the logs that are here
-   when it is written, or filtered by them, and the worker does its jobs in order.
-2. A deletion is acknowledged (`done`) when the new name of the folder is durable: the log cannot come back.
+1. A checkpoint never speaks of another log than the one in its partition directory. For a deletion the worker
+   renames the partition directory, syncs the directory, and only then rewrites the checkpoints without the
+   key; until that is durable (`is_free`) no log of the name is created here. A crash in between leaves
+   entries without a partition directory, which the next start removes before it creates anything. Every
+   checkpoint is made from the logs that are here when it is written, or filtered by them, and the worker does
+   its jobs in order.
+2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable: the log cannot
+   come back.
 3. A recovery starts no later than the first byte that may not be durable. Recovery points, log starts and
    clean offsets behind a truncation are taken back durably before a file of the log changes; nothing is
    appended to the log before its files follow, durably (see `log.truncations`). One write serves all that
@@ -32,6 +34,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.storage.clock import Clock
@@ -40,18 +43,13 @@ from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
+from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, directory_name, unique_name
+from kafka_compat.storage.directories.directory_removals import DirectoryRemovals
 from kafka_compat.storage.directories.directory_worker import Done, InlineWorker, Worker, log_failure, run
 from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_name, unique_folder_name
-from kafka_compat.storage.directories.folder_removals import FolderRemovals
 from kafka_compat.storage.directories.machine_crash import BOOT_MARKER, mark_boot
 from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
-from kafka_compat.storage.errors import (
-    FolderInTheWay,
-    NotSettled,
-    RefusedForNow,
-    StorageError,
-)
+from kafka_compat.storage.errors import DirectoryExists, NotSettled, RefusedForNow, StorageError
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
 from kafka_compat.storage.log.fork import become_new_topic, write_fork
 from kafka_compat.storage.log.loader import LogLoader
@@ -70,16 +68,13 @@ _REPLACED = (
 )
 
 
-class _PendingTruncation:
+class _PendingTruncation(NamedTuple):
     """A truncation whose files are to follow; the log ends at `offset` in memory."""
 
-    __slots__ = ("key", "log", "offset", "truncation")
-
-    def __init__(self, key: TopicPartition, log: Log, offset: int, truncation: Truncation) -> None:
-        self.key = key
-        self.log = log
-        self.offset = offset
-        self.truncation = truncation
+    key: TopicPartition
+    log: Log
+    offset: int
+    truncation: Truncation
 
 
 class LogDirectory:
@@ -106,7 +101,9 @@ class LogDirectory:
         self._filesystem = filesystem
         self._clean_offsets = clean_offsets
         self.claim = DirectoryClaim(path, filesystem)
-        self._removals = FolderRemovals(filesystem, self.disk, self.checkpoints, self.deletions, self.worker)
+        self._removals = DirectoryRemovals(
+            filesystem, self.disk, self.checkpoints, self.deletions, self.worker
+        )
         self._truncations: deque[_PendingTruncation] = deque()
         # One for all logs: each mention of a method makes another object.
         self._take_truncation = self._on_truncation
@@ -137,9 +134,9 @@ class LogDirectory:
             self.checkpoints.write_recovery_points()
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
-        """Rename the folder of a log that is not one of `logs`; its new path. OSError."""
+        """Rename the partition directory of a log that is not one of `logs`; its new path. OSError."""
         key = (log.topic, log.partition)
-        target = f"{self.path}/{unique_folder_name(key, ending)}"
+        target = f"{self.path}/{unique_name(key, ending)}"
         log.abandon()
         self._filesystem.rename(log.directory, target)
         self._filesystem.sync_directory(self.path)
@@ -161,7 +158,7 @@ class LogDirectory:
 
     def _summaries(self) -> Iterator[str]:
         """Of all logs but those that a start has to look into: files wait for removal, or are missing."""
-        unsettled = self.deletions.folders()
+        unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
                 with contextlib.suppress(FileNotFoundError):
@@ -181,23 +178,22 @@ class LogDirectory:
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
         """A new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow (NotSettled
-        unless `is_free`), FolderInTheWay.
+        unless `is_free`), DirectoryExists.
         """
-        if not self.is_free(key):
-            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
-        log = self.create_folder(key, f"{self.path}/{folder_name(key)}", topic_id, config)
+        self._check_settled(key)
+        log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
         self.adopt(key, log)
         return log
 
-    def create_folder(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """An empty log in a new folder, of which the checkpoints know nothing. Raises as `create`."""
+    def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
+        """An empty log in a new partition directory, of which the checkpoints know nothing. Raises as
+        `create`."""
         self.disk.check()
-        if self._filesystem.exists(path):
-            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        self._check_vacant(path)
         try:
             return self.loader.create(self.disk, path, key, topic_id, config)
         except (OSError, RefusedForNow) as error:
-            leftover = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
+            leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
                 # What removes files may want a descriptor.
                 self._filesystem.rename(path, leftover)
@@ -210,10 +206,12 @@ class LogDirectory:
         """A log that holds what `source`, which is in this directory, holds now; durable with its first
         flush. Raises as `create`.
         """
-        path = f"{self.path}/{folder_name(key)}"
-        self._check_free(key, path)
+        path = f"{self.path}/{directory_name(key)}"
+        self.disk.check()
+        self._check_settled(key)
+        self._check_vacant(path)
         # What a crash leaves of it goes with the next start.
-        building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
+        building = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
         try:
             write_fork(source, building, self._filesystem, is_new_topic=True)
             self._filesystem.rename(building, path)
@@ -228,12 +226,13 @@ class LogDirectory:
         self.adopt(key, log)
         return log
 
-    def _check_free(self, key: TopicPartition, path: str) -> None:
-        self.disk.check()
+    def _check_settled(self, key: TopicPartition) -> None:
         if not self.is_free(key):
-            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+            raise NotSettled(f"the deletion of an earlier {directory_name(key)} is not on disk yet")
+
+    def _check_vacant(self, path: str) -> None:
         if self._filesystem.exists(path):
-            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+            raise DirectoryExists(f"{path} is there already, and is no log of this broker: move it away")
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
@@ -256,32 +255,31 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """The log is not here any more, but for its folder: `remove` must follow at once."""
+        """The log is not here any more, but for its partition directory: `remove` must follow at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
-        """Close a log and give its folder another name, which is the answer; its files go when `due_ms` has
-        come, on the clock that never jumps. `done` is called when the name is durable, or at the first
-        refusal.
+        """Close a log and give its partition directory another name, which is the answer; its files go when
+        `due_ms` has come, on the clock that never jumps. `done` is called when the name is durable, or at the
+        first refusal.
         """
         key = (log.topic, log.partition)
         log.abandon()
-        target = f"{self.path}/{unique_folder_name(key, ending)}"
+        target = f"{self.path}/{unique_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
         self._submit_settle()
         return target
 
     def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
-        """In the worker: close a copy, give its folder the name of the log's, and open it there. Raises as
-        `create`; the copy may be closed then, and in its new folder.
+        """In the worker: close a copy, give its partition directory the name of the log's, and open it there.
+        Raises as `create`; the copy may be closed then, and in its new partition directory.
         """
-        if self._filesystem.exists(path):
-            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        self._check_vacant(path)
         copy.close()
         try:
             self._filesystem.rename(copy.directory, path)
-            copy.folder.path = path
+            copy.files.path = path
             self._filesystem.sync_directory(self.path)
             return self.loader.load(
                 self.disk,
@@ -410,7 +408,7 @@ class LogDirectory:
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and folders whose delay is over, and try again what was refused."""
+        """Remove files and partition directories whose delay is over, and try again what was refused."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)

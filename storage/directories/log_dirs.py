@@ -20,9 +20,9 @@ from kafka_compat.storage import errors
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, STRAY_SUFFIX
 from kafka_compat.storage.directories.directory_worker import Done, Worker
 from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, STRAY_SUFFIX
 from kafka_compat.storage.directories.found_logs import FoundLogs, find_logs, on_threads
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.log_moves import LogMoves
@@ -268,7 +268,7 @@ class LogDirs:
         with its first flush. See `when_ready`.
 
         Raises LogDirFailure when no directory is online, RefusedForNow when there is no space for it, no
-        descriptor, or an earlier log of its name is not gone yet; FolderInTheWay.
+        descriptor, or an earlier log of its name is not gone yet; DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -281,7 +281,7 @@ class LogDirs:
         for directory in candidates:
             try:
                 log = directory.create(key, topic_id, self._config_for(topic))
-            except (errors.DiskFull, errors.FolderInTheWay) as error:
+            except (errors.DiskFull, errors.DirectoryExists) as error:
                 refusal = error
                 continue
             self.logs[key] = log
@@ -290,7 +290,8 @@ class LogDirs:
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
         """A new log that holds what the one of `source` holds now, in the same directory, and shares its
-        closed segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
+        closed segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow,
+        DirectoryExists.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -321,7 +322,7 @@ class LogDirs:
         done(None)
 
     def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
-        """Drop a log: its folder is renamed, upon which `done` is called, and removed after
+        """Drop a log: its partition directory is renamed, upon which `done` is called, and removed after
         file.delete.delay.ms.
         """
         key = (topic, partition)
@@ -350,7 +351,7 @@ class LogDirs:
     # --- by the clock
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and folders whose delay is over, and try again what was refused."""
+        """Remove files and partition directories whose delay is over, and try again what was refused."""
         self.moves.tick()
         for directory in self._online():
             directory.tick(now_ms)

@@ -1,15 +1,16 @@
 """Moves of logs between the directories of one broker (KIP-113): the copies, and how one takes a log's place.
 
-A copy grows in a folder named NAME.…-future, while the log is written to. Its way to the log's place, each
-step durable before the next:
-1. `place`: the worker of the new directory gives the folder of the copy its final name. From here on there
-   are two folders of the log; a crash leaves both, of which a start keeps the longer one (the log itself)
-   and sets the other aside.
+A copy grows in a partition directory named NAME.…-future, while the log is written to. Its way to the log's
+place, each step durable before the next:
+1. `place`: the worker of the new directory gives the partition directory of the copy its final name. From
+   here on there are two partition directories of the log; a crash leaves both, of which a start keeps the
+   longer one (the log itself) and sets the other aside.
 2. `finish`, on the loop between two requests: the copy holds the same as the log, and takes its place.
 3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
-   the old one rename the old folder and forget it. A crash before that finds two folders that hold the same
-   up to the move, of which the longer one has what was written since. Log starts count from both
-   (`LogDirs.load`), and truncations of the new log wait until the old one cannot come back.
+   the old one rename the old partition directory and forget it. A crash before that finds two partition
+   directories that hold the same up to the move, of which the longer one has what was written since. Log
+   starts count from both (`LogDirs.load`), and truncations of the new log wait until the old one cannot come
+   back.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from functools import partial
 from typing import NamedTuple
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directories import folder_names
+from kafka_compat.storage.directories import directory_names
 from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX
 from kafka_compat.storage.directories.directory_worker import Done
-from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.errors import RefusedForNow
 from kafka_compat.storage.log.log import Log
@@ -73,9 +74,9 @@ class LogMoves:
         """
         self.cancel(key)
         target = self._directories[directory]
-        path = f"{directory}/{folder_names.unique_folder_name(key, folder_names.FUTURE_SUFFIX)}"
+        path = f"{directory}/{directory_names.unique_name(key, directory_names.FUTURE_SUFFIX)}"
         topic_id = self._logs[key].topic_id
-        future = target.create_folder(key, path, topic_id, self._config_for(key[0]))
+        future = target.create_at(key, path, topic_id, self._config_for(key[0]))
         target.follow_truncations(future)
         self.futures[key] = future
         return future
@@ -88,16 +89,16 @@ class LogMoves:
             self._directories[future.disk.path].remove(future, DELETE_SUFFIX, self._monotonic_ms())
 
     def is_placed(self, key: TopicPartition) -> bool:
-        """Whether the copy has the folder of its final name."""
+        """Whether the copy has the partition directory of its final name."""
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the copy, which is durable but for a small rest, the folder of its final name; it is another
-        Log in `futures` then. `done` comes with None also when the move was given up meanwhile.
+        """Give the copy, which is durable but for a small rest, the partition directory of its final name; it
+        is another Log in `futures` then. `done` comes with None also when the move was given up meanwhile.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
-        path = f"{target.path}/{folder_names.folder_name(key)}"
+        path = f"{target.path}/{directory_names.directory_name(key)}"
         topic_id = self._logs[key].topic_id
         placed: list[Log] = []
 
@@ -109,7 +110,8 @@ class LogMoves:
 
         def work() -> None:
             if future.topic_id is None and topic_id is not None:
-                # The broker was killed before it had noted the id in the folder that it had just made.
+                # The broker was killed before it had noted the id in the partition directory that it had just
+                # made.
                 future.assign_topic_id(topic_id)
                 future.flush()
             placed.append(target.rename_copy(key, future, path, self._config_for(key[0])))
@@ -139,7 +141,7 @@ class LogMoves:
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
-        # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
+        # Until the old partition directory is gone, its directory's checkpoints speak of the old log as well.
         log.abandon()
         switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
         future.truncations.follow(partial(_remember, switch.truncations))

@@ -1,11 +1,11 @@
-"""What a clean stop knows of its logs, in one file of their directory, so that the next start need not look
-into each folder: with 100,000 of them that is the difference between seconds and minutes.
+"""What a clean stop knows of its logs, in one file of their log directory, so that the next start need not
+look into each partition directory. With 100,000 of them that is the difference between seconds and minutes.
 
-A summary is believed as long as folder and newest log file are as the stop left them, by their sizes and the
-times of their last changes: whoever adds, removes or renames a file changes the folder's, whoever appends or
-truncates changes the file's. So one that is out of date, since this broker was killed later or another
-Kafka had the folder, does no harm: such a log is opened file by file. After an end of the machine none is
-believed unless the stop was clean.
+A summary is believed as long as partition directory and newest log file are as the stop left them, by their
+sizes and the times of their last changes: whoever adds, removes or renames a file changes the partition
+directory's, whoever appends or truncates changes the file's. So one that is out of date, since this broker
+was killed later or another Kafka had the partition directory, does no harm: such a log is opened file by
+file. After an end of the machine none is believed unless the stop was clean.
 
 What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in
 its checkpoints.
@@ -33,7 +33,7 @@ _NONE = "-"
 class LogSummary(NamedTuple):
     """One log as it was closed."""
 
-    folder_changed_ns: int
+    directory_changed_ns: int
     log_changed_ns: int
     """When the newest log file changed."""
     end_offset: int
@@ -47,10 +47,10 @@ class LogSummary(NamedTuple):
 
 def summarize(log: Log) -> LogSummary:
     """What the next start may know of a log that is closed. Raises OSError."""
-    folder_changed_ns, log_changed_ns = log.folder.stamps(log.segments.active)
+    directory_changed_ns, log_changed_ns = log.files.stamps(log.segments.active)
     end_offset = log.log_end_offset
     return LogSummary(
-        folder_changed_ns,
+        directory_changed_ns,
         log_changed_ns,
         end_offset,
         bool(log.producers.entries),
@@ -64,7 +64,7 @@ def encode_line(key: TopicPartition, summary: LogSummary) -> str:
     """The line of one log."""
     topic_id = summary.topic_id.hex if summary.topic_id is not None else _NONE
     return (
-        f"{key[0]} {key[1]} {summary.folder_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
+        f"{key[0]} {key[1]} {summary.directory_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
         f"{int(summary.has_producers)} {topic_id} {_pairs(summary.epochs)} {_pairs(summary.segments)}\n"
     )
 
@@ -89,10 +89,10 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
 
 def decode(line: str) -> LogSummary:
     """The summary in one of `read_lines`."""
-    folder_changed_ns, log_changed_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
+    directory_ns, log_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
     return LogSummary(
-        int(folder_changed_ns),
-        int(log_changed_ns),
+        int(directory_ns),
+        int(log_ns),
         int(end_offset),
         has_producers == "1",
         _topic_id(topic_id),

@@ -34,7 +34,7 @@ class OffsetCheckpoints:
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Logs that left, whose folders a crash may bring back: until `forget` the files say of them
+        """Logs that left, whose directories a crash may bring back: until `forget` the files say of them
         what they said.
         """
         self._moved_high_watermarks: dict[TopicPartition, int] = {}

@@ -1,9 +1,9 @@
-"""States of all log directories of a broker by name, to return to: folders beside the logs that share their
-closed segments.
+"""States of all log directories of a broker by name, to return to: directories beside the logs that share
+their closed segments.
 
 What is large in a state are links, as `3@00000000000000000000.log` in log 3, and what is small, with the
 list of the logs, is in one file (`Pack`): to make a file takes as long as twenty links. To return to a state
-is to bring each folder into line with it, by the files that differ. What follows may change neither the
+is to bring each directory into line with it, by the files that differ. What follows may change neither the
 state, nor what other states share with it (see `log.fork`). The logs are then as after a clean stop.
 
 A state is there when it has its name, in the first directory last. A marker says which state is being
@@ -21,8 +21,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from kafka_compat.storage.directories import checkpoints, folder_names
-from kafka_compat.storage.directories.folder_names import RETURNING
+from kafka_compat.storage.directories import checkpoints, directory_names
+from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.directories.log_summaries import LOG_SUMMARIES
 from kafka_compat.storage.directories.machine_crash import BOOT_MARKER
 from kafka_compat.storage.filesystem import TEMPORARY_SUFFIX, Buffer, RealFilesystem, copy_file
@@ -65,7 +65,7 @@ def save(
         logs = {key: log for key, log in log_dirs.logs.items() if log.disk.path == path}
         pack = Pack(target)
         for key, log in logs.items():
-            write_fork(log, folder_names.folder_name(key), pack, is_new_topic=False)
+            write_fork(log, directory_names.directory_name(key), pack, is_new_topic=False)
         filesystem.write_file(f"{target}/{_PACK}", pack.encode())
         clean_offsets = log_dirs.clean_offsets
         offsets = {
@@ -130,8 +130,8 @@ def return_to(directories: Sequence[str], name: str) -> None:
             number, at, file = entry.partition("@")
             if at:
                 links.setdefault(number, {})[file] = inodes[entry]
-        for number, (folder, files) in zip(map(str, itertools.count()), logs.items(), strict=False):
-            _return_folder(f"{path}/{folder}", files, f"{saved}/{number}@", links.get(number, {}))
+        for number, (directory, files) in zip(map(str, itertools.count()), logs.items(), strict=False):
+            _return_directory(f"{path}/{directory}", files, f"{saved}/{number}@", links.get(number, {}))
         for entry in others:
             copy_file(f"{saved}/{entry}", f"{path}/{entry}")
     os.unlink(marker)
@@ -166,7 +166,8 @@ def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence
 
 
 class Pack(RealFilesystem):
-    """Where `write_fork` writes the logs of one directory to: folders have the names of those of the logs."""
+    """Where `write_fork` writes the logs of one directory to: directories have the names of those of the
+    logs."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -176,8 +177,8 @@ class Pack(RealFilesystem):
         self._logs[path] = {}
 
     def write_file(self, path: str, content: Buffer) -> None:
-        folder, _, name = path.partition("/")
-        self._logs[folder][name] = bytes(content)
+        directory, _, name = path.partition("/")
+        self._logs[directory][name] = bytes(content)
 
     def link(self, source: str, target: str) -> None:
         """Of a file of the log that came last."""
@@ -188,19 +189,19 @@ class Pack(RealFilesystem):
         hold.
         """
         sizes = {
-            folder: {name: len(content) for name, content in files.items()}
-            for folder, files in self._logs.items()
+            directory: {name: len(content) for name, content in files.items()}
+            for directory, files in self._logs.items()
         }
         contents = [content for files in self._logs.values() for content in files.values()]
         return json.dumps(sizes).encode() + b"\n" + b"".join(contents)
 
 
 def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
-    """Name and content of each file, by the folders of the logs. ValueError."""
+    """Name and content of each file, by the directories of the logs. ValueError."""
     position = packed.index(b"\n") + 1
     logs: dict[str, dict[str, bytes]] = {}
-    for folder, sizes in json.loads(packed[:position]).items():
-        files = logs[folder] = {}
+    for directory, sizes in json.loads(packed[:position]).items():
+        files = logs[directory] = {}
         for name, size_bytes in sizes.items():
             files[name] = packed[position : position + size_bytes]
             position += size_bytes
@@ -210,38 +211,39 @@ def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
 def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
     """Take the logs but `logs` away, and the files in whose places others come."""
     for entry in os.listdir(path):
-        key = folder_names.partition_of(entry)
+        key = directory_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
             os.rename(
-                f"{path}/{entry}",
-                f"{path}/{folder_names.unique_folder_name(key, folder_names.DELETE_SUFFIX)}",
+                f"{path}/{entry}", f"{path}/{directory_names.unique_name(key, directory_names.DELETE_SUFFIX)}"
             )
     for entry in {*wanted, *_OURS}:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{path}/{entry}")
 
 
-def _return_folder(folder: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]) -> None:
-    """Bring a folder, of the log or of another topic of its name, into line: `files` with what they hold, and
-    `links` to the files whose paths begin with `prefix`, with their inodes.
+def _return_directory(
+    directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
+) -> None:
+    """Bring a directory, of the log or of another topic of its name, into line: `files` with what they hold,
+    and `links` to the files whose paths begin with `prefix`, with their inodes.
     """
     kept = set()
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(directory) as entries:
             present = {entry.name: entry.inode() for entry in entries}
     except FileNotFoundError:
-        os.mkdir(folder)
+        os.mkdir(directory)
         present = {}
     for name, inode in present.items():
         content = files.get(name)
-        if links.get(name) == inode or (content is not None and _is_cut_back(f"{folder}/{name}", content)):
+        if links.get(name) == inode or (content is not None and _is_cut_back(f"{directory}/{name}", content)):
             kept.add(name)
         else:
-            os.unlink(f"{folder}/{name}")
+            os.unlink(f"{directory}/{name}")
     for name in links.keys() - kept:
-        os.link(prefix + name, f"{folder}/{name}")
+        os.link(prefix + name, f"{directory}/{name}")
     for name in files.keys() - kept:
-        RealFilesystem().write_file(f"{folder}/{name}", files[name])
+        RealFilesystem().write_file(f"{directory}/{name}", files[name])
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:

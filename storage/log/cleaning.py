@@ -97,8 +97,8 @@ def new_job(
                 base_offset=segment.base_offset,
                 end_offset=bases[number + 1],
                 size_bytes=segment.size_bytes,
-                offset_index_bytes=log.folder.file_size(segment.path(OFFSET_INDEX_SUFFIX)),
-                time_index_bytes=log.folder.file_size(segment.path(TIME_INDEX_SUFFIX)),
+                offset_index_bytes=log.files.file_size(segment.path(OFFSET_INDEX_SUFFIX)),
+                time_index_bytes=log.files.file_size(segment.path(TIME_INDEX_SUFFIX)),
                 modified_ms=segment.modified_ms,
             )
             for number, segment in enumerate(log.segments.all[:end])
@@ -136,7 +136,7 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     if group.has_transaction_index:
         suffixes.insert(0, segment_files.TXN_INDEX_SUFFIX)
     try:
-        segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, log.file_deletion_ms())
+        segment = log.files.replace(old, suffixes, group.size_bytes, log.config, log.file_deletion_ms())
     except OSError as error:
         raise log.disk.fail(error, f"cleaning of {log.name}") from error
     first = log.segments.number_of(old[0].base_offset)
@@ -147,7 +147,7 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
 def discard(log: Log) -> None:
     """Remove the files of a cleaning that has ended too early. Raises LogDirFailure."""
     try:
-        log.folder.remove_cleaned()
+        log.files.remove_cleaned()
     except OSError as error:
         raise log.disk.fail(error, f"cleaning of {log.name}") from error
 

@@ -12,12 +12,7 @@ from bisect import bisect_right
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.log.timestamp_lookup import (
-    ANY_TIMESTAMP,
-    Lookup,
-    TimestampOffset,
-    search_batch,
-)
+from kafka_compat.storage.log.timestamp_lookup import ANY_TIMESTAMP, Lookup, TimestampOffset, search_batch
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment

@@ -13,16 +13,16 @@ import time
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.segments.segment import Segment
 
 
 class Flushing:
     """The flushes of one log."""
 
-    __slots__ = ("_clock", "_disk", "_folder", "_name", "end_offset", "last_ms", "lock", "truncation_count")
+    __slots__ = ("_clock", "_disk", "_files", "_name", "end_offset", "last_ms", "lock", "truncation_count")
 
-    def __init__(self, name: str, disk: Disk, folder: LogFolder, end_offset: int, clock: Clock) -> None:
+    def __init__(self, name: str, disk: Disk, files: LogFiles, end_offset: int, clock: Clock) -> None:
         self.end_offset = end_offset
         """All records below it are durable."""
         self.last_ms = clock.monotonic_ms()
@@ -35,7 +35,7 @@ class Flushing:
         """
         self._name = name
         self._disk = disk
-        self._folder = folder
+        self._files = files
         self._clock = clock
 
     def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
@@ -54,19 +54,19 @@ class Flushing:
         """Make everything below `end_offset` durable. `segments` are all of the log, and `truncation_count`
         is how often it had been truncated when they were listed. Raises LogDirFailure, RefusedForNow.
         """
-        disk, folder = self._disk, self._folder
-        if end_offset <= self.end_offset and not folder.names_changed:
+        disk, files = self._disk, self._files
+        if end_offset <= self.end_offset and not files.names_changed:
             return
-        names_changed, folder.names_changed = folder.names_changed, False
+        names_changed, files.names_changed = files.names_changed, False
         began_s = time.monotonic()
         try:
-            folder.sync_segments(segments, self.end_offset)
+            files.sync_segments(segments, self.end_offset)
             if names_changed:
-                folder.sync_names()
+                files.sync_names()
             disk.flushes += 1
             disk.flush_times_ms.append((time.monotonic() - began_s) * 1000)
         except OSError as error:
-            folder.names_changed = folder.names_changed or names_changed
+            files.names_changed = files.names_changed or names_changed
             raise disk.fail(error, f"flush of {self._name}") from error
         if epochs.changed:
             try:
@@ -74,7 +74,7 @@ class Flushing:
             except OSError as error:
                 # The file is replaced as a whole or not at all, so that this may be tried again.
                 epochs.changed = True
-                folder.names_changed = folder.names_changed or names_changed
+                files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
         with self.lock:
             if self.truncation_count == truncation_count:
@@ -86,4 +86,4 @@ class Flushing:
         """Write the leader-epoch-checkpoint, durable on return. Raises OSError."""
         # Marked before it is done: an epoch that comes meanwhile must be stored again.
         epochs.changed = False
-        self._folder.store_leader_epochs(epochs)
+        self._files.store_leader_epochs(epochs)

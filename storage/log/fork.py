@@ -1,4 +1,4 @@
-"""Forks: what one log holds, in a second folder of the same disk, by links and without copying records.
+"""Forks: what one log holds, in a second directory of the same disk, by links and without copying records.
 
 A closed segment is never written to again: compaction and retention put other files in its place, or take its
 names away, and leave what other names still hold. So a fork has second names of closed segments, and a copy
@@ -7,22 +7,26 @@ of the little that is in the active one; one that is larger is closed first.
 Whatever changes a file in place asks `Filesystem.unshare` before, which makes a copy where a file has a
 second name: a segment that becomes the active one again, by a truncation or by a start that drops those
 behind it; one of which a recovery cuts off a torn end. Index files and snapshots are replaced by
-`Filesystem.write_file`, which leaves the other name what it had. So each side may do with its folder what it
-likes.
+`Filesystem.write_file`, which leaves the other name what it had. So each side may do with its directory what
+it likes.
 
-A folder of a fork is one as a clean stop would leave it, at the moment of the fork.
+A directory of a fork is one as a clean stop would leave it, at the moment of the fork.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA
-from kafka_compat.storage.filesystem import copy_file
+from kafka_compat.storage.directories.directory_names import partition_of
+from kafka_compat.storage.errors import DirectoryExists, LogDirInUse
+from kafka_compat.storage.filesystem import RealFilesystem, copy_file
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
+from kafka_compat.storage.log.log_files import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from kafka_compat.storage.segments.segment_indexes import SMALL_BYTES
@@ -31,12 +35,13 @@ if TYPE_CHECKING:
     from kafka_compat.storage.filesystem import Filesystem
     from kafka_compat.storage.log.log import Log
 
+
 COPIED_BYTES_MAX: Final = SMALL_BYTES
 """Of an active segment; copying as much takes as long as some links."""
 
 
-def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Make `folder`, which is not there yet, a second one of what `log` holds now; of another topic
+def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
+    """Make `directory`, which is not there yet, a second one of what `log` holds now; of another topic
     (`is_new_topic`), to which `become_new_topic` makes it, or of the same. Nothing is durable.
 
     On the thread of the log's appends, with no truncation on its way. Raises OSError, and what `Log.roll`
@@ -44,13 +49,13 @@ def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: b
     """
     if log.segments.active.size_bytes > COPIED_BYTES_MAX:
         log.roll(log.now_ms())
-    filesystem.mkdir(folder)
+    filesystem.mkdir(directory)
     source = log.directory
     present = set(filesystem.listdir(source))
 
     def link(name: str) -> None:
         if name in present:
-            filesystem.link(f"{source}/{name}", f"{folder}/{name}")
+            filesystem.link(f"{source}/{name}", f"{directory}/{name}")
 
     for segment in log.segments.all[:-1]:
         for suffix in segment_files.SEGMENT_SUFFIXES:
@@ -59,19 +64,19 @@ def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: b
     active = log.segments.active
     base_offset = active.base_offset
     content = active.file.pread(active.size_bytes, 0) if active.size_bytes else b""
-    filesystem.write_file(f"{folder}/{file_name(base_offset, LOG_SUFFIX)}", content)
+    filesystem.write_file(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", content)
     transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
         # Its other indexes are made when it is opened.
         active.txn_index.store()
         if transactions in present:
             content = filesystem.read_file(f"{source}/{transactions}")
-            filesystem.write_file(f"{folder}/{transactions}", content)
+            filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
     # Of a log that is small and whole, what it says of producers is read soon.
     if base_offset or log.log_start_offset:
-        path = f"{folder}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
+        path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())
     epochs = LeaderEpochs(log.leader_epochs.entries)
     epochs.truncate_from_end(log.log_end_offset)
@@ -80,16 +85,16 @@ def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: b
     ):
         link(LEADER_EPOCH_CHECKPOINT)
     elif epochs.entries:
-        filesystem.write_file(f"{folder}/{LEADER_EPOCH_CHECKPOINT}", epochs.encode())
+        filesystem.write_file(f"{directory}/{LEADER_EPOCH_CHECKPOINT}", epochs.encode())
     if is_new_topic:
-        filesystem.write_file(f"{folder}/{FORKED_AT}", b"%d" % log.log_end_offset)
+        filesystem.write_file(f"{directory}/{FORKED_AT}", b"%d" % log.log_end_offset)
         return
     link(FORKED_AT)
     link(PARTITION_METADATA)
 
 
 def become_new_topic(log: Log, topic_id: UUID) -> None:
-    """Make the log in a folder of `write_fork` that of another topic. Raises what `Log.roll` raises.
+    """Make the log in a directory of `write_fork` that of another topic. Raises what `Log.roll` raises.
 
     Producers keep their epochs there, and begin with their sequences anew: to each client it is a topic to
     which it has sent nothing. That holds from the start of a segment on, so that a recovery, which reads all
@@ -100,11 +105,11 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
     if log.segments.active.size_bytes:
         log.roll(log.now_ms())
     else:
-        log.folder.write_snapshot(log.log_end_offset, log.producers)
+        log.files.write_snapshot(log.log_end_offset, log.producers)
     log.flushing.end_offset = 0
 
 
-def link_folder(source: str, target: str) -> None:
+def link_directory(source: str, target: str) -> None:
     """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
     in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
     """
@@ -119,3 +124,48 @@ def link_folder(source: str, target: str) -> None:
         stem = os.path.splitext(name)[0]
         is_copied = stem == newest or not stem.isdigit()
         (copy_file if is_copied else os.link)(f"{source}/{name}", f"{target}/{name}")
+
+
+def fork_data(source: str, target: str) -> int:
+    """Make `target`, which is not there yet, hold what the log directory `source` holds; how many logs. It is
+    there as a whole or not at all. Raises LogDirInUse when a broker has `source`, DirectoryExists, OSError.
+    """
+    filesystem = RealFilesystem()
+    if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):
+        raise FileNotFoundError(
+            f"{source} is no folder of a broker: it has no {checkpoints.META_PROPERTIES}. "
+            "Name one of its log.dirs"
+        )
+    if os.path.exists(target):
+        raise DirectoryExists(f"{target} is there already: name a folder that is not, or remove it")
+    lock = filesystem.lock(f"{source}/{checkpoints.LOCK}")
+    if lock is None:
+        raise LogDirInUse(f"a broker uses {source}: stop it, or fork its topics (--http)")
+    building = f"{target}.{uuid4().hex}"
+    try:
+        os.makedirs(building)
+        logs = _link_all(source, building)
+        os.rename(building, target)
+    except OSError as error:
+        import shutil
+
+        shutil.rmtree(building, ignore_errors=True)
+        if error.errno == errno.EXDEV:
+            reason = f"{target} is on another disk than {source}: closed segments can be shared on one alone"
+            raise OSError(errno.EXDEV, reason) from error
+        raise
+    finally:
+        lock.release()
+    return logs
+
+
+def _link_all(source: str, target: str) -> int:
+    logs = 0
+    for entry in sorted(os.listdir(source)):
+        path = f"{source}/{entry}"
+        if partition_of(entry) is not None and os.path.isdir(path):
+            link_directory(path, f"{target}/{entry}")
+            logs += 1
+        elif os.path.isfile(path) and entry != checkpoints.LOCK:
+            copy_file(path, f"{target}/{entry}")
+    return logs

@@ -1,4 +1,4 @@
-"""Opening a log's folder after a clean or an unclean stop.
+"""Opening a log's directory after a clean or an unclean stop.
 
 After a clean stop nothing is scanned: the end of the log is found from the last index entry, the producer
 state from its snapshot. After an unclean one
@@ -23,6 +23,7 @@ Before either, what a crash left besides the segments is removed or completed, a
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.storage.clock import Clock
@@ -36,7 +37,7 @@ from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log import Log, LogContents
-from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
 from kafka_compat.storage.segments import segment_files
@@ -48,26 +49,19 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, LOG_SUFF
 logger = logging.getLogger(__name__)
 
 
-class LoadedLog:
+class LoadedLog(NamedTuple):
     """A log and what opening it took."""
 
-    __slots__ = ("log", "scanned_bytes", "truncated_bytes")
-
-    def __init__(self, log: Log, scanned_bytes: int, truncated_bytes: int) -> None:
-        self.log = log
-        self.scanned_bytes = scanned_bytes
-        self.truncated_bytes = truncated_bytes
+    log: Log
+    scanned_bytes: int
+    truncated_bytes: int
 
 
 class LogLoader:
     """Opens and creates logs on one file system."""
 
     def __init__(
-        self,
-        filesystem: Filesystem,
-        open_segments: OpenSegments,
-        deletions: Deletions,
-        clock: Clock,
+        self, filesystem: Filesystem, open_segments: OpenSegments, deletions: Deletions, clock: Clock
     ) -> None:
         self._filesystem = filesystem
         self._open_segments = open_segments
@@ -77,13 +71,13 @@ class LogLoader:
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
-        """An empty log in a new folder; durable with its first flush. Raises OSError."""
+        """An empty log in a new directory; durable with its first flush. Raises OSError."""
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
         producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
         contents = LogContents([segment], 0, 0, producers, LeaderEpochs(), None)
-        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
+        log = Log(key, contents, config, disk, self._files(disk, directory), self._clock)
         if topic_id is not None:
             log.assign_topic_id(topic_id)
         return log
@@ -136,7 +130,7 @@ class LogLoader:
             opening.leader_epochs,
             self._read_topic_id(directory, names),
         )
-        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
+        log = Log(key, contents, config, disk, self._files(disk, directory), self._clock)
         if clean and not opening.has_changed:
             log.opened_end_offset = opening.end_offset
         return LoadedLog(log, opening.scanned_bytes, opening.truncated_bytes)
@@ -159,7 +153,7 @@ class LogLoader:
             return None
         stamp = self._filesystem.stamp
         try:
-            if stamp(directory)[1] != summary.folder_changed_ns:
+            if stamp(directory)[1] != summary.directory_changed_ns:
                 return None
             if stamp(f"{directory}/{file_name(active_base, LOG_SUFFIX)}") != (
                 active_bytes,
@@ -189,7 +183,7 @@ class LogLoader:
         contents = LogContents(
             segments, log_start_offset, end_offset, producers, leader_epochs, summary.topic_id
         )
-        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
+        log = Log(key, contents, config, disk, self._files(disk, directory), self._clock)
         log.opened_end_offset = end_offset
         return log
 
@@ -218,8 +212,8 @@ class LogLoader:
             created_ms=self._clock.now_ms(),
         )
 
-    def _folder(self, disk: Disk, directory: str) -> LogFolder:
-        return LogFolder(self._filesystem, self._open_segments, self._deletions, disk.path, directory)
+    def _files(self, disk: Disk, directory: str) -> LogFiles:
+        return LogFiles(self._filesystem, self._open_segments, self._deletions, disk.path, directory)
 
     def _read_topic_id(self, directory: str, names: list[str]) -> UUID | None:
         if checkpoints.PARTITION_METADATA not in names:
@@ -270,7 +264,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
         filesystem.unlink(f"{directory}/{name}")
     if swapped:
         # The old log file at the first base offset goes last of its segment: while it is there, no other
-        # file at that offset is a new one (see LogFolder.replace).
+        # file at that offset is a new one (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):
             if swapped[0] <= base < end_offset:

@@ -1,6 +1,6 @@
 """One partition's log: segments end to end, appended at one end and deleted at the other.
 
-A log owns its parts: `segments` are read and looked up in, `folder` has their files, `flushing` makes them
+A log owns its parts: `segments` are read and looked up in, `files` are their files, `flushing` makes them
 durable, `producers` checks sequences and transactions, `leader_epochs` says which leader wrote what, and
 `truncations` are on their way to the disk. `retention` decides which segments are deleted.
 
@@ -29,7 +29,7 @@ from kafka_compat.storage.errors import (
 )
 from kafka_compat.storage.log.flushing import Flushing
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.log.retention import deletable
@@ -113,8 +113,8 @@ class Log:
         "closed",
         "config",
         "disk",
+        "files",
         "flushing",
-        "folder",
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
@@ -134,7 +134,7 @@ class Log:
         contents: LogContents,
         config: LogConfig,
         disk: Disk,
-        folder: LogFolder,
+        files: LogFiles,
         clock: Clock,
     ) -> None:
         self.topic, self.partition = key
@@ -147,12 +147,12 @@ class Log:
         """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
         self.closed = False
         self.disk = disk
-        self.folder = folder
+        self.files = files
         self.segments = LogSegments(contents.segments)
         self.producers = contents.producers
         self.leader_epochs = contents.leader_epochs
         self.leader_epochs.changed = False
-        self.flushing = Flushing(self.name, disk, folder, contents.end_offset, clock)
+        self.flushing = Flushing(self.name, disk, files, contents.end_offset, clock)
         self.truncations = Truncations()
         """Truncations that are not on disk yet."""
         self._clock = clock
@@ -174,8 +174,8 @@ class Log:
 
     @property
     def directory(self) -> str:
-        """Path of the folder."""
-        return self.folder.path
+        """Path of the partition directory."""
+        return self.files.path
 
     @property
     def segment_count(self) -> int:
@@ -212,7 +212,7 @@ class Log:
         return (
             self.log_end_offset == self.opened_end_offset
             and not self.truncation_count
-            and not self.folder.has_changed
+            and not self.files.has_changed
         )
 
     def now_ms(self) -> int:
@@ -387,16 +387,12 @@ class Log:
         """
         try:
             self.segments.active.complete()
-            self.folder.write_snapshot(self.log_end_offset, self.producers)
-            segment = self.folder.create_segment(self.log_end_offset, self.config, now_ms)
+            self.files.write_snapshot(self.log_end_offset, self.producers)
+            segment = self.files.create_segment(self.log_end_offset, self.config, now_ms)
         except OSError as error:
             raise self.disk.refuse(error, f"new segment of {self.name}") from error
         self.segments.add(segment)
         return segment
-
-    def expire_producers(self, now_ms: int) -> None:
-        """Forget producers that were silent for producer.id.expiration.ms."""
-        self.producers.remove_expired(now_ms)
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Start a new segment when segment.ms has passed over the active one; whether that was so."""
@@ -417,7 +413,7 @@ class Log:
             return
         self.disk.check()
         try:
-            self.folder.write_topic_id(topic_id)
+            self.files.write_topic_id(topic_id)
         except OSError as error:
             raise self.disk.refuse(error, f"partition.metadata of {self.name}") from error
         self.topic_id = topic_id
@@ -481,7 +477,7 @@ class Log:
         """
         if self.closed:
             return LogDirFailure(f"{self.name} is not in {self.directory} any more")
-        if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.folder.exists()):
+        if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.files.exists()):
             return self.disk.fail(error, f"read of {self.name}")
         damage = str(error)
         if offset >= 0:
@@ -579,7 +575,7 @@ class Log:
                 if not going:
                     raise
         try:
-            self.folder.retire(self.segments.remove(0, len(going)), self.file_deletion_ms())
+            self.files.retire(self.segments.remove(0, len(going)), self.file_deletion_ms())
         except OSError as error:
             raise self.disk.fail(error, f"deletion in {self.name}") from error
         self.advance_log_start_offset(self.first_base_offset)
@@ -612,7 +608,7 @@ class Log:
             # Its file is open from here on, so that what follows wants no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
-            producers = self.folder.load_producers(
+            producers = self.files.load_producers(
                 segments.all[: number + 1], offset, self.config.producer_id_expiration_ms
             )
         with self.disk.reading(self.name), self.flushing.lock:
@@ -627,14 +623,14 @@ class Log:
         self.truncations.add(
             self,
             Truncation(
-                self.folder, self.disk, removed, self.file_deletion_ms(), kept=segment, end_offset=end_offset
+                self.files, self.disk, removed, self.file_deletion_ms(), kept=segment, end_offset=end_offset
             ),
         )
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         self.disk.check()
-        segment = self.folder.new_segment(offset, self.config, self.now_ms())
+        segment = self.files.new_segment(offset, self.config, self.now_ms())
         with self.flushing.lock:
             self._go_back(offset)
             removed = self.segments.remove(0, len(self.segments.all))
@@ -645,7 +641,7 @@ class Log:
         self.producers = ProducerState(expiration_ms=self.config.producer_id_expiration_ms)
         self.leader_epochs.clear()
         self.truncations.add(
-            self, Truncation(self.folder, self.disk, removed, self.file_deletion_ms(), created=segment)
+            self, Truncation(self.files, self.disk, removed, self.file_deletion_ms(), created=segment)
         )
 
     def _go_back(self, offset: int) -> None:
@@ -681,7 +677,7 @@ class Log:
         # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
         # no record are forgotten by the next start anyway.
         if self.log_end_offset or self.producers.entries:
-            self.folder.store_snapshot(self.log_end_offset, self.producers)
+            self.files.store_snapshot(self.log_end_offset, self.producers)
         changed = epochs.changed
         epochs.truncate_from_end(self.log_end_offset)
         epochs.changed = changed and bool(epochs.entries)

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def snapshot_offsets(names: Sequence[str]) -> list[int]:
-    """The offsets, ascending, of the snapshots among the file names of a log's folder."""
+    """The offsets, ascending, of the snapshots among the file names of a log's directory."""
     stems = (name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 

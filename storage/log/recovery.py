@@ -1,4 +1,4 @@
-"""What is found out of the log in one folder while it opens: see `loader`."""
+"""What is found out of the log in one directory while it opens: see `loader`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
+from kafka_compat.storage.log.log_files import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.segments.scan import scan_batches
@@ -28,7 +28,7 @@ RecoveryProgress = Callable[[TopicPartition, int, int], None]
 
 
 class Opening:
-    """The log of one folder while it is found out."""
+    """The log of one directory while it is found out."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class Opening:
         self._producers_known = True
 
     def finish(self, log_start_offset: int, clean: bool) -> None:
-        """Bring producers and epochs in line with the log, and its folder on disk."""
+        """Bring producers and epochs in line with the log, and its directory on disk."""
         self.leader_epochs.truncate_from_start(log_start_offset)
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import NotSettled
-from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.segments.segment import Segment
 
 
@@ -20,7 +20,7 @@ class Truncation:
 
     def __init__(
         self,
-        folder: LogFolder,
+        files: LogFiles,
         disk: Disk,
         removed: Sequence[Segment],
         due_ms: int,
@@ -33,7 +33,7 @@ class Truncation:
         the log ends at `end_offset`; or `created` is, whose file is yet to be made.
         """
         self.pending: Truncations | None = None
-        self._folder = folder
+        self._files = files
         self._disk = disk
         self._removed = removed
         self._due_ms = due_ms
@@ -44,23 +44,23 @@ class Truncation:
 
     def run(self) -> None:
         """Bring the files into line, durable on return. Raises LogDirFailure, RefusedForNow."""
-        folder = self._folder
+        files = self._files
         try:
-            folder.retire(self._removed[::-1], self._due_ms)
+            files.retire(self._removed[::-1], self._due_ms)
             if self._created is not None:
-                folder.remove_snapshots_behind(-1)
+                files.remove_snapshots_behind(-1)
                 self._created.create()
                 if self._created.deleted:
                     # A later truncation has dropped it already.
                     self._created.abandon()
-            folder.sync_directory()
+            files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
                 # Synced at once: else a crash could bring back old batches behind new ones written in their
                 # place.
                 self._kept.cut_files(self._kept_bytes)
-                folder.remove_snapshots_behind(self._end_offset)
+                files.remove_snapshots_behind(self._end_offset)
         except OSError as error:
-            raise self._disk.refuse(error, f"truncation in {folder.path}") from error
+            raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
     def done(self) -> None:
         """It is on disk; on the loop."""

@@ -19,7 +19,7 @@ same header.
 
 Offsets, lengths and counts are big-endian and signed.
 
-Messages of formats 0 and 1, which a data folder of an old Kafka may still hold (`legacy` has their layout),
+Messages of formats 0 and 1, which a log directory of an old Kafka may still hold (`legacy` has their layout),
 have no batch header. They are shown as a batch of one record without leader epoch and producer; the offset
 of a compressed message, which is the only one known without decompressing it, is that of its last record.
 """

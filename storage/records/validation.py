@@ -205,10 +205,7 @@ def validate_batches(
             if quick and count > QUICK_RECORDS_MAX:
                 raise TakesLong
             _check_records(
-                _as_created(data),
-                policy,
-                now_ms,
-                is_log_append_time=attributes & TIMESTAMP_TYPE_FLAG != 0,
+                _as_created(data), policy, now_ms, is_log_append_time=attributes & TIMESTAMP_TYPE_FLAG != 0
             )
 
     log_append_time = NO_TIMESTAMP

@@ -140,6 +140,12 @@ class SparingFilesystem:
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:
         self._filesystem = filesystem
         self._spare = spare
+        # None of these needs a descriptor.
+        self.rename, self.link, self.unlink = filesystem.rename, filesystem.link, filesystem.unlink
+        self.mkdir, self.rmdir, self.exists = filesystem.mkdir, filesystem.rmdir, filesystem.exists
+        self.is_directory, self.file_size = filesystem.is_directory, filesystem.file_size
+        self.stamp, self.modified_ms = filesystem.stamp, filesystem.modified_ms
+        self.set_modified_ms, self.boot_id = filesystem.set_modified_ms, filesystem.boot_id
 
     def _again(self, call: Callable[[], T]) -> T:
         while True:
@@ -170,47 +176,11 @@ class SparingFilesystem:
     def sync_directory(self, path: str) -> None:
         self._again(lambda: self._filesystem.sync_directory(path))
 
-    def rename(self, source: str, target: str) -> None:
-        self._filesystem.rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        self._filesystem.link(source, target)
-
     def unshare(self, path: str) -> None:
         self._again(lambda: self._filesystem.unshare(path))
 
-    def unlink(self, path: str) -> None:
-        self._filesystem.unlink(path)
-
-    def mkdir(self, path: str) -> None:
-        self._filesystem.mkdir(path)
-
-    def rmdir(self, path: str) -> None:
-        self._filesystem.rmdir(path)
-
     def listdir(self, path: str) -> list[str]:
         return self._again(lambda: self._filesystem.listdir(path))
-
-    def exists(self, path: str) -> bool:
-        return self._filesystem.exists(path)
-
-    def is_directory(self, path: str) -> bool:
-        return self._filesystem.is_directory(path)
-
-    def file_size(self, path: str) -> int:
-        return self._filesystem.file_size(path)
-
-    def modified_ms(self, path: str) -> int:
-        return self._filesystem.modified_ms(path)
-
-    def stamp(self, path: str) -> tuple[int, int]:
-        return self._filesystem.stamp(path)
-
-    def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        self._filesystem.set_modified_ms(path, modified_ms)
-
-    def boot_id(self) -> str:
-        return self._filesystem.boot_id()
 
     def lock(self, path: str) -> FileLock | None:
         return self._again(lambda: self._filesystem.lock(path))

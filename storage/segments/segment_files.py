@@ -29,7 +29,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 class SegmentFiles:
-    """The paths of one segment in a folder."""
+    """The paths of one segment in a directory."""
 
     __slots__ = ("_base_offset", "_directory", "_filesystem")
 

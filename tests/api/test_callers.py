@@ -14,7 +14,7 @@ from kafka_compat.api.caller import Caller
 from kafka_compat.api.stages import Served
 from kafka_compat.broker import Broker, standalone_broker
 from kafka_compat.config import BrokerConfig
-from kafka_compat.page.asking import CLIENT_ID as PAGE
+from kafka_compat.page.visit import CLIENT_ID as PAGE
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
 from tests.authorization.asking import codes_in

@@ -169,11 +169,7 @@ def _checked(side: Side, client: str, clients: int, seconds: float, batch_record
 def produce(servers: str, seconds: float, batch_records: int) -> dict[str, float]:
     """A batch of records to each partition, and the next one when it is acknowledged (acks=all)."""
     from kafka_compat.protocol.api_keys import ApiKey
-    from kafka_compat.protocol.messages.produce import (
-        PartitionProduceData,
-        ProduceRequest,
-        TopicProduceData,
-    )
+    from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
     from kafka_compat.storage.records.records import Record, build_batch
 
     records = [Record(timestamp=1, key=None, value=b"v" * _SIZE_BYTES)] * batch_records

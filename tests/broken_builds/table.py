@@ -240,8 +240,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "answers of another process's store overtake its events",
         "coordination/store/remote_store.py",
-        "self._loop.call_soon(_call, *told, event)",
-        "self._loop.call_later(0.01, _call, *told, event)",
+        "self._loop.call_soon(_call, *watching, event)",
+        "self._loop.call_later(0.01, _call, *watching, event)",
         "tests/coordination/test_metadata_store.py::"
         "test_a_watch_tells_once_and_before_the_change_can_be_read[remote]",
     ),
@@ -256,8 +256,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a delegation token is renewed whatever another broker made of it",
         "kafka_compat/security/tokens/keeper.py",
-        "stores.SetData(path, nodes.encode_token(wanted), known.version)",
-        "stores.SetData(path, nodes.encode_token(wanted))",
+        "stores.SetData(path, model.encode_token(wanted), known.version)",
+        "stores.SetData(path, model.encode_token(wanted))",
         TOKENS + "test_keeper.py::test_a_broker_that_is_late_decides_by_what_is_stored",
     ),
     BrokenBuild(

@@ -29,11 +29,7 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafka_compat.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.records.batch import read_headers

@@ -15,13 +15,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.cluster.availability import (
-    SETTLE_S,
-    ThreeBrokers,
-    eventually,
-    produce_outcome,
-    produce_request,
-)
+from tests.cluster.availability import SETTLE_S, ThreeBrokers, eventually, produce_outcome, produce_request
 from tests.support import campaign, java
 from tests.support.process import wait_until
 

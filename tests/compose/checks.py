@@ -11,11 +11,7 @@ from pathlib import Path
 
 import kafka
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tests.compose.docker import BROKERS, INSIDE, TOPICS, Cluster, docker
 from tests.durability.load import PARTITIONS, ConfluentProducer, Load, check, read_everything

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from kafka_compat.coordination.controller import events, outcomes, replies
+from kafka_compat.coordination.controller import effects, events, outcomes
 from kafka_compat.coordination.controller.effects import (
+    AlterPartitionReply,
     ClearDeletions,
     ClearPreferredElection,
     DeleteTopicNodes,
@@ -17,6 +18,7 @@ from kafka_compat.coordination.controller.effects import (
     LeaderAndIsrPartition,
     Note,
     Reply,
+    ReplyValue,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
@@ -27,7 +29,6 @@ from kafka_compat.coordination.controller.effects import (
 from kafka_compat.coordination.controller.events import Event
 from kafka_compat.coordination.controller.machine import Controller
 from kafka_compat.coordination.controller.outcomes import TopicPartition
-from kafka_compat.coordination.controller.replies import AlterPartitionReply, ReplyValue
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 
 
@@ -337,10 +338,10 @@ def _reply(value: ReplyValue) -> str:
                 f"{partition} {_state(each) if isinstance(each, PartitionState) else each.name}"
                 for partition, each in states.items()
             ]
-        case replies.ControlledShutdownReply(_, remaining):
+        case effects.ControlledShutdownReply(_, remaining):
             parts = [f"remaining {' '.join(map(str, remaining)) or 'none'}"]
-        case replies.ElectionReply(_, outcomes) | replies.ReassignmentReply(_, outcomes):
+        case effects.ElectionReply(_, outcomes) | effects.ReassignmentReply(_, outcomes):
             parts = [f"{partition} {outcome.error.name}" for partition, outcome in outcomes.items()]
-        case replies.ReassignmentsReply(_, assignments):
+        case effects.ReassignmentsReply(_, assignments):
             parts = [f"{partition} {_assignment(each)}" for partition, each in assignments.items()]
     return "; ".join(parts) or "nothing"

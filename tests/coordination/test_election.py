@@ -2,13 +2,8 @@
 
 import pytest
 
-from kafka_compat.coordination.controller.leader_election import (
-    Elected,
-    elect_for_reassignment,
-    elect_leader,
-    elect_on_shutdown,
-    elect_preferred,
-)
+from kafka_compat.coordination.controller import leader_election
+from kafka_compat.coordination.controller.leader_election import Elected, elect_on_shutdown, elect_preferred
 
 
 @pytest.mark.parametrize(
@@ -27,7 +22,7 @@ from kafka_compat.coordination.controller.leader_election import (
 def test_a_leader_comes_out_of_the_isr(
     replicas: list[int], isr: list[int], alive: list[int], unclean: bool, elected: Elected | None
 ) -> None:
-    assert elect_leader(replicas, isr, alive, unclean_allowed=unclean) == elected
+    assert leader_election.elect_leader(replicas, isr, alive, unclean_allowed=unclean) == elected
 
 
 def test_the_preferred_leader_is_the_first_replica_if_it_lives_and_is_in_sync() -> None:
@@ -42,5 +37,5 @@ def test_a_leaving_broker_hands_over_and_leaves_the_isr() -> None:
 
 
 def test_a_reassignment_waits_for_one_of_its_replicas_to_be_in_sync() -> None:
-    assert elect_for_reassignment([4, 5], [1, 5], [1, 4, 5]) == Elected(5, (1, 5))
-    assert elect_for_reassignment([4, 5], [1], [1, 4, 5]) is None
+    assert leader_election.elect_for_reassignment([4, 5], [1, 5], [1, 4, 5]) == Elected(5, (1, 5))
+    assert leader_election.elect_for_reassignment([4, 5], [1], [1, 4, 5]) is None

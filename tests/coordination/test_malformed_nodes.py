@@ -35,7 +35,7 @@ DECODERS: dict[str, tuple[Callable[[bytes | None], Any], bytes]] = {
     ),
     "/isr_change_notification/isr_change_0": (
         lambda data: znodes.decode_partitions("/isr_change_notification/isr_change_0", data),
-        znodes.encode_partitions([("t", 0)]),
+        b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
     ),
     "/admin/reassign_partitions": (
         znodes.decode_reassignment,
@@ -155,7 +155,7 @@ def test_what_is_wrong_is_said(path: str, data: bytes, problem: str) -> None:
 def test_each_version_of_a_node_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     nodes = MalformedNodes()
     for version in (0, 0, 1, 1, 1):
-        nodes.tell(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")
+        nodes.report(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")
     assert [record.getMessage() for record in caplog.records] == [
         "/brokers/topics/t: it is bad; the topic is left as it is until the node is mended"
     ] * 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination.nodes.notices import NOTICE_MAX_AGE_MS, Notices
+from kafka_compat.coordination.nodes.following import NOTICE_MAX_AGE_MS, Notices
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import ConnectionLost, Event, MetadataStore
 

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.zookeeper_store import tls_stream
-from kafka_compat.coordination.zookeeper_store.tls_stream import TlsStream
+from kafka_compat.coordination.zookeeper_store.kazoo_loop import TlsStream, select_streams
 from tests.support.certificates import authority
 
 
@@ -57,7 +56,7 @@ class Ends:
         return OSError("explained")
 
     def readable(self, timeout: float | None = 5) -> bool:
-        return bool(tls_stream.select(plain_select, [self.stream], [], [], timeout)[0])
+        return bool(select_streams(plain_select, [self.stream], [], [], timeout)[0])
 
     def close(self) -> None:
         self.stream.close()
@@ -108,9 +107,9 @@ def test_another_socket_is_seen_while_there_is_something_left_of_a_record(ends: 
     ends.stream.recv(1)
     waker, woken = socket.socketpair()
     with waker, woken:
-        assert tls_stream.select(plain_select, [ends.stream, woken], [], [], 5)[0] == [ends.stream]
+        assert select_streams(plain_select, [ends.stream, woken], [], [], 5)[0] == [ends.stream]
         waker.send(b"!")
-        assert tls_stream.select(plain_select, [ends.stream, woken], [], [], 5)[0] == [ends.stream, woken]
+        assert select_streams(plain_select, [ends.stream, woken], [], [], 5)[0] == [ends.stream, woken]
 
 
 def _send_all(connection: ssl.SSLSocket, writes: list[bytes]) -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.decoding.formats import FORMATS, Decoded, decoded
-from kafka_compat.decoding.json_text import json_of
+from kafka_compat.decoding.formats import FORMATS, Decoded, decoded, json_of
 from kafka_compat.decoding.plain import FORMATS as WRITTEN
 from kafka_compat.decoding.plain import NotSo, bytes_of, visible
 from kafka_compat.decoding.wire_format import message_indexes

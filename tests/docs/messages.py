@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.support.sources import sources
 
-_OTHERS = ("testing/", "pipelines/", "tools/", "cli/pipelines/")
+_OTHERS = ("testing/", "pipelines/", "tools/", "cli/pipeline")
 """Programs beside the broker."""
 _SPECIFIER = re.compile(r"%(\.\d+)?[a-z]")
 _LETTERS_MIN = 12

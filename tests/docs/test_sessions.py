@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.pipelines.connector import copy_jars
-from kafka_compat.pipelines.environment import SPARK_VERSION
+from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
 from tests.docs.markdown import blocks
 from tests.docs.session import Session, Step, matches, steps
 from tests.docs.write import DOCS

@@ -55,14 +55,13 @@ def _producing(
 
 @pytest.fixture
 def spark() -> Iterator[Any]:
-    from kafka_compat.pipelines.connector import copy_jars
-    from kafka_compat.pipelines.environment import SPARK_VERSION
-    from kafka_compat.pipelines.session import create_session
+    from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+    from kafka_compat.pipelines.session import SparkSettings, create_session
 
     jars = cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(jars)
     settings = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-    session = create_session("faults", master="local[2]", jars=jars, settings=settings)
+    session = create_session("faults", SparkSettings("local[2]", jars), settings=settings)
     yield session
     session.stop()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.http.json_body import json_text
+from kafka_compat.http.listener import json_text
 from kafka_compat.long_work import AT_ONCE
 
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.http.sessions import IDLE_MAX_S, SESSIONS_MAX, Sessions
+from kafka_compat.http.guard import IDLE_MAX_S, SESSIONS_MAX, Sessions
 
 
 class Clock:

@@ -15,8 +15,7 @@ from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.fetcher import Fetcher, FetchSettings
 from kafka_compat.client.group_consumer import GroupConsumer, GroupSettings
 from kafka_compat.client.groups import delete_group
-from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partition_offsets import EARLIEST
+from kafka_compat.client.leaders import EARLIEST, ask_leaders
 from kafka_compat.client.producer import Producer, ProducerSettings
 from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
@@ -144,7 +143,6 @@ def _create(cluster: Cluster, topic: str, replication_factor: int) -> None:
     answer = cluster.ask_controller(
         ApiKey.CREATE_TOPICS,
         "createTopics",
-        lambda answer: [one.error_code for one in answer.topics],
         topics=[wanted],
         timeout_ms=PATIENCE_S * 1000,
     )
@@ -214,7 +212,6 @@ def _delete(cluster: Cluster, topic: str) -> None:
     answer = cluster.ask_controller(
         ApiKey.DELETE_TOPICS,
         "deleteTopics",
-        lambda answer: [one.error_code for one in answer.responses],
         topics=[DeleteTopicState(name=topic)],
         topic_names=[topic],
         timeout_ms=PATIENCE_S * 1000,

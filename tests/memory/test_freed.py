@@ -16,7 +16,7 @@ import pytest
 
 from kafka_compat.broker import standalone_broker
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.nodes import notices
+from kafka_compat.coordination.nodes import following
 from tests.memory.acts import ACTS, USER, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.traces import counts, grown, nothing_left, without_collector
@@ -61,7 +61,7 @@ async def place(
     request: pytest.FixtureRequest, tmp_path: Path, key_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Place]:
     # As Kafka's, notices of changed ACLs and tokens stay for 15 minutes.
-    monkeypatch.setattr(notices, "NOTICE_MAX_AGE_MS", -1)
+    monkeypatch.setattr(following, "NOTICE_MAX_AGE_MS", -1)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
     settings = {**SETTINGS, **keys, **request.param, "log.dirs": f"{tmp_path}/1,{tmp_path}/2"}
     broker = standalone_broker(BrokerConfig.from_properties(settings))

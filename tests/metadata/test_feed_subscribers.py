@@ -25,7 +25,7 @@ from kafka_compat.metadata.feed import ConfigChange
 from kafka_compat.metadata.incremental_changes import Change, Operation
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.metrics.group_lag import RecordTimes
-from kafka_compat.page.rates import Rates
+from kafka_compat.page.observed import Rates
 from kafka_compat.replication.counts import Counts
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import ProducerIdentity

@@ -6,8 +6,7 @@ import struct
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from kafka_compat.security.acls.bindings import Binding, Entry, Pattern
-from kafka_compat.security.acls.nodes import OPERATIONS
+from kafka_compat.security.acls.bindings import OPERATIONS, Binding, Entry, Pattern
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 from tests.oracle.jvm import OracleJvm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_compat.page import formats
+from kafka_compat.page import rendering
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from kafka_compat.page import formats
     ],
 )
 def test_durations(seconds: float | None, text: str) -> None:
-    assert formats.duration(seconds) == text
+    assert rendering.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_durations(seconds: float | None, text: str) -> None:
     ],
 )
 def test_moments(time_ms: int | None, text: str) -> None:
-    assert formats.moment(time_ms) == text
+    assert rendering.moment(time_ms) == text
 
 
 def test_what_nobody_tells() -> None:
-    nothing = [formats.number(None), formats.size(None), formats.rate(None), formats.percent(None)]
+    nothing = [rendering.number(None), rendering.size(None), rendering.rate(None), rendering.percent(None)]
     assert nothing == ["–"] * 4
-    assert formats.shown("") == "–" and formats.shown(0) == "0"
+    assert rendering.shown("") == "–" and rendering.shown(0) == "0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.page.rates import Rates
+from kafka_compat.page.observed import Rates
 
 
 def test_over_the_last_minute() -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.pipelines.connector import copy_jars
-from kafka_compat.pipelines.environment import SPARK_VERSION
+from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
 from tests.spark.environment import QUICK_START
 from tests.support import campaign, kafka_jars
 from tests.support.ports import free_port

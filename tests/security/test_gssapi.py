@@ -21,8 +21,7 @@ from kafka_compat.security.broker_security import BrokerSecurity, SaslLogin
 from kafka_compat.security.jaas import LoginModule
 from kafka_compat.security.kerberos_settings import client_of, server_of
 from kafka_compat.security.sasl.client import Untrusted
-from kafka_compat.security.sasl.gssapi import Identity
-from kafka_compat.security.sasl.gssapi_client import GssapiClient, by_key_table
+from kafka_compat.security.sasl.gssapi import GssapiClient, Identity, by_key_table
 from kafka_compat.security.sasl.offer import login_module
 from tests.security.kdc import REALM, Kdc, missing
 from tests.security.oauth.wire import Wire

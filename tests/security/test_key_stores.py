@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
-from kafka_compat.security import jks
+from kafka_compat.security import jks, tls_settings
 from kafka_compat.security.key_stores import (
     KeyEntry,
     StoreError,
@@ -22,12 +22,7 @@ from kafka_compat.security.key_stores import (
     load_trust_store,
 )
 from kafka_compat.security.tls_context import TlsContext
-from kafka_compat.security.tls_settings import (
-    KeyStoreSettings,
-    Secret,
-    TlsSettings,
-    TrustStoreSettings,
-)
+from kafka_compat.security.tls_settings import Secret
 from tests.support.certificates import (
     STORE_PASSWORD,
     Authority,
@@ -51,7 +46,7 @@ def key_store(
     chain: str | None = None,
 ) -> tuple[KeyEntry, ...]:
     return load_key_store(
-        KeyStoreSettings(
+        tls_settings.KeyStoreSettings(
             kind,
             None if path is None else str(path),
             None if password is None else Secret(password),
@@ -64,7 +59,7 @@ def key_store(
 
 def trusted(path: Path, kind: str = "JKS", password: str | None = STORE_PASSWORD) -> set[bytes]:
     found = load_trust_store(
-        TrustStoreSettings(kind, str(path), None if password is None else Secret(password), None)
+        tls_settings.TrustStoreSettings(kind, str(path), None if password is None else Secret(password), None)
     )
     return {item.public_bytes(Encoding.DER) for item in found}
 
@@ -362,7 +357,7 @@ def test_an_error_names_the_setting_of_the_listener_and_the_file_and_no_secret(
         }
     )
     with pytest.raises(ConfigError) as caught:
-        TlsContext(TlsSettings.of(config, Listener("INSIDE", "", 0, "SSL")))
+        TlsContext(tls_settings.TlsSettings.of(config, Listener("INSIDE", "", 0, "SSL")))
     assert caught.value.name == "listener.name.inside.ssl.keystore.password"
     assert str(path) in str(caught.value)
     assert "very-secret" not in str(caught.value) + caught.value.expected

@@ -15,13 +15,7 @@ from kafka_compat.security.distinguished_names import rfc2253, subject
 from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import TlsSettings
 from tests.oracle.ssl_oracle import Refused, SslOracle
-from tests.support.certificates import (
-    STORE_PASSWORD,
-    Authority,
-    authority,
-    java_key_store,
-    java_trust_store,
-)
+from tests.support.certificates import STORE_PASSWORD, Authority, authority, java_key_store, java_trust_store
 
 KEYS, TRUST = "ssl.keystore.", "ssl.truststore."
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.cluster import controller_wire as wire
-from kafka_compat.coordination.controller import effects, events, replies
+from kafka_compat.coordination.controller import effects, events
 from kafka_compat.coordination.controller import outcomes as model
 from kafka_compat.coordination.controller.machine import Controller as Machine
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
@@ -246,7 +246,7 @@ class Terms:
         def again() -> None:
             cluster.at(asker, RETRY_MS, attempt)
 
-        def answered(reply: replies.AlterPartitionReply) -> None:
+        def answered(reply: effects.AlterPartitionReply) -> None:
             if reply.error != model.ControllerError.NONE or cluster.random.random() < LOSSES:
                 cluster.send(asker, again)
             else:

@@ -17,9 +17,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from kafka_compat.pipelines.connector import copy_jars
-from kafka_compat.pipelines.environment import SPARK_VERSION
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.session import SparkSettings, create_session
 from tests.spark.environment import QUICK_START
 from tests.spark.flights import PARTITIONS, flights
 from tests.support.kafka_jars import cache_directory
@@ -166,7 +165,7 @@ def spark(connector_jars: Path) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK_START.items():
             patch.setenv(name, value)
-        session = create_session("tests", master="local[2]", jars=connector_jars, settings=settings)
+        session = create_session("tests", SparkSettings("local[2]", connector_jars), settings=settings)
     yield session
     session.stop()
 

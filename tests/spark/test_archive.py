@@ -18,6 +18,7 @@ from kafka import TopicPartition as KafkaPythonPartition
 
 from kafka_compat.pipelines.archive import ArchiveJob, ArchiveReport, run_archive
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.session import SparkSettings
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, batch_of, kill_and_finish
@@ -127,7 +128,12 @@ def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) ->
     """`archive(topic, …)` runs the job in this process's Spark session, to tmp_path / "archive"."""
 
     def run(*topics: str, to: Path = tmp_path / "archive", **settings: Any) -> ArchiveReport:
-        job = {"bootstrap_servers": kafka.address, "directory": to, "topics": topics, "jars": connector_jars}
+        job = {
+            "bootstrap_servers": kafka.address,
+            "directory": to,
+            "topics": topics,
+            "spark": SparkSettings(jars=connector_jars),
+        }
         return run_archive(ArchiveJob(**{**job, **settings}))
 
     return run

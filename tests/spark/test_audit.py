@@ -14,6 +14,7 @@ from kafka_compat.cli import main
 from kafka_compat.pipelines.archive import ArchiveJob, run_archive
 from kafka_compat.pipelines.audit import AuditJob, AuditReport, Tier, count_rows, run_audit
 from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.session import SparkSettings
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign
@@ -63,7 +64,7 @@ def audit(kafka: Cluster, spark: Any, connector_jars: Path) -> Callable[..., Aud
     """`audit(tier, tier, …)` runs the job in this process's Spark session."""
 
     def run(*tiers: Tier, **settings: Any) -> AuditReport:
-        return run_audit(AuditJob(tiers, jars=connector_jars, **settings))
+        return run_audit(AuditJob(tiers, spark=SparkSettings(jars=connector_jars), **settings))
 
     return run
 
@@ -77,7 +78,9 @@ def test_a_loss_and_a_duplicate_are_named_by_the_hour(
         lines = csv.writer(file)
         lines.writerow(["partition", "time_ms", "rows"])
         lines.writerows([partition, when, rows] for (partition, when), rows in counts.items())
-    run_archive(ArchiveJob(kafka.address, tmp_path / "archive", [source], jars=connector_jars))
+    run_archive(
+        ArchiveJob(kafka.address, tmp_path / "archive", [source], spark=SparkSettings(jars=connector_jars))
+    )
     arguments = ["pipeline", "audit", "--jars", str(connector_jars), "--json"]
     arguments += ["--plot", str(tmp_path / "plots" / "audit")]
     arguments += ["--tier", f"producer=counts:{tmp_path / 'produced.csv'}"]

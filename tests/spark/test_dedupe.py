@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_compat.pipelines.dedupe import id_expression
-from kafka_compat.pipelines.dedupe_rows import keep_first
+from kafka_compat.pipelines.dedupe import id_expression, without_repeats
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish, run_here
@@ -102,7 +101,7 @@ def test_rows_against_a_plain_loop() -> None:
             [dict(zip(("id", "at_ms", "topic"), row, strict=True)) for row in rows],
             pa.schema([("id", pa.binary()), ("at_ms", pa.int64()), ("topic", pa.string())]),
         )
-        found = keep_first(iter(table.to_batches(max_chunksize=chance.randrange(1, 9))), 10)
+        found = without_repeats(iter(table.to_batches(max_chunksize=chance.randrange(1, 9))), 10)
         assert [(r["id"], r["at_ms"]) for batch in found for r in batch.to_pylist()] == kept
 
 

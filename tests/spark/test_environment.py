@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.cli import main
-from kafka_compat.pipelines import connector, environment, spark_output
+from kafka_compat.pipelines import environment, spark_output
 from kafka_compat.pipelines.checkpoint import batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import NotStarted
@@ -142,8 +142,8 @@ def test_what_spark_leaves_behind_is_removed_where_it_is_empty(tmp_path: Path) -
 def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "jars"
     assert main(["spark", "jars", str(target)]) == 0
-    assert sorted(path.name for path in target.iterdir()) == sorted(connector.JARS)
-    assert capsys.readouterr().out.splitlines() == [str(target / name) for name in connector.JARS]
+    assert sorted(path.name for path in target.iterdir()) == sorted(environment.JARS)
+    assert capsys.readouterr().out.splitlines() == [str(target / name) for name in environment.JARS]
     assert main(["spark", "jars", str(target)]) == 0
     assert "Already there" in capsys.readouterr().err
 
@@ -151,18 +151,18 @@ def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_spark_jars_without_any_tool(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(connector, "_fetch_with_maven", lambda scratch: "mvn is not installed")
-    monkeypatch.setattr(connector, "_fetch_with_ivy", lambda scratch: "UnknownHostException")
+    monkeypatch.setattr(environment, "_fetch_with_maven", lambda scratch: "mvn is not installed")
+    monkeypatch.setattr(environment, "_fetch_with_ivy", lambda scratch: "UnknownHostException")
     assert main(["spark", "jars", str(tmp_path)]) == 2
     message = capsys.readouterr().err
     assert "Maven: mvn is not installed" in message
     assert "Ivy: UnknownHostException" in message
-    assert connector.CONNECTOR in message
+    assert environment.CONNECTOR in message
 
 
 def test_a_jars_folder_that_lacks_some(tmp_path: Path) -> None:
     with pytest.raises(NotStarted, match="lacks spark-sql-kafka") as error:
-        connector.jars_in(tmp_path)
+        environment.jars_in(tmp_path)
     assert f"kafka-compat spark jars {tmp_path}" in error.value.hint
 
 

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 
 from kafka_compat.cli import main
 from kafka_compat.pipelines import first_look as looking
-from kafka_compat.pipelines.client_names import java_names, producer_properties
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.first_look import first_look, first_look_at_target
+from kafka_compat.pipelines.kafka_options import java_names, producer_properties
 from tests.security.authority import Authority
 from tests.support.campaign import enabled, rounds
 from tests.support.offsets_topic import make_offsets_topic

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.latest import run_latest
+from kafka_compat.pipelines.session import SparkSettings
 from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
@@ -49,7 +50,7 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 
     def run(topic: str, **settings: Any) -> StreamReport:
         job = {"bootstrap_servers": kafka.address, "directory": tmp_path / "table", "topics": [topic]}
-        return run_latest(StreamJob(**{**job, "jars": connector_jars, **settings}))
+        return run_latest(StreamJob(**{**job, "spark": SparkSettings(jars=connector_jars), **settings}))
 
     return run
 

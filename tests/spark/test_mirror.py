@@ -10,6 +10,7 @@ import pytest
 
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.mirror import MirrorJob, run_mirror
+from kafka_compat.pipelines.session import SparkSettings
 from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
@@ -68,7 +69,9 @@ def test_two_mirrors_make_no_loop(
     other.create_topic(topic, 2)
 
     def mirror(source: Cluster, target: Cluster, names: tuple[str, str]) -> StreamReport:
-        reading = StreamJob(source.address, tmp_path / names[0], [topic], jars=connector_jars)
+        reading = StreamJob(
+            source.address, tmp_path / names[0], [topic], spark=SparkSettings(jars=connector_jars)
+        )
         return run_mirror(MirrorJob(reading, names[0], target.address, names[1]))
 
     kafka.fill(topic, 2, [(b"k", b"here", 1_700_000_000_000, [])] * 10)
@@ -84,5 +87,7 @@ def test_two_mirrors_make_no_loop(
         assert cluster.ends(topic) == Counter({0: 7, 1: 7})
         assert values == {b"here": 10, b"there": 4}
     with pytest.raises(NotStarted, match="does not exist"):
-        reading = StreamJob(kafka.address, tmp_path / "c", [kafka.create_topic()], jars=connector_jars)
+        reading = StreamJob(
+            kafka.address, tmp_path / "c", [kafka.create_topic()], spark=SparkSettings(jars=connector_jars)
+        )
         run_mirror(MirrorJob(reading, "a", other.address, "b"))

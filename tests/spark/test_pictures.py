@@ -14,19 +14,18 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.cli.pipelines import common
+from kafka_compat.cli import pipeline_arguments as common
 from kafka_compat.pipelines import audit_plot, report_plot
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference, differences_between
 from kafka_compat.pipelines.audit_plot import span_of
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
-from kafka_compat.pipelines.plot_page import Made
-from kafka_compat.pipelines.plot_style import DARK, LIGHT, Theme, size_text, styled
+from kafka_compat.pipelines.plot_page import DARK, LIGHT, Origin, Theme, size_text, styled
 
 MIB = 1024 * 1024
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 START_MS = 1_356_998_400_000
 """2013-01-01T00:00Z."""
-MADE = Made("kafka-compat pipeline report --log-dir '/a <b>'", "abc, broker 1", 1_764_000_000_000)
+ORIGIN = Origin("kafka-compat pipeline report --log-dir '/a <b>'", "abc, broker 1", 1_764_000_000_000)
 
 
 def partition(topic: str, number: int, rows: int, size: int, due: int = 0, **more: Any) -> PartitionLine:
@@ -169,7 +168,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_of_a_report(report: LogReport, tmp_path: Path) -> None:
-    png, html = report_plot.plot(tmp_path / "report", report, MADE)
+    png, html = report_plot.plot(tmp_path / "report", report, ORIGIN)
     assert png.read_bytes().startswith(b"\x89PNG") and b"abc, broker 1" not in html.read_bytes()[:500]
     text = html.read_text()
     page = Page(text)
@@ -286,7 +285,7 @@ def test_a_timestamp_far_away_does_not_hide_the_others() -> None:
 def test_the_page_of_an_audit(tiers: dict[str, dict[Bucket, Count]], tmp_path: Path) -> None:
     places = {"sent": "header of 127.0.0.1:9092/flights, cluster abc"}
     found = differences(tiers)
-    _, html = audit_plot.plot(tmp_path / "audit", tiers, found, HOUR_MS, places, MADE)
+    _, html = audit_plot.plot(tmp_path / "audit", tiers, found, HOUR_MS, places, ORIGIN)
     page = Page(html.read_text())
     rows = [text for _, _, text in page.cells]
     when = datetime.fromtimestamp(START_MS / 1000 + 5 * 3600, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -295,7 +294,7 @@ def test_the_page_of_an_audit(tiers: dict[str, dict[Bucket, Count]], tmp_path: P
     assert "Hour from (UTC)" in rows and places["sent"] in rows
     summary = "_oslo $1: 1 lost, 1 duplicated, 1 changed"
     assert summary in page.text and summary in str(page.all("img")[0]["alt"])
-    equal = audit_plot.page({"sent": tier(3), "held": tier(3)}, [], HOUR_MS, {}, MADE)
+    equal = audit_plot.page({"sent": tier(3), "held": tier(3)}, [], HOUR_MS, {}, ORIGIN)
     assert equal.summary == "All 2 tiers hold the same 5,760 records, by partition and hour."
 
 

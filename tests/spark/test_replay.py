@@ -12,6 +12,7 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Target, Written, write_exactly_once
 from kafka_compat.pipelines.exact_sink_writer import JOB_HEADER as JOB
 from kafka_compat.pipelines.replay import ReplayJob, ReplayReport, run_replay
+from kafka_compat.pipelines.session import SparkSettings
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish, run_here
@@ -35,7 +36,7 @@ def archive(
 ) -> Path:
     """The sample's archive."""
     directory = tmp_path_factory.mktemp("replay") / "archive"
-    run_archive(ArchiveJob(kafka.address, directory, [sample], jars=connector_jars))
+    run_archive(ArchiveJob(kafka.address, directory, [sample], spark=SparkSettings(jars=connector_jars)))
     return directory
 
 
@@ -44,7 +45,11 @@ def replay(kafka: Cluster, archive: Path, connector_jars: Path) -> Callable[...,
     """`replay(to_topic=…, …)` runs the job in this process's Spark session."""
 
     def run(**settings: Any) -> ReplayReport:
-        job = {"directory": archive, "bootstrap_servers": kafka.address, "jars": connector_jars}
+        job = {
+            "directory": archive,
+            "bootstrap_servers": kafka.address,
+            "spark": SparkSettings(jars=connector_jars),
+        }
         return run_replay(ReplayJob(**{**job, **settings}))
 
     return run

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.pipelines.connector import jars_in
-from kafka_compat.pipelines.environment import pyspark_home
+from kafka_compat.pipelines.environment import jars_in, pyspark_home
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.test_archive import assert_equals_log

@@ -14,12 +14,7 @@ from kafka_compat.storage.errors import LogDirFailure
 from kafka_compat.storage.log.first_record import first_record_from
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType
-from kafka_compat.storage.records.records import (
-    EndTransactionMarker,
-    Record,
-    build_batch,
-    build_marker,
-)
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 from tests.storage.cleaning_support import clean_all, records
 from tests.storage.log_support import START_MS, Harness, append, batch
 from tests.support.steps import result_of

@@ -15,8 +15,8 @@ from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
+from kafka_compat.storage.directories.directory_names import parse_name
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
-from kafka_compat.storage.directories.folder_names import parse_folder_name
 from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.log.log import Log
@@ -350,9 +350,9 @@ def test_many_logs_are_recovered_and_closed(tmp_path: Path) -> None:
 
 
 def test_only_partition_folders_are_logs() -> None:
-    assert parse_folder_name("a-b-12") == ("a-b", 12)
+    assert parse_name("a-b-12") == ("a-b", 12)
     for name in ("t", "t-", "-1", "t-x", "t--1x", "t-0.abc-delete", "t-0.0123-stray", "meta.properties"):
-        assert parse_folder_name(name) is None, name
+        assert parse_name(name) is None, name
 
 
 def test_reserved_space_is_given_back_when_a_log_closes(tmp_path: Path) -> None:

@@ -13,13 +13,7 @@ from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records import record_scan
 from kafka_compat.storage.records.batch import NO_TIMESTAMP, read_header
 from kafka_compat.storage.records.record_scan import Scan, scan
-from kafka_compat.storage.records.records import (
-    Record,
-    build_batch,
-    encode_record,
-    iter_records,
-    join_batch,
-)
+from kafka_compat.storage.records.records import Record, build_batch, encode_record, iter_records, join_batch
 from tests.storage.damage import damage
 from tests.support.campaign import rounds
 

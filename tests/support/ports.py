@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.testing import ports
+from kafka_compat.testing import broker
 
 _given: set[int] = set()
 
@@ -15,7 +15,7 @@ def free_port() -> int:
 def adjacent_ports(count: int) -> int:
     """The first of so many such ports in a row."""
     for _ in range(1000):
-        first = ports.adjacent_ports(count)
+        first = broker.adjacent_ports(count)
         found = range(first, first + count)
         if not _given.intersection(found):
             _given.update(found)

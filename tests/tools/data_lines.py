@@ -17,12 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.records import legacy
 from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
-from kafka_compat.storage.records.records import (
-    EndTransactionMarker,
-    Record,
-    build_batch,
-    build_marker,
-)
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 from kafka_compat.storage.segments.txn_index import AbortedTxn, encode
 from tests.support import campaign
 from tests.tools.compare import table

@@ -5,26 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.page.listing import QUERY
-from kafka_compat.page.view import Action, Download, View
 from kafka_compat.page.views import (
     brokers,
-    clients,
     copy,
-    disks,
-    group,
     groups,
-    logs,
-    message,
     messages,
     offsets,
     overview,
+    process,
     produce,
-    refused,
-    topic,
-    topic_settings,
     topics,
     transactions,
 )
+from kafka_compat.page.visit import Action, Download, View
 from kafka_compat.search.query import PARAMETERS
 
 _NAME: Final = {"name": "string: of which"}
@@ -37,10 +30,10 @@ _MOVED: Final = {"moved": "integer: how many were changed"}
 VIEWS: Final = (
     View("/overview", overview.see, "Overview", "is it well, and why not"),
     View("/topics", topics.see, "Topics", "all topics", query=QUERY),
-    View("/topic", topic.see, "Topic", "one topic", "/topics", _LISTED),
-    View("/topic-settings", topic_settings.see, "Settings of a topic", _SETTINGS, "/topics", _NAME),
+    View("/topic", topics.see_one, "Topic", "one topic", "/topics", _LISTED),
+    View("/topic-settings", topics.see_settings, "Settings of a topic", _SETTINGS, "/topics", _NAME),
     View("/groups", groups.see, "Groups", "all groups", query={**QUERY, **_READ}),
-    View("/group", group.see, "Group", "one group", "/groups", _LISTED),
+    View("/group", groups.see_one, "Group", "one group", "/groups", _LISTED),
     View("/transactions", transactions.see, "Transactions", "all transactional ids", query=QUERY),
     View("/brokers", brokers.see, "Brokers", "all brokers"),
     View(
@@ -51,10 +44,10 @@ VIEWS: Final = (
         "/brokers",
         {"id": "integer: its id"},
     ),
-    View("/disks", disks.see, "Disks", "log directories and their space"),
-    View("/clients", clients.see, "Clients", "who is connected", query=QUERY),
-    View("/refused", refused.see, "Refused", "who was refused, and why", query=QUERY),
-    View("/logs", logs.see, "Logs", "the last lines of the log", query={**QUERY, **_LEVEL}),
+    View("/disks", brokers.see_disks, "Disks", "log directories and their space"),
+    View("/clients", process.see_clients, "Clients", "who is connected", query=QUERY),
+    View("/refused", process.see_refused, "Refused", "who was refused, and why", query=QUERY),
+    View("/logs", process.see_logs, "Logs", "the last lines of the log", query={**QUERY, **_LEVEL}),
     View(
         "/messages",
         messages.see,
@@ -63,7 +56,7 @@ VIEWS: Final = (
         "/topics",
         {**_NAME, **PARAMETERS},
     ),
-    View("/message", message.see, "Message", "one message in full", "/topics", message.QUERY),
+    View("/message", messages.see_one, "Message", "one message in full", "/topics", messages.QUERY),
     View("/produce", produce.see, "Produce", "what a record can be given", "/topics", _NAME),
     View("/copy", copy.see, "Copy", "copies of topics", "/topics", _NAME),
     View("/offsets", offsets.see, "Offsets", "the offsets of a group", "/groups", {**_NAME, **_MOVED}),
@@ -75,5 +68,5 @@ ACTIONS: Final = (
     Action("/offsets", offsets.act, "change the offsets of a group", offsets.COMMIT_BODY),
 )
 DOWNLOADS: Final = (
-    Download("/message-data", message.give, "the key or the value of a message", message.DATA_QUERY),
+    Download("/message-data", messages.give, "the key or the value of a message", messages.DATA_QUERY),
 )

@@ -1,17 +1,20 @@
-"""The brokers of the cluster."""
+"""The brokers of the cluster, and their log directories."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.page.views.topic_settings import described
-
-if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+from kafka_compat.page.views.topics import described
+from kafka_compat.page.visit import Data, Visit
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.authorizer import Operation
+from kafka_compat.status.rules import USABLE_MIN
+from kafka_compat.status.snapshot import LogDir
 
 
 class _Counts:
@@ -39,7 +42,9 @@ async def see_one(visit: Visit) -> Data:
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
-        raise BadCall(f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", 404)
+        raise BadCall(
+            f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", NOT_FOUND
+        )
     # Asked of this process, which says who may: what others answer is told to a broker, and not to the page.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
@@ -85,3 +90,59 @@ def _count(visit: Visit) -> Steps[_Counts]:
             counts.out_of_sync.update(set(each.replicas) - set(each.isr))
         yield None
     return counts
+
+
+# --- log directories
+
+
+_LOG_DIRS_VERSION: Final = 4
+_PATIENCE_S: Final = 3.0
+
+
+async def see_disks(visit: Visit) -> Data:
+    """Log directories of all brokers, as they report them (KIP-827), and how much room there is."""
+    visit.rights.require_cluster(Operation.DESCRIBE)
+    found, missing = await log_dirs(visit, with_replicas=True)
+    rows = [
+        {
+            **disk_row(each),
+            "replicas": each.replicas,
+            "replica_bytes": each.replica_bytes,
+            "is_nearly_full": each.usable_share is not None and each.usable_share < USABLE_MIN,
+        }
+        for each in found
+    ]
+    return {"disks": rows, "missing": missing}
+
+
+def disk_row(log_dir: LogDir) -> dict[str, Any]:
+    """The log directory, and how much room there is on its volume."""
+    return {
+        "broker": log_dir.broker_id,
+        "path": log_dir.path,
+        "error": log_dir.error,
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
+        "usable_share": log_dir.usable_share,
+    }
+
+
+async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
+    """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
+    missing: list[str] = []
+    asked = [
+        _log_dirs_of(visit, one, missing, with_replicas) for one in sorted(visit.cluster.metadata.brokers)
+    ]
+    return [each for found in await asyncio.gather(*asked) for each in found], missing
+
+
+async def _log_dirs_of(visit: Visit, broker_id: int, missing: list[str], with_replicas: bool) -> list[LogDir]:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            answer = await visit.ask(
+                ApiKey.DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION, broker_id, topics=None if with_replicas else []
+            )
+    except (BadCall, TimeoutError, MalformedRequest):
+        missing.append(f"broker {broker_id} did not report its disks")
+        return []
+    return [LogDir.of(broker_id, one) for one in answer.results]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafka_compat.control.forks import copy_positions
-from kafka_compat.control.topic_fork import fork_topic
+from kafka_compat.client.consumed import whole_batches
+from kafka_compat.control.topic_fork import copy_positions, fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.http.routes import BadCall
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, BadCall
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page import fields
-from kafka_compat.page.copying import copy_records
-from kafka_compat.page.view import Done
-from kafka_compat.page.views.topic import known_topic, named_topic
-from kafka_compat.page.views.topic_settings import OWN, described
-from kafka_compat.page.visit import path_of
+from kafka_compat.page.copies import Copy
+from kafka_compat.page.records import source_of
+from kafka_compat.page.views.produce import NotAppended, append
+from kafka_compat.page.views.topics import OWN, described, known_topic, named_topic
+from kafka_compat.page.visit import Data, Done, Visit, path_of
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.search.source import Content, Unreadable
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.records.batch import BatchHeader
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.records.records import Record, build_batch, control_record_type, iter_records
 
 BODY: Final = {
     "name": "string: the topic that is copied",
@@ -30,7 +34,6 @@ BODY: Final = {
 }
 _CREATE_VERSION: Final = 7
 _TIMEOUT_MS: Final = 30_000
-_CONFLICT: Final = 409
 
 
 async def see(visit: Visit) -> Data:
@@ -69,7 +72,7 @@ async def act(visit: Visit) -> Done:
     if with_groups:
         raise BadCall("groups: positions are copied with a topic by a standalone broker, not in a cluster")
     await _make(visit, topic, target)
-    copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
+    copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.later))
     return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
@@ -95,17 +98,13 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
     try:
         await fork_topic(visit.cluster.services, source, target, then if with_groups else nothing)
     except KafkaError as error:
-        raise BadCall(f"{error.code.name} {error.message or ''}".strip(), _CONFLICT) from None
+        raise BadCall(f"{error.code.name} {error.message or ''}".strip(), CONFLICT) from None
     return sorted(groups)
 
 
 async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
     """A topic like it. BadCall."""
-    from kafka_compat.protocol.messages.create_topics import (
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-    )
+    from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
     settings = await described(visit, ResourceType.TOPIC, topic.name)
     configs = [
@@ -119,12 +118,114 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         replication_factor=len(topic.partitions[0].replicas),
         configs=configs,
     )
+    controller = visit.cluster.metadata.controller_id
     answer = await visit.ask(
-        ApiKey.CREATE_TOPICS,
-        CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
-        version=_CREATE_VERSION,
-        broker_id=visit.cluster.metadata.controller_id,
+        ApiKey.CREATE_TOPICS, _CREATE_VERSION, controller, topics=[wanted], timeout_ms=_TIMEOUT_MS
     )
     (result,) = answer.topics
     if result.error_code:
-        raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), _CONFLICT)
+        raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), CONFLICT)
+
+
+# --- record by record, in the background: where a topic cannot be forked
+
+
+_READ_BYTES: Final = 512 * 1024
+_RETRIES: Final = 20
+_RETRY_AFTER_S: Final = 0.5
+_MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""A new leader, or a topic that its leader has not heard of yet: nothing was stored."""
+
+
+async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
+    """Copy into a topic that was made for it what consumers that read committed records would get now, in the
+    same partitions, with times, headers and codecs; the copy's offsets have no gaps. `look` gives a visit at
+    any time, as who asked. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
+    """
+    visit = look()
+    topic = visit.cluster.metadata.topics.get(copy.source)
+    if topic is None:
+        raise BadCall(f"there is no topic {copy.source}", NOT_FOUND)
+    bounds = await source_of(visit, topic, committed=True).bounds(each.partition for each in topic.partitions)
+    spans: dict[int, tuple[int, int]] = {}
+    for partition, found in bounds.items():
+        if isinstance(found, Unreadable):
+            raise Unreadable(f"partition {partition}: {found}")
+        spans[partition] = found
+    copy.total = sum(end - first for first, end in spans.values())
+    for partition, (first, end) in sorted(spans.items()):
+        while first < end:
+            first = await _step(copy, look, partition, first, end)
+
+
+async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: int, end: int) -> int:
+    """The offset behind what was copied."""
+    visit = look()
+    topic = visit.cluster.metadata.topics.get(copy.source)
+    if topic is None:
+        raise BadCall(f"the topic {copy.source} was deleted", NOT_FOUND)
+    source = source_of(visit, topic, committed=True)
+    content = await source.content(partition, first, end, _READ_BYTES)
+    if content is None:
+        copy.done += end - first
+        return end
+    rebuilt = await visit.cluster.long_work.in_thread(partial(_rebuilt, content, first, end))
+    for batch, count, next_offset in rebuilt:
+        if batch is not None:
+            await _append(look, copy.target, partition, batch)
+            copy.records += count
+        copy.done += next_offset - first
+        first = next_offset
+    return first
+
+
+async def _append(look: Callable[[], Visit], target: str, partition: int, batch: bytes) -> None:
+    for left in reversed(range(_RETRIES)):
+        try:
+            await append(look(), target, partition, batch)
+            return
+        except NotAppended as error:
+            if error.code not in _MOVED or not left:
+                raise
+        await asyncio.sleep(_RETRY_AFTER_S)
+
+
+def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
+    """Batches to be appended, with the number of their records and the source's offset behind them; None for
+    what is left out.
+    """
+    waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
+    out: set[int] = set()
+    rebuilt: list[tuple[bytes | None, int, int]] = []
+    for header, batch in whole_batches(content.load()):
+        if header.magic == 2 and header.base_offset >= end:
+            rebuilt.append((None, 0, end))
+            break
+        while waiting and waiting[-1][1] <= header.last_offset:
+            out.add(waiting.pop()[0])
+        next_offset = min(header.next_offset, end)
+        records: list[Record] = []
+        if header.is_control:
+            marker = next(iter_records(batch), None)
+            if marker is not None and control_record_type(marker) is ControlRecordType.ABORT:
+                out.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in out):
+            records = [each for each in _records(header, batch) if first <= each.offset < end]
+        if next_offset > first or records:
+            rebuilt.append((_batch(header, records), len(records), max(next_offset, first)))
+    if not rebuilt:
+        raise StorageError(f"what is at offset {first} is no batch")
+    return rebuilt
+
+
+def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
+    return iter_records(batch) if header.magic > 1 else records_of(batch)
+
+
+def _batch(header: BatchHeader, records: list[Record]) -> bytes | None:
+    if not records:
+        return None
+    # A leader of a topic with LogAppendTime gives its own time; a producer always sends CreateTime.
+    return build_batch(
+        records, compression=CompressionType(header.compression), timestamp_type=TimestampType.CREATE_TIME
+    )

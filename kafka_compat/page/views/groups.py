@@ -1,18 +1,194 @@
-"""All groups."""
+"""Groups: all of them, and one with its members, their partitions and its lag."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
+from kafka_compat.client.groups import assigned
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
+from kafka_compat.http.routes import NOT_FOUND, BadCall
+from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.page.group_rows import Ages, add_seconds, all_groups, group_rows
-from kafka_compat.page.listing import listed
+from kafka_compat.metrics.group_lag import GroupLags, remote_lags
+from kafka_compat.page.listing import Row, listed
+from kafka_compat.page.remote_leaders import RemoteReport
+from kafka_compat.page.views.topics import extent
+from kafka_compat.page.visit import Data, Visit
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.authorizer import Operation, ResourceType
 
-if TYPE_CHECKING:
-    from kafka_compat.page.group_rows import GroupSeen
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
+log = logging.getLogger(__name__)
+
+_LIST_VERSION: Final = 4
+_FETCH_VERSION: Final = 8
+_PATIENCE_S: Final = 3.0
+
+
+class GroupSeen(NamedTuple):
+    """A group at its coordinator. `committed` are offsets."""
+
+    name: str
+    state: str
+    protocol_type: str
+    coordinator: int
+    members: int
+    committed: Mapping[TopicPartition, int]
+
+
+class Groups(NamedTuple):
+    """All that may be seen. `missing` names the brokers that did not respond."""
+
+    found: list[GroupSeen]
+    missing: list[str]
+
+
+async def all_groups(visit: Visit) -> Groups:
+    """Of all coordinators."""
+    found = await visit.finish(_groups_here(visit))
+    missing: list[str] = []
+    others = [one for one in visit.cluster.metadata.brokers if not visit.is_here(one)]
+    for more in await asyncio.gather(*(_groups_there(visit, one, missing) for one in others)):
+        found += more
+    return Groups(found, missing)
+
+
+def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
+    found = []
+    for services in visit.cluster.services:
+        coordinator = services.coordinators.groups.made
+        if coordinator is None:
+            continue
+        _, overviews = coordinator.list_groups(set(), set())
+        yield None
+        for group in overviews:
+            progress = coordinator.progress(group.group_id)
+            if progress is None or not visit.rights.may_see_group(group.group_id):
+                continue
+            committed = {place: position.value.offset for place, position in progress.committed.items()}
+            found.append(
+                GroupSeen(
+                    group.group_id,
+                    str(group.state),
+                    group.protocol_type,
+                    services.broker_id,
+                    progress.members,
+                    committed,
+                )
+            )
+            yield None
+    return found
+
+
+async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
+    """They are asked with this broker's rights: what the page may not see is left out here."""
+    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            answer = await visit.ask(ApiKey.LIST_GROUPS, _LIST_VERSION, broker_id)
+            listed = {one.group_id: one for one in answer.groups if visit.rights.may_see_group(one.group_id)}
+            if not listed:
+                return []
+            described = await visit.ask(
+                ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, broker_id, groups=list(listed)
+            )
+            asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in listed]
+            fetched = await visit.ask(ApiKey.OFFSET_FETCH, _FETCH_VERSION, broker_id, groups=asked)
+    except (BadCall, TimeoutError, MalformedRequest) as problem:
+        log.info("Broker %d did not report its groups: %r", broker_id, problem)
+        missing.append(f"broker {broker_id} did not report the groups that it coordinates")
+        return []
+    members = {one.group_id: len(one.members) for one in described.groups}
+    committed = {
+        one.group_id: {
+            place: each.committed_offset
+            for place, each in each_partition(one.topics)
+            if each.committed_offset >= 0 and not each.error_code
+        }
+        for one in fetched.groups
+    }
+    return [
+        GroupSeen(
+            name, one.group_state, one.protocol_type, broker_id, members.get(name, 0), committed.get(name, {})
+        )
+        for name, one in listed.items()
+    ]
+
+
+def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
+    """Without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as
+    kafka-consumer-groups counts; `beyond_end` are partitions whose committed offset lies behind their end.
+    """
+    found = []
+    for group in groups:
+        lags = {
+            place: records_behind(committed, end_of(visit, remote, place))
+            for place, committed in group.committed.items()
+        }
+        found.append(
+            {
+                "name": group.name,
+                "state": group.state,
+                "protocol_type": group.protocol_type,
+                "coordinator": group.coordinator,
+                "members": group.members,
+                "topics": len({topic for topic, _ in group.committed}),
+                "lag": total_records(lags.values()),
+                "beyond_end": [
+                    f"{topic}-{number}" for (topic, number), lag in lags.items() if (lag or 0) < 0
+                ],
+            }
+        )
+        yield None
+    return found
+
+
+def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
+    """Up to where consumers may read a partition; None where nobody knows."""
+    known = visit.cluster.metadata.partition(*place)
+    return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
+
+
+class Ages:
+    """Lag in time of the groups of one visit."""
+
+    def __init__(self, visit: Visit, lags: GroupLags) -> None:
+        self._visit = visit
+        self._lags = lags
+
+    @staticmethod
+    async def of(visit: Visit) -> Ages:
+        """As it is now; leaders in other processes are asked."""
+        cluster = visit.cluster
+        return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
+
+    def age_s(self, group: str, place: TopicPartition, committed: int) -> Steps[float | None]:
+        """In seconds; None where it is unknown."""
+        known = self._visit.cluster.metadata.partition(*place)
+        if known is None:
+            return None
+        found = yield from self._lags.at(group, place[0], known, committed)
+        return None if found.ms is None else found.ms / 1000
+
+    def oldest_s(self, group: GroupSeen) -> Steps[float | None]:
+        """Of all partitions of a group."""
+        found: list[float | None] = []
+        for place, committed in group.committed.items():
+            found.append((yield from self.age_s(group.name, place, committed)))
+            yield None
+        return longest(found)
+
+
+def add_seconds(ages: Ages, rows: list[Row], groups: list[GroupSeen]) -> Steps[None]:
+    """Put the lag in seconds into the rows that are shown."""
+    by_name = {group.name: group for group in groups}
+    for row in rows:
+        row["lag_seconds"] = yield from ages.oldest_s(by_name[row["name"]])
+
 
 _COLUMNS: Final = {"name": "name", "state": "state", "members": "members", "lag": "lag"}
 _AT_ONCE: Final = 50
@@ -36,5 +212,104 @@ def _readers(groups: list[GroupSeen], topic: str) -> Steps[list[GroupSeen]]:
     found = []
     for some in batched(groups, _AT_ONCE):
         found += [group for group in some if any(place[0] == topic for place in group.committed)]
+        yield None
+    return found
+
+
+_DESCRIBE_VERSION: Final = 5
+_CONSUMER: Final = "consumer"
+_PARTITION_COLUMNS: Final = {"partition": "name", "lag": "lag", "seconds": "lag_seconds"}
+
+Owners = dict[tuple[str, int], str]
+"""Partition -> member id."""
+
+
+async def known_group(visit: Visit) -> GroupSeen:
+    """The group of the parameter `name`. BadCall where there is none, or it may not be seen."""
+    name = visit.given("name")
+    visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, name)
+    groups = await all_groups(visit)
+    found = next((group for group in groups.found if group.name == name), None)
+    if found is None:
+        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.missing)}", NOT_FOUND)
+    return found
+
+
+async def see_one(visit: Visit) -> Data:
+    """As its coordinator and the leaders of its partitions know it."""
+    group, remote, ages = await asyncio.gather(
+        known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
+    )
+    members, owners = await _members(visit, group)
+    rows = await visit.finish(_positions(visit, remote, group, owners, ages))
+    committed = [row for row in rows if row["committed_offset"] is not None]
+    return {
+        "name": group.name,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "coordinator": group.coordinator,
+        "members": members,
+        "lag": total_records(row["lag"] for row in committed),
+        "lag_seconds": longest(row["lag_seconds"] for row in committed),
+        "list": listed(rows, visit.query, _PARTITION_COLUMNS, "partition"),
+        "missing": remote.missing,
+    }
+
+
+async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]], Owners]:
+    answer = await visit.ask(
+        ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, group.coordinator, groups=[group.name]
+    )
+    (described,) = answer.groups
+    members, owners = [], {}
+    for member in described.members:
+        places: tuple[tuple[str, int], ...] = ()
+        if group.protocol_type == _CONSUMER:
+            try:
+                places = assigned(bytes(member.member_assignment))
+            except MalformedRequest:
+                # Members may put there what they like.
+                places = ()
+        owners.update(dict.fromkeys(places, member.member_id))
+        members.append(
+            {
+                "member_id": member.member_id,
+                "instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "host": member.client_host,
+                "partitions": [
+                    {"topic": topic, "partitions": numbers}
+                    for topic, numbers in by_topic(sorted(places)).items()
+                    if visit.rights.may_see_topic(topic)
+                ],
+            }
+        )
+    return members, owners
+
+
+def _positions(
+    visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
+) -> Steps[list[Row]]:
+    """Of each partition that it has committed, or reads."""
+    found = []
+    for place in sorted({*group.committed, *owners}):
+        if not visit.rights.may_see_topic(place[0]):
+            continue
+        committed, end = group.committed.get(place), end_of(visit, remote, place)
+        seconds = None
+        if committed is not None:
+            seconds = yield from ages.age_s(group.name, place, committed)
+        found.append(
+            {
+                "name": f"{place[0]}-{place[1]:06}",
+                "topic": place[0],
+                "partition": place[1],
+                "committed_offset": committed,
+                "end_offset": end,
+                "lag": records_behind(committed, end),
+                "lag_seconds": seconds,
+                "member_id": owners.get(place),
+            }
+        )
         yield None
     return found

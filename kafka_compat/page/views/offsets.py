@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.http.routes import BadCall
+from kafka_compat.client.groups import Committed, commit_topics
+from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.long_work import batched, gathered
 from kafka_compat.page import fields
-from kafka_compat.page.group_offsets import Positions, commit, positions_of
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
 from kafka_compat.page.records import source_of
-from kafka_compat.page.view import Done, Shown
-from kafka_compat.page.views.topic import named_topic
-from kafka_compat.page.visit import path_of
+from kafka_compat.page.views.topics import named_topic
+from kafka_compat.page.visit import Data, Done, Shown, Visit, path_of
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.search.query import BadQuery, partitions_in, time_ms_of
 from kafka_compat.search.source import Unreadable
-
-if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
-
-TopicPartition = tuple[str, int]
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_ONCE: Final = 100
 """Partitions that are asked for the offset of a time."""
@@ -131,16 +127,9 @@ def _meant(visit: Visit, positions: Positions) -> list[TopicPartition]:
     return [(name, partition) for partition in numbers]
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        found[topic].append(partition)
-    return found
-
-
 async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent | str]:
     found: dict[TopicPartition, Extent | str] = {}
-    for name, numbers in _by_topic(partitions).items():
+    for name, numbers in by_topic(partitions).items():
         topic = visit.cluster.metadata.topics.get(name)
         there = set() if topic is None else {each.partition for each in topic.partitions}
         found.update(
@@ -166,7 +155,7 @@ async def _at_time(
         except Unreadable as error:
             found[name, number] = str(error)
 
-    for name, numbers in _by_topic(partitions).items():
+    for name, numbers in by_topic(partitions).items():
         topic = visit.cluster.metadata.topics.get(name)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
@@ -200,3 +189,81 @@ async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterab
         "members": positions.members,
         "partitions": await visit.finish(gathered(partitions)),
     }
+
+
+# --- the offsets at the group's coordinator, wherever that is
+
+
+_FIND_VERSION: Final = 3
+_DESCRIBE_VERSION: Final = 5
+_FETCH_VERSION: Final = 7
+_COMMIT_VERSION: Final = 8
+
+
+class Positions(NamedTuple):
+    """Of one group."""
+
+    state: str
+    members: int
+    committed: dict[TopicPartition, int]
+    """Of topics that may be seen."""
+
+
+async def positions_of(visit: Visit, group_id: str) -> Positions:
+    """BadCall where there is no such group, or it may not be seen."""
+    visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
+    coordinator = await coordinator_of(visit, group_id)
+    described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
+    group = described.groups[0]
+    _check(group.error_code, f"group {group_id}")
+    fetched = await visit.ask(
+        ApiKey.OFFSET_FETCH, _FETCH_VERSION, coordinator, group_id=group_id, topics=None
+    )
+    _check(fetched.error_code, f"the offsets of group {group_id}")
+    found = (
+        ((topic.name, each.partition_index), each.committed_offset)
+        for topic in fetched.topics
+        if visit.rights.may_see_topic(topic.name)
+        for each in topic.partitions
+        if each.committed_offset >= 0
+    )
+    committed = dict(await visit.finish(gathered(found)))
+    if group.group_state == "Dead" and not committed:
+        raise BadCall(f"there is no group {group_id}", NOT_FOUND)
+    return Positions(group.group_state, len(group.members), committed)
+
+
+async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Give a group without members these positions. BadCall with the first that is refused."""
+    visit.rights.require(Operation.READ, ResourceType.GROUP, group_id)
+    for topic in {topic for topic, _ in offsets}:
+        visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
+    topics = commit_topics({place: Committed(offset) for place, offset in offsets.items()})
+    coordinator = await coordinator_of(visit, group_id)
+    answer = await visit.ask(
+        ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, coordinator, group_id=group_id, topics=topics
+    )
+    for (topic, partition), each in each_partition(answer.topics):
+        _check(each.error_code, f"the offset of {topic}-{partition}")
+
+
+async def coordinator_of(visit: Visit, group_id: str) -> int:
+    """BadCall where there is none now."""
+    found = await visit.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key=group_id)
+    _check(found.error_code, f"the coordinator of group {group_id}")
+    return int(found.node_id)
+
+
+def _check(number: int, what: str) -> None:
+    code = known_code(number)
+    if code == ErrorCode.NONE:
+        return
+    if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+        raise BadCall(
+            "the group has members, which commit themselves: stop all of them, then change its offsets",
+            CONFLICT,
+        )
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        raise BadCall(f"{what}: there is none", NOT_FOUND)
+    status = UNAVAILABLE if code.name.startswith("COORDINATOR") else CONFLICT
+    raise BadCall(f"{what}: {code.name} {STANDARD_MESSAGES.get(code, '')}".strip(), status)

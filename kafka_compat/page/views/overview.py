@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from kafka_compat.long_work import Steps
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metrics.health import reasons_against
-from kafka_compat.page.group_rows import Ages, add_seconds, all_groups, group_rows
-from kafka_compat.page.topic_rows import topic_rows
-from kafka_compat.page.views.disks import log_dirs
+from kafka_compat.page.listing import Row
+from kafka_compat.page.views.brokers import disk_row, log_dirs
+from kafka_compat.page.views.groups import Ages, add_seconds, all_groups, group_rows
+from kafka_compat.page.views.topics import topic_rows
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.status import snapshot
 from kafka_compat.status.rules import problems
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.listing import Row
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
 
 _SHOWN: Final = 5
 
@@ -60,7 +56,7 @@ async def see(visit: Visit) -> Data:
         "records_per_second": _sum(rates),
         "size_bytes": _sum([row["size_bytes"] for row in topics]),
         "connections": sum(len(server.connections) for _, server in visit.observed.servers()),
-        "disks": [_disk(one) for one in dirs],
+        "disks": [disk_row(one) for one in dirs],
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
         "time_ms": cluster.now_ms(),
@@ -83,20 +79,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _busiest(topics: list[Row]) -> list[Row]:
     busy = [row for row in topics if row["records_per_second"]]
     return sorted(busy, key=lambda row: (-row["records_per_second"], row["name"]))[:_SHOWN]
-
-
-def _disk(one: snapshot.LogDir) -> dict[str, Any]:
-    share = None
-    if one.total_bytes and one.usable_bytes is not None:
-        share = one.usable_bytes / one.total_bytes
-    return {
-        "broker": one.broker_id,
-        "path": one.path,
-        "error": one.error,
-        "total_bytes": one.total_bytes,
-        "usable_bytes": one.usable_bytes,
-        "usable_share": share,
-    }
 
 
 def _snapshot(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from kafka_compat.client.partitioner import partition_of
-from kafka_compat.http.routes import BadCall
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
+from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page import fields
-from kafka_compat.page.producing import append, led_partitions
-from kafka_compat.page.view import Done
-from kafka_compat.page.views.topic import known_topic, named_topic
-from kafka_compat.page.visit import path_of
+from kafka_compat.page.views.topics import known_topic, named_topic
+from kafka_compat.page.visit import Data, Done, Visit, path_of
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.records.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
 
 BODY: Final = {
     "name": "string: of which topic",
@@ -49,9 +47,74 @@ async def act(visit: Visit) -> Done:
         else:
             led = led_partitions(visit, topic)
             if not led:
-                raise BadCall(f"nobody leads any partition of {topic.name} now", 503)
+                raise BadCall(f"nobody leads any partition of {topic.name} now", UNAVAILABLE)
             partition = random.choice(led)
     record = Record(0, visit.cluster.now_ms() if time_ms is None else time_ms, key, value, headers)
     appended = await append(visit, topic.name, partition, build_batch([record]))
     place = {"name": topic.name, "partition": appended.partition, "offset": appended.offset}
     return Done(place, path_of("/message", **place))
+
+
+# --- batches, produced to the leaders of their partitions as clients do
+
+
+_VERSION: Final = 9
+_ACKS_ALL: Final = -1
+_TIMEOUT_MS: Final = 20_000
+
+
+class NotAppended(BadCall):
+    """The leader refused it: nothing was stored."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message, CONFLICT)
+        self.code = code
+
+
+class Appended(NamedTuple):
+    """Where the first record of a batch went."""
+
+    partition: int
+    offset: int
+
+
+async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appended:
+    """Store a batch in all replicas that are in sync. Raises BadCall, as NotAppended where it is certain that
+    nothing was stored.
+    """
+    from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
+
+    visit.rights.require(Operation.WRITE, ResourceType.TOPIC, topic)
+    leader = leader_of(visit, topic, partition)
+    data = PartitionProduceData(index=partition, records=memoryview(bytearray(batch)))
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    answer = await visit.ask(
+        ApiKey.PRODUCE, _VERSION, leader, acks=_ACKS_ALL, timeout_ms=_TIMEOUT_MS, topic_data=topics
+    )
+    result = answer.responses[0].partition_responses[0]
+    if result.error_code:
+        code = ErrorCode(result.error_code)
+        reasons = [each.batch_index_error_message or "" for each in result.record_errors]
+        said = "; ".join(filter(None, reasons)) or result.error_message or STANDARD_MESSAGES.get(code, "")
+        text = f"{topic}-{partition} does not take it: {code.name} {said}".strip()
+        if code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            raise BadCall(f"{text} (its leader may have it all the same)", UNAVAILABLE)
+        raise NotAppended(code, text)
+    return Appended(partition, result.base_offset)
+
+
+def leader_of(visit: Visit, topic: str, partition: int) -> int:
+    """BadCall where there is none."""
+    known = visit.cluster.metadata.partition(topic, partition)
+    if known is None:
+        raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
+    leader = visit.cluster.metadata.reachable_leader(known)
+    if leader is None:
+        raise BadCall(f"nobody leads {topic}-{partition} now", UNAVAILABLE)
+    return leader
+
+
+def led_partitions(visit: Visit, topic: TopicMetadata) -> list[int]:
+    """Those that have a leader."""
+    metadata = visit.cluster.metadata
+    return [each.partition for each in topic.partitions if metadata.reachable_leader(each) is not None]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.http.routes import BadCall
 from kafka_compat.page.listing import listed
+from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.page.view import Data
-    from kafka_compat.page.visit import Visit
 
 _COLUMNS: Final = {"name": "name", "state": "state", "producer": "producer_id", "broker": "coordinator"}
 _VERSION: Final = 0
@@ -20,17 +17,13 @@ _VERSION: Final = 0
 
 async def see(visit: Visit) -> Data:
     """As their coordinators tell them."""
-    from kafka_compat.protocol.messages.list_transactions import ListTransactionsRequest
-
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
         if not _has_coordinator(visit, broker_id):
             continue
         try:
-            answer = await visit.ask(
-                ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), version=_VERSION, broker_id=broker_id
-            )
+            answer = await visit.ask(ApiKey.LIST_TRANSACTIONS, _VERSION, broker_id)
         except (BadCall, MalformedRequest):
             missing.append(f"broker {broker_id} did not report the transactions that it coordinates")
             continue
@@ -57,17 +50,14 @@ def _has_coordinator(visit: Visit, broker_id: int) -> bool:
 
 async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
     """Add to the rows that are shown since when, and where."""
-    from kafka_compat.protocol.messages.describe_transactions import DescribeTransactionsRequest
-
     now_ms = visit.cluster.now_ms()
     for broker_id in {row["coordinator"] for row in rows}:
         theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}
         for row in theirs.values():
             row.update(epoch=None, timeout_ms=None, seconds=None, partitions=[])
-        request = DescribeTransactionsRequest(transactional_ids=list(theirs))
         try:
             answer = await visit.ask(
-                ApiKey.DESCRIBE_TRANSACTIONS, request, version=_VERSION, broker_id=broker_id
+                ApiKey.DESCRIBE_TRANSACTIONS, _VERSION, broker_id, transactional_ids=list(theirs)
             )
         except (BadCall, MalformedRequest):
             continue

@@ -18,16 +18,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.following import Following
+from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore
-from kafka_compat.error_mapping import told_as
+from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Turn, batched
 from kafka_compat.security.acls import bindings as acls
-from kafka_compat.security.acls import nodes
 from kafka_compat.security.acls.bindings import Binding, Entry, Filter, Pattern, PatternType
 from kafka_compat.security.acls.rules import Rules
 from kafka_compat.security.authorizer import Operation, ResourceType
@@ -77,18 +75,18 @@ class Keeper:
         """Those of which rule 3 speaks."""
         self._lock = asyncio.Lock()
         decoders = {
-            PatternType.LITERAL: nodes.decode_literal_change,
-            PatternType.PREFIXED: nodes.decode_extended_change,
+            PatternType.LITERAL: acls.decode_literal_change,
+            PatternType.PREFIXED: acls.decode_extended_change,
         }
         self._mended: set[Pattern] = set()
         """Whose nodes were broken, and have changed since."""
         self._following = Following(
             "the ACLs",
             store,
-            nodes.PERSISTENT_PATHS,
+            acls.PERSISTENT_PATHS,
             self._read_all,
             [
-                Notices(nodes.CHANGES[kind], nodes.CHANGE_PREFIX, partial(self._hear, decode), now_ms)
+                Notices(acls.CHANGES[kind], acls.CHANGE_PREFIX, partial(self._hear, decode), now_ms)
                 for kind, decode in decoders.items()
             ],
             tasks,
@@ -127,7 +125,7 @@ class Keeper:
 
     async def _create(self, pattern: Pattern, added: Entries) -> KafkaError | None:
         try:
-            nodes.path_of(pattern)
+            acls.path_of(pattern)
             for entry in added:
                 acls.parse_principal(entry.principal)
         except ValueError as error:
@@ -163,11 +161,11 @@ class Keeper:
             async with self._lock:
                 await self._update(pattern, change)
         except Exception as error:
-            return told_as(error, f"changing the ACLs of {pattern}")
+            return as_kafka_error(error, f"changing the ACLs of {pattern}")
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:
-        path = nodes.path_of(pattern)
+        path = acls.path_of(pattern)
         known = self._known.get(pattern) or await self._stored(path)
         for attempt in range(WRITES_MAX):
             if attempt:
@@ -189,21 +187,21 @@ class Keeper:
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
         """The node's new version; None where there is none any more. Where nothing changes, it is only made
         sure that what is known is what is there."""
-        path = nodes.path_of(pattern)
+        path = acls.path_of(pattern)
         operations: list[stores.Operation] = []
         version = known.version
         if version is None:
             if wanted:
-                operations.append(stores.Create(path, nodes.encode_acls(wanted)))
+                operations.append(stores.Create(path, acls.encode_acls(wanted)))
         elif not wanted:
             operations.append(stores.Delete(path, version))
         elif wanted != known.entries:
-            operations.append(stores.SetData(path, nodes.encode_acls(wanted), version))
+            operations.append(stores.SetData(path, acls.encode_acls(wanted), version))
         else:
             operations.append(stores.Check(path, version))
         if wanted != known.entries:
-            notice = f"{nodes.CHANGES[pattern.pattern_type]}/{nodes.CHANGE_PREFIX}"
-            operations.append(stores.Create(notice, nodes.encode_change(pattern), sequential=True))
+            notice = f"{acls.CHANGES[pattern.pattern_type]}/{acls.CHANGE_PREFIX}"
+            operations.append(stores.Create(notice, acls.encode_change(pattern), sequential=True))
         if operations:
             try:
                 results = await self._store.multi(operations)
@@ -220,7 +218,7 @@ class Keeper:
             data, stat = await self._store.get(path)
         except stores.NoNode:
             return _ABSENT
-        return Known(nodes.decode_acls(path, data), stat.version)
+        return Known(acls.decode_acls(path, data), stat.version)
 
     # --- what others change
 
@@ -244,12 +242,12 @@ class Keeper:
 
     async def _read_folders(self) -> None:
         found: list[Pattern] = []
-        for pattern_type, folder in nodes.FOLDERS.items():
+        for pattern_type, folder in acls.FOLDERS.items():
             for name in await self._store.children(folder):
-                resource_type = nodes.resource_type(name)
+                resource_type = acls.resource_type(name)
                 if resource_type is None:
                     problem = MalformedNode(f"{folder}/{name}", "is no type of resources")
-                    self._malformed.tell(problem, NO_VERSION, "it is left alone")
+                    self._malformed.report(problem, NO_VERSION, "it is left alone")
                     continue
                 found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
         await asked_for_all(found, self._reread, _READS_AT_ONCE)
@@ -269,24 +267,24 @@ class Keeper:
             if not znodes.is_name(pattern.name):
                 raise MalformedNode(path, f"{pattern.name!r:.80} is no name of a node")
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
             return
         async with self._lock:
             await self._reread(pattern)
 
     async def _reread(self, pattern: Pattern) -> None:
-        path = nodes.path_of(pattern)
+        path = acls.path_of(pattern)
         # Whoever mends a node by hand leaves no notice: broken ones are watched.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)
-                self._know(pattern, Known(nodes.decode_acls(path, data), stat.version))
+                self._know(pattern, Known(acls.decode_acls(path, data), stat.version))
                 return
             except stores.NoNode:
                 self._know(pattern, _ABSENT)
                 return
             except MalformedNode as error:
-                self._malformed.tell(error, stat.version, _MALFORMED)
+                self._malformed.report(error, stat.version, _MALFORMED)
         if pattern not in self._known:
             self._closed.add(pattern)
             self._rules.put(pattern, _CLOSED)

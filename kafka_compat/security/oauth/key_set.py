@@ -1,19 +1,123 @@
-"""The keys of one issuer in memory, fetched at the start, every so often, and when one is missing."""
+"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, at an interval,
+and when a key is missing.
+
+Rules of fetching out of turn
+1. A missing key id has the keys fetched once in RETRY_MS; the last IDS_MAX of them are remembered. Ids longer
+   than ID_CHARACTERS_MAX fetch nothing (all three are Kafka's).
+2. Invented ids have the keys fetched once in INTERVAL_MS at most.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.http_client import Place, Unreachable, ask
-from kafka_compat.security.oauth import jwks
-from kafka_compat.security.oauth.early_refresh import EarlyRefresh
 from kafka_compat.security.oauth.secured import Key
 
 log = logging.getLogger(__name__)
+
+IDS_MAX: Final = 16
+ID_CHARACTERS_MAX: Final = 1000
+RETRY_MS: Final = 60_000
+INTERVAL_MS: Final = 1_000
+_RSA_BITS_MIN: Final = 2048
+_RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+_CURVES: Final = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512", "secp256k1": "ES256K"}
+_KEYS_MAX: Final = 1000
+
+
+class EarlyRefresh:
+    """See the rules above; times never jump."""
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._fetched_ms = float("-inf")
+
+    def missed(self, kid: str, now_ms: float) -> bool:
+        """Whether the keys are to be fetched for that."""
+        if len(kid) > ID_CHARACTERS_MAX or now_ms < self._asked.get(kid, float("-inf")) + RETRY_MS:
+            return False
+        self._asked[kid] = now_ms
+        self._asked.move_to_end(kid)
+        while len(self._asked) > IDS_MAX:
+            self._asked.popitem(last=False)
+        return True
+
+    def wait_ms(self, now_ms: float) -> float:
+        """For how long a fetch out of turn has to wait."""
+        return max(0.0, self._fetched_ms + INTERVAL_MS - now_ms)
+
+    def fetching(self, now_ms: float) -> None:
+        """They are fetched now."""
+        self._fetched_ms = now_ms
+
+    def fetched(self, kids: Iterable[str | None]) -> None:
+        """These are there now."""
+        for kid in kids:
+            if kid is not None:
+                self._asked.pop(kid, None)
+
+
+def parse_key_set(content: bytes) -> tuple[Key, ...]:
+    """The keys that tokens may be signed with; others, and those that are broken, are left out. Raises
+    ValueError when it is no set of keys.
+    """
+    try:
+        found = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    members = found.get("keys") if isinstance(found, dict) else None
+    if not isinstance(members, list) or len(members) > _KEYS_MAX:
+        raise ValueError('it is no JSON Web Key Set: an object with at most 1,000 "keys"')
+    keys = (_key(member) for member in members)
+    return tuple(key for key in keys if key is not None)
+
+
+def _key(member: object) -> Key | None:
+    if not isinstance(member, dict):
+        return None
+    kid = member.get("kid")
+    operations = member.get("key_ops")
+    if member.get("use", "sig") != "sig" or (isinstance(operations, list) and "verify" not in operations):
+        return None
+    try:
+        algorithms, public = _public(member)
+    except Exception as error:  # Whatever is in it: the other keys are good.
+        log.warning("a key of the JWKS is left out, kid %.100r: %s", kid, error)
+        return None
+    named = member.get("alg")
+    if named is not None:
+        algorithms &= {named} if isinstance(named, str) else frozenset()
+    return Key(kid if isinstance(kid, str) else None, str(member["kty"]), algorithms, public)
+
+
+def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from jwt import algorithms
+
+    kind = member.get("kty")
+    # A key that is private by mistake is not used as one.
+    public = {
+        name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
+    }
+    if kind == "RSA":
+        key = algorithms.RSAAlgorithm.from_jwk(public)
+        assert isinstance(key, RSAPublicKey)
+        if key.key_size < _RSA_BITS_MIN:
+            raise ValueError(f"an RSA key of {key.key_size} bits, fewer than {_RSA_BITS_MIN}")
+        return _RSA, key
+    if kind == "EC":
+        algorithm = _CURVES[str(member["crv"])]
+        return frozenset({algorithm}), algorithms.ECAlgorithm.from_jwk(public)
+    if kind == "OKP":
+        return frozenset({"EdDSA"}), algorithms.OKPAlgorithm.from_jwk(public)
+    raise ValueError(f"keys of the kind {kind!r} are not used for tokens")
 
 
 class KeySource(NamedTuple):
@@ -77,7 +181,7 @@ class KeySet:
         self._early.fetching(self._monotonic_ms())
         content = await ask(self._source.place)
         try:
-            keys = await asyncio.to_thread(jwks.parse, content)
+            keys = await asyncio.to_thread(parse_key_set, content)
         except ValueError as error:
             raise Unreachable(f"what it sends is not understood: {error}") from None
         self._early.fetched(key.kid for key in keys)

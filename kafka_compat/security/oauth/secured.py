@@ -15,13 +15,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from kafka_compat.security.oauth.tokens import (
-    EXPIRES_MS_MAX,
-    AccessToken,
-    InvalidToken,
-    parse_object,
-    trimmed,
-)
+from kafka_compat.security.oauth import tokens
+from kafka_compat.security.oauth.tokens import InvalidToken, trimmed
 
 _HEADER_CHARACTERS_MAX: Final = 16 * 1024
 _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
@@ -63,7 +58,7 @@ class SecuredValidator:
         self._keys = keys
         self._expected = expected
 
-    def validate(self, token: str, now_ms: int) -> AccessToken:
+    def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
         """Raises InvalidToken."""
         header = _header(token)
         algorithm = header.get("alg")
@@ -72,7 +67,7 @@ class SecuredValidator:
         if "crit" in header:
             raise InvalidToken("the token asks for extensions (crit)")
         payload = _verified_payload(token, algorithm, self._key(header, algorithm))
-        return accepted(parse_object(payload, "payload"), self._expected, now_ms)
+        return accepted(tokens.parse_object(payload, "payload"), self._expected, now_ms)
 
     def _key(self, header: Mapping[str, Any], algorithm: str) -> Key:
         kid = header.get("kid")
@@ -103,7 +98,7 @@ def _header(token: str) -> dict[str, Any]:
         content = base64.urlsafe_b64decode(parts[0] + "=" * (-len(parts[0]) % 4))
     except ValueError:
         raise InvalidToken("the token's header is not base64url") from None
-    return parse_object(content, "header")
+    return tokens.parse_object(content, "header")
 
 
 def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
@@ -118,7 +113,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
     return payload
 
 
-def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> AccessToken:
+def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
     """What the claims of a token whose signature holds make of its bearer. Raises InvalidToken."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
@@ -142,7 +137,7 @@ def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> Acce
     name = trimmed(_text(claims, expected.subject_claim) or "")
     if not name:
         raise InvalidToken(f"the token has no claim {expected.subject_claim!r} that says whose it is")
-    return AccessToken(name, min(expires_s * 1000, EXPIRES_MS_MAX))
+    return tokens.AccessToken(name, min(expires_s * 1000, tokens.EXPIRES_MS_MAX))
 
 
 def _time(claims: Mapping[str, Any], name: str) -> int | None:

@@ -17,11 +17,10 @@ from kafka_compat.http_client import Place, place
 from kafka_compat.security.key_stores import StoreError, load_trust_store
 from kafka_compat.security.oauth.key_set import KeySource
 from kafka_compat.security.oauth.login import Client, RefreshWindow, TokenEndpoint, TokenSource
-from kafka_compat.security.oauth.message import compose
 from kafka_compat.security.oauth.secured import Expected, Keys, SecuredValidator
 from kafka_compat.security.oauth.tokens import Validator
-from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, made
-from kafka_compat.security.sasl.oauthbearer import OAuthBearerClient
+from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, unsecured_token
+from kafka_compat.security.sasl.oauthbearer import OAuthBearerClient, compose_message
 from kafka_compat.security.tls_settings import Secret, TrustStoreSettings
 
 log = logging.getLogger(__name__)
@@ -149,10 +148,10 @@ def client_of(
         option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)
     }
     try:
-        compose("token", extensions)
+        compose_message("token", extensions)
         if chosen == _UNSECURED_LOGIN:
-            made(options, now_ms())
-            return lambda: OAuthBearerClient(made(options, now_ms()).text, extensions)
+            unsecured_token(options, now_ms())
+            return lambda: OAuthBearerClient(unsecured_token(options, now_ms()).text, extensions)
         for option in ("clientId", "clientSecret"):
             if not options.get(option, "").strip():
                 raise ValueError(f"The OAuth configuration option {option} value must be non-null")

@@ -132,7 +132,7 @@ def _scope(value: object) -> frozenset[str]:
     return frozenset(trimmed(item) for item in value if isinstance(item, str) and trimmed(item))
 
 
-def made(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
+def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
     """The token of a client that is told what to say of itself by the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
     """

@@ -89,7 +89,7 @@ class Exchange:
     def mechanisms(self) -> list[str]:
         return list(self.offer.mechanisms)
 
-    def versions_told(self) -> None:
+    def versions_reported(self) -> None:
         """The client asked for ApiVersions, and gets them."""
         if self.stage is Stage.VERSIONS_OR_HANDSHAKE:
             self.stage = Stage.HANDSHAKE
@@ -192,10 +192,10 @@ class Exchange:
         self.stage = Stage.HANDSHAKE
         return True
 
-    def refusal_told(self, refused: Refused) -> str:
+    def client_message(self, refused: Refused) -> str:
         """What the client is told of a token that was refused."""
-        if refused.told is not None:
-            return refused.told
+        if refused.client_message is not None:
+            return refused.client_message
         which = "re-authentication" if self.is_again else "authentication"
         return (
             f"Authentication failed during {which} due to invalid credentials with SASL mechanism "

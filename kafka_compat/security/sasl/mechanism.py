@@ -1,7 +1,9 @@
-"""What a SASL mechanism is to the exchange that carries it."""
+"""What a SASL mechanism is to the exchange that carries it, and the simplest one: PLAIN."""
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Mapping
 from typing import Protocol
 
 from kafka_compat.security.principal import Principal
@@ -10,13 +12,13 @@ from kafka_compat.security.principal import Principal
 class Refused(Exception):
     """The client has not proved who it says it is.
 
-    The text is for the broker's log. `told` is what the client is told; None for what any wrong password
+    The text is for the broker's log. `client_message` is sent to the client; None for what any wrong password
     gets, so that nobody learns which users there are.
     """
 
-    def __init__(self, why: str, told: str | None = None) -> None:
+    def __init__(self, why: str, client_message: str | None = None) -> None:
         super().__init__(why)
-        self.told = told
+        self.client_message = client_message
 
 
 class Mechanism(Protocol):
@@ -31,3 +33,43 @@ class Mechanism(Protocol):
         """The answer to a token of the client's; None where not even an empty one is due, which only clients
         see whose tokens are frames of their own. Raises Refused.
         """
+
+
+class Plain:
+    """SASL PLAIN (RFC 4616): a name and a password, as they are. For listeners with TLS.
+
+    Compares with `passwords`, by user.
+    """
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self.principal: Principal | None = None
+        self.expires_ms: int | None = None
+        self._passwords = passwords
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Authorization id (may be empty), name and password, with NUL between them."""
+        parts = token.decode(errors="replace").split("\0", 3)
+        if len(parts) != 3:
+            raise _refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        authorization_id, name, password = parts
+        if not name:
+            raise _refused("Authentication failed: username not specified")
+        if not password:
+            raise _refused("Authentication failed: password not specified")
+        expected = self._passwords.get(name)
+        # Compared in any case: how long it takes does not tell whether there is such a user.
+        equal = hmac.compare_digest(password.encode(), (expected or "").encode())
+        if expected is None or not equal:
+            why = "there is no such user" if expected is None else "the password is wrong"
+            message = "Authentication failed: Invalid username or password"
+            raise Refused(f"user {name!r}: {why}", message)
+        if authorization_id and authorization_id != name:
+            raise _refused(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.principal = Principal("User", name)
+        return b""
+
+
+def _refused(problem: str) -> Refused:
+    return Refused(problem, problem)

@@ -14,8 +14,7 @@ from kafka_compat.config.listener_config import PREFIX, ListenerConfig
 from kafka_compat.security import jaas
 from kafka_compat.security.principal import Principal
 from kafka_compat.security.sasl.exchange import GSSAPI, Offer
-from kafka_compat.security.sasl.mechanism import Mechanism
-from kafka_compat.security.sasl.plain import Plain
+from kafka_compat.security.sasl.mechanism import Mechanism, Plain
 from kafka_compat.security.sasl.scram import Found, Scram
 from kafka_compat.security.scram import Credential
 

@@ -17,18 +17,16 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka_compat.coordination.nodes.following import Following
+from kafka_compat.coordination.nodes.following import Following, Notices
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.sasl.scram import Found
 from kafka_compat.security.scram import MECHANISMS, Credential
 from kafka_compat.security.tokens import delegation_token as model
-from kafka_compat.security.tokens import nodes
 from kafka_compat.security.tokens.delegation_token import Terms, Token
 from kafka_compat.tasks import Background, Tasks, asked_for_all
 
@@ -99,9 +97,9 @@ class Keeper:
         self._following = Following(
             "the delegation tokens",
             store,
-            nodes.PERSISTENT_PATHS,
+            model.PERSISTENT_PATHS,
             self._read_all,
-            [Notices(nodes.CHANGES, nodes.CHANGE_PREFIX, self._hear, now_ms)],
+            [Notices(model.CHANGES, model.CHANGE_PREFIX, self._hear, now_ms)],
             tasks,
         )
 
@@ -130,10 +128,10 @@ class Keeper:
     ) -> Issued:
         """A new token; see `model.issued`. One with very many renewers is refused."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
-        path, data = nodes.path_of(token.token_id), nodes.encode_token(token)
+        path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        with store_failures_told():
+        with store_errors_mapped():
             async with self._lock:
                 await self._write_new(token.token_id, stores.Create(path, data))
                 known = self._know(token, 0)
@@ -162,7 +160,7 @@ class Keeper:
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
         """What `change` makes of a token, stored."""
-        with store_failures_told():
+        with store_errors_mapped():
             async with self._lock:
                 for _ in range(WRITES_MAX):
                     known = self._known.get(self._ids.get(hmac, ""))
@@ -176,10 +174,10 @@ class Keeper:
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
         """Whether nobody else had changed the token; what they made of it is known then."""
         token_id = known.token.token_id
-        path = nodes.path_of(token_id)
+        path = model.path_of(token_id)
         operation: stores.Operation = stores.Delete(path, known.version)
         if wanted is not None:
-            operation = stores.SetData(path, nodes.encode_token(wanted), known.version)
+            operation = stores.SetData(path, model.encode_token(wanted), known.version)
         try:
             version = await self._write(token_id, operation)
         except (stores.BadVersion, stores.NoNode):
@@ -209,10 +207,10 @@ class Keeper:
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
         """The node's new version, if it has another."""
-        notice = f"{nodes.CHANGES}/{nodes.CHANGE_PREFIX}"
-        told = stores.Create(notice, nodes.encode_change(token_id), sequential=True)
+        notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
+        created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
-            results = await self._store.multi([operation, told])
+            results = await self._store.multi([operation, created_notice])
         except stores.TransactionFailed as failed:
             raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
@@ -242,7 +240,7 @@ class Keeper:
 
     async def _read_all(self) -> None:
         async with self._lock:
-            found = await self._store.children(nodes.TOKENS)
+            found = await self._store.children(model.TOKENS)
             await asked_for_all(found, self._reread, _READS_AT_ONCE)
             for gone in self._known.keys() - set(found):
                 self._forget(gone)
@@ -250,9 +248,9 @@ class Keeper:
 
     async def _hear(self, path: str, data: bytes | None) -> None:
         try:
-            token_id = nodes.decode_change(path, data)
+            token_id = model.decode_change(path, data)
         except MalformedNode as error:
-            self._malformed.tell_of_notice(error)
+            self._malformed.report_notice(error)
             return
         async with self._lock:
             await self._reread(token_id)
@@ -260,15 +258,15 @@ class Keeper:
 
     async def _reread(self, token_id: str) -> None:
         try:
-            data, stat = await self._store.get(nodes.path_of(token_id))
+            data, stat = await self._store.get(model.path_of(token_id))
         except stores.NoNode:
             self._forget(token_id)
             return
         is_new = token_id not in self._known
         try:
-            known = self._know(nodes.decode_token(token_id, data), stat.version)
+            known = self._know(model.decode_token(token_id, data), stat.version)
         except MalformedNode as error:
-            self._malformed.tell(error, stat.version, _NO_TOKEN)
+            self._malformed.report(error, stat.version, _NO_TOKEN)
             self._forget(token_id)
             return
         if is_new:

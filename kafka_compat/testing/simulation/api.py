@@ -61,7 +61,7 @@ def simulate(
     options = _options(brokers, settings, faults, timeout_s)
     report = run(seed, main, options) if here else run_apart(seed, main, options)
     if not report.passed:
-        raise SimulationFailed(report, _name(main))
+        raise SimulationFailed(report, getattr(main, "__name__", repr(main)))
     return report
 
 
@@ -103,10 +103,6 @@ def _options(
     if brokers < 1:
         raise ValueError(f"brokers={brokers}: a simulation has one or more")
     return Options(brokers, dict(settings or {}), faults or Faults(), timeout_s)
-
-
-def _name(main: Any) -> str:
-    return getattr(main, "__name__", repr(main))
 
 
 class _Bar:

@@ -4,19 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
+from kafka_compat.storage.directories.directory_worker import Done, Job, log_failure, run
+from kafka_compat.testing.simulation.ensemble import Ensemble, tree_of
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
+from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.nodes import Node
-from kafka_compat.testing.simulation.tree import tree_of
-from kafka_compat.testing.simulation.worker import SimulatedWorker
 
 if TYPE_CHECKING:
-    from kafka_compat.testing.simulation.ensemble import Ensemble
-    from kafka_compat.testing.simulation.loop import SimulatedLoop
+    pass
+
+_DISK_S = (0.00002, 0.002)
+
+
+class SimulatedWorker:
+    """Each job is done some time later, which the seed decides; one at a time, in their order."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._chance = chance
+        self._urgent: deque[tuple[Job, Done | None]] = deque()
+        self._jobs: deque[tuple[Job, Done | None]] = deque()
+        self._is_due = False
+        self._closed = False
+
+    def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
+        (self._urgent if urgent else self._jobs).append((job, done))
+        if self._closed:
+            self._do_next()
+        else:
+            self._do_later()
+
+    def hand_back(self, function: Callable[[], None]) -> None:
+        self._loop.call_soon(function)
+
+    def close(self) -> None:
+        while self._urgent or self._jobs:
+            self._do_next()
+        self._closed = True
+
+    def _do_later(self) -> None:
+        if not self._is_due and (self._urgent or self._jobs):
+            self._is_due = True
+            self._loop.call_later(self._chance.uniform(*_DISK_S), self._due)
+
+    def _due(self) -> None:
+        self._is_due = False
+        if self._urgent or self._jobs:
+            self._do_next()
+        self._do_later()
+
+    def _do_next(self) -> None:
+        job, done = (self._urgent or self._jobs).popleft()
+        error = run(job)
+        if done is not None:
+            self._loop.call_soon(done, error)
+        elif error is not None:
+            log_failure(error)
+
 
 PORT = 9092
 _QUICK = {
@@ -61,23 +111,19 @@ class SimulatedBroker:
         self._disk = SimulatedFilesystem(random.Random(f"{seed} disk {number}"))
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
-        self._node: Node | None = None
+        self.node: Node | None = None
+        """Its process, while there is one."""
         self._has_served = False
         self.ready = asyncio.Event()
         """Set while it serves."""
         loop.network.names[f"kafka-{number}"] = self._host
 
-    @property
-    def node(self) -> Node | None:
-        """Its process, while there is one."""
-        return self._node
-
     def start(self) -> None:
         """Start it, on what its disk has; it serves some time later."""
-        if self._node is None:
+        if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
-            self._node = Node(self.name, self._host)
-            self._node.spawn(self._loop, self._serve)
+            self.node = Node(self.name, self._host)
+            self.node.spawn(self._loop, self._serve)
 
     async def _serve(self) -> None:
         try:
@@ -108,21 +154,21 @@ class SimulatedBroker:
 
     def kill(self) -> None:
         """kill -9."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: killed")
-            self._node.kill()
-            self._node = None
+            self.node.kill()
+            self.node = None
             self.ready.clear()
             self._disk = self._disk.after_kill()
 
     def pause(self) -> None:
         """SIGSTOP."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: paused")
-            self._node.pause()
+            self.node.pause()
 
     def resume(self) -> None:
         """SIGCONT."""
-        if self._node is not None:
+        if self.node is not None:
             self._loop.journal.note(f"{self.name}: resumed")
-            self._loop.resume(self._node)
+            self._loop.resume(self.node)

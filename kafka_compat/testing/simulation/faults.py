@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 _S_PER_MINUTE = 60.0
 
@@ -37,15 +38,8 @@ class Faults:
     @classmethod
     def none(cls) -> Faults:
         """Nothing goes wrong."""
-        return cls(
-            slow_network=0,
-            dropped_connections=0,
-            lost_answers=0,
-            broker_kills=0,
-            broker_pauses=0,
-            process_kills=0,
-            process_pauses=0,
-        )
+        never: Any = dict.fromkeys(KINDS, 0)
+        return cls(**never)
 
 
 KINDS = (

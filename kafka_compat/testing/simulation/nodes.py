@@ -16,8 +16,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 
-class Opened(Protocol):
-    """Something that a process has open."""
+class NodeSocket(Protocol):
+    """A socket that a process has open."""
 
     def reset(self) -> None:
         """The process was killed."""
@@ -36,7 +36,7 @@ class Node:
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
         """What came while it was paused."""
-        self.sockets: dict[Opened, None] = {}
+        self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
         """A new one, in which everything is this process's."""

@@ -18,12 +18,10 @@ import time
 from collections.abc import Callable, Iterator
 from threading import get_ident
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kafka_compat.testing.simulation.sockets import SimulatedSocket
-
-if TYPE_CHECKING:
-    from kafka_compat.testing.simulation.loop import SimulatedLoop
+from kafka_compat.testing.simulation.loop import SimulatedLoop
+from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class _Running:

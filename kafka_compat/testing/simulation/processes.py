@@ -27,8 +27,36 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Self
 
+from kafka_compat.testing.simulation.faults import Faults
 from kafka_compat.testing.simulation.run import Main, Options, Report, run
-from kafka_compat.testing.simulation.warm_up import warm_up
+from kafka_compat.testing.simulation.simulation import Simulation
+
+
+async def _program(simulation: Simulation) -> None:
+    try:
+        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    except ImportError:
+        return
+    at = {"bootstrap_servers": simulation.bootstrap_servers}
+    async with AIOKafkaProducer(enable_idempotence=True, **at) as producer:
+        await producer.send_and_wait("warm-up", b"")
+    await simulation.calm()
+    broker = simulation.brokers[0]
+    broker.kill()
+    broker.start()
+    await broker.ready.wait()
+    async with AIOKafkaConsumer(
+        "warm-up", group_id="warm-up", auto_offset_reset="earliest", **at
+    ) as consumer:
+        await consumer.getone()
+        await consumer.commit()
+
+
+def warm_up() -> None:
+    """Simulate a small program before the seeds are: what is imported and compiled on the way is there then.
+    Takes half a second. What goes wrong in it is of no interest here: it will go wrong in the seeds."""
+    run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
+
 
 REAL_TIMEOUT_S = 120.0
 _CHUNK_BYTES = 1 << 20
@@ -238,17 +266,17 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
             os._exit(code)
     os.close(writer)
     try:
-        told = _read(reader)
+        pickled = _read(reader)
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    if told is None:
+    if pickled is None:
         return _lost(seed, f"it has not ended after {REAL_TIMEOUT_S:g} s of real time")
-    if not told:
+    if not pickled:
         return _lost(seed, "its process has ended: see what it wrote above")
-    report = pickle.loads(told)
+    report = pickle.loads(pickled)
     assert isinstance(report, Report)
     return report
 

@@ -6,17 +6,42 @@ import contextlib
 import gc
 import logging
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_compat.testing.simulation.aiokafka_times import stamped
 from kafka_compat.testing.simulation.faults import Faults
 from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.patches import simulated
 from kafka_compat.testing.simulation.simulation import Simulation
+
+
+@contextlib.contextmanager
+def stamped() -> Iterator[None]:
+    """Where aiokafka is installed, its producers stamp by time.time: its C extension asks a clock that
+    nothing can stand in for.
+    """
+    try:
+        from aiokafka.producer.message_accumulator import BatchBuilder
+    except ImportError:
+        yield
+        return
+    real = BatchBuilder.append
+
+    def append(self: Any, *, timestamp: int | None, **named: Any) -> Any:
+        if timestamp is None:
+            timestamp = int(time.time() * 1000)
+        return real(self, timestamp=timestamp, **named)
+
+    BatchBuilder.append = append
+    try:
+        yield
+    finally:
+        BatchBuilder.append = real
+
 
 Main = Callable[[Simulation], Coroutine[Any, Any, None]]
 

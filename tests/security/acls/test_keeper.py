@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination.nodes.notices import NOTICE_MAX_AGE_MS
+from kafka_compat.coordination.nodes.following import NOTICE_MAX_AGE_MS
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import LongWork
 from kafka_compat.security.acls import bindings as acls
-from kafka_compat.security.acls.bindings import Binding, Filter, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Binding, Filter, Pattern, PatternType, Permission, path_of
 from kafka_compat.security.acls.keeper import WRITES_MAX, Deleted, Keeper
-from kafka_compat.security.acls.nodes import path_of
 from kafka_compat.security.acls.rules import Rules, Verdict
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
-from kafka_compat.security.acls import nodes
+from kafka_compat.security.acls import bindings
 from kafka_compat.security.acls.bindings import Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 patterns = st.builds(
     Pattern,
-    st.sampled_from(nodes.RESOURCE_TYPES),
+    st.sampled_from(bindings.RESOURCE_TYPES),
     texts,
     st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
 )
@@ -25,24 +25,24 @@ entries = st.builds(
     Entry,
     st.builds("{}:{}".format, st.sampled_from(("User", "Group", "")), texts),
     texts,
-    st.sampled_from(nodes.OPERATIONS),
-    st.sampled_from(nodes.PERMISSIONS),
+    st.sampled_from(bindings.OPERATIONS),
+    st.sampled_from(bindings.PERMISSIONS),
 )
 PATH = "/kafka-acl/Topic/orders"
 
 
 @given(st.frozensets(entries, max_size=5))
 def test_entries_are_read_as_they_were_written(written: frozenset[Entry]) -> None:
-    assert nodes.decode_acls(PATH, nodes.encode_acls(written)) == written
+    assert bindings.decode_acls(PATH, bindings.encode_acls(written)) == written
 
 
 @given(patterns)
 def test_notices_are_read_as_they_were_written(pattern: Pattern) -> None:
     decode = {
-        PatternType.LITERAL: nodes.decode_literal_change,
-        PatternType.PREFIXED: nodes.decode_extended_change,
+        PatternType.LITERAL: bindings.decode_literal_change,
+        PatternType.PREFIXED: bindings.decode_extended_change,
     }[pattern.pattern_type]
-    assert decode("/notice", nodes.encode_change(pattern)) == pattern
+    assert decode("/notice", bindings.encode_change(pattern)) == pattern
 
 
 json_values = st.recursive(
@@ -76,7 +76,7 @@ json_values = st.recursive(
 @given(json_values | st.binary(max_size=30))
 def test_whatever_lies_there_is_read_or_refused(value: Any) -> None:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    for read in (nodes.decode_acls, nodes.decode_literal_change, nodes.decode_extended_change):
+    for read in (bindings.decode_acls, bindings.decode_literal_change, bindings.decode_extended_change):
         try:
             read(PATH, data)
         except MalformedNode as error:
@@ -88,13 +88,13 @@ def test_names_in_any_case_are_read() -> None:
     acl = b'{"host":"*","permissionType":"ALLOW","operation":"CLUSTERACTION","principal":"User:a"}'
     written = b'{"version":1,"acls":[%s]}' % acl
     expected = Entry("User:a", "*", Operation.CLUSTER_ACTION, Permission.ALLOW)
-    assert nodes.decode_acls(PATH, written) == {expected}
+    assert bindings.decode_acls(PATH, written) == {expected}
     for text in (b"TransactionalId:tx:1", b"TRANSACTIONAL_ID:tx:1"):
-        pattern = nodes.decode_literal_change("/notice", text)
+        pattern = bindings.decode_literal_change("/notice", text)
         assert pattern == Pattern(ResourceType.TRANSACTIONAL_ID, "tx:1", PatternType.LITERAL)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\x7f", "\ud800", "\U0001f600"])
 def test_names_that_no_node_can_have(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be part of a path"):
-        nodes.path_of(Pattern(ResourceType.TOPIC, name, PatternType.LITERAL))
+        bindings.path_of(Pattern(ResourceType.TOPIC, name, PatternType.LITERAL))

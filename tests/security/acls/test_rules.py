@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, PatternType, Permission
-from kafka_compat.security.acls.nodes import OPERATIONS, RESOURCE_TYPES
+from kafka_compat.security.acls.bindings import (
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Binding,
+    Entry,
+    Pattern,
+    PatternType,
+    Permission,
+)
 from kafka_compat.security.acls.rules import ALLOWING, Rules, Verdict
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal

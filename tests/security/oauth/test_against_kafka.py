@@ -14,10 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.security.oauth import jwks
+from kafka_compat.security.oauth.key_set import parse_key_set
 from kafka_compat.security.oauth.secured import Expected, Key, SecuredValidator
 from kafka_compat.security.oauth.tokens import EXPIRES_MS_MAX, Validator
-from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, made
+from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, unsecured_token
 from kafka_compat.security.sasl.mechanism import Refused
 from kafka_compat.security.sasl.oauthbearer import OAuthBearer, OAuthBearerClient
 from tests.oracle.sasl_oracle import SECURED, UNSECURED, SaslOracle
@@ -41,7 +41,7 @@ def _ours(validator: Validator, messages: Sequence[bytes]) -> list[str]:
         try:
             answers.append(mechanism.evaluate(message).decode())
         except Refused as refused:
-            return [*answers, f"!{refused.told or ''}"]
+            return [*answers, f"!{refused.client_message or ''}"]
         if mechanism.principal is not None:
             return [*answers, f"={mechanism.principal.name} {mechanism.expires_ms}"]
     return answers
@@ -186,14 +186,14 @@ def test_what_is_no_unsecured_token_is_refused_as_by_kafka(oracle: SaslOracle, p
 
 @given(st.text(min_size=1).filter(lambda name: name.strip() != "" and min(name) > " "))
 def test_genuine_kafka_believes_what_is_made_here(oracle: SaslOracle, name: str) -> None:
-    token = made({"unsecuredLoginStringClaim_sub": name}, int(time.time() * 1000))
+    token = unsecured_token({"unsecuredLoginStringClaim_sub": name}, int(time.time() * 1000))
     message = OAuthBearerClient(token.text, {"traceId": "1"}).first()
     assert _unsecured(oracle, {}, message)[-1] == f"={name} {token.expires_ms}"
 
 
 class _Keys:
     def __init__(self, content: bytes) -> None:
-        self.found = jwks.parse(content)
+        self.found = parse_key_set(content)
         self.missing: list[str] = []
 
     def all(self) -> tuple[Key, ...]:
@@ -394,7 +394,7 @@ def _raw_signature(content: bytes) -> bytes:
 @example(b'{"keys":[{"kty":"RSA"},{"kty":"oct","k":"AAAA"},5,{"kty":"EC","crv":"x","x":1,"y":[]}]}')
 def test_rubbish_for_keys_is_a_problem_of_one_kind(content: bytes) -> None:
     with contextlib.suppress(ValueError):
-        assert jwks.parse(content) == ()
+        assert parse_key_set(content) == ()
 
 
 def test_keys_that_must_not_be_used_are_left_out() -> None:
@@ -404,5 +404,5 @@ def test_keys_that_must_not_be_used_are_left_out() -> None:
     from jwt.algorithms import RSAAlgorithm
 
     leaked = dict(RSAAlgorithm.to_jwk(private.private, as_dict=True)) | {"kid": "p", "key_ops": ["verify"]}
-    (found,) = jwks.parse(json.dumps({"keys": [secret, encryption, leaked]}).encode())
+    (found,) = parse_key_set(json.dumps({"keys": [secret, encryption, leaked]}).encode())
     assert found.kid == "p" and not hasattr(found.public, "private_bytes")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_compat.http_client import Unreachable
-from kafka_compat.security.oauth.early_refresh import (
+from kafka_compat.security.oauth.key_set import (
     ID_CHARACTERS_MAX,
     IDS_MAX,
     INTERVAL_MS,

@@ -14,8 +14,7 @@ from kafka_compat.security.sasl.exchange import (
     UnexpectedRequest,
     UnsupportedMechanism,
 )
-from kafka_compat.security.sasl.mechanism import Refused
-from kafka_compat.security.sasl.plain import Plain
+from kafka_compat.security.sasl.mechanism import Plain, Refused
 
 ALICE = Principal("User", "alice")
 GOOD, WRONG, OTHER = b"\0alice\0secret", b"\0alice\0wrong", b"\0bob\0b"
@@ -43,7 +42,7 @@ class World:
 
 def test_a_client_that_keeps_to_the_order_gets_in() -> None:
     exchange = World().exchange
-    exchange.versions_told()
+    exchange.versions_reported()
     assert exchange.stage.name == "HANDSHAKE"
     exchange.handshake("PLAIN", tokens_are_bare=True)
     assert exchange.stage.name == "TOKENS" and exchange.tokens_are_bare
@@ -133,7 +132,7 @@ def test_nobody_becomes_somebody_else_by_authenticating_again() -> None:
     assert world.exchange.begin_again()
     with pytest.raises(Refused, match=r"from User\.alice: User\.bob") as refused:
         world.log_in(token=OTHER)
-    assert refused.value.told == str(refused.value)
+    assert refused.value.client_message == str(refused.value)
     assert world.exchange.stage is Stage.FAILED
 
 
@@ -150,11 +149,11 @@ def test_what_the_client_is_told() -> None:
     world = World(session_max_ms=5000)
     world.exchange.handshake("PLAIN", tokens_are_bare=False)
     untold, told = Refused("why"), Refused("why", "this")
-    assert world.exchange.refusal_told(told) == "this"
+    assert world.exchange.client_message(told) == "this"
     generic = "Authentication failed during {} due to invalid credentials with SASL mechanism PLAIN"
-    assert world.exchange.refusal_told(untold) == generic.format("authentication")
+    assert world.exchange.client_message(untold) == generic.format("authentication")
     world.exchange.token(GOOD)
-    assert world.exchange.refusal_told(untold) == generic.format("re-authentication")
+    assert world.exchange.client_message(untold) == generic.format("re-authentication")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def test_plain_refuses_in_kafkas_words(token: bytes, told: str) -> None:
     mechanism = Plain({"alice": "secret", "bob": "b"})
     with pytest.raises(Refused) as refused:
         mechanism.evaluate(token)
-    assert refused.value.told == told and mechanism.principal is None
+    assert refused.value.client_message == told and mechanism.principal is None
     assert "secret" not in str(refused.value)
 
 

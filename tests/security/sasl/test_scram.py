@@ -45,7 +45,7 @@ def test_who_knows_the_password_gets_in_and_nobody_else(
         else:
             with pytest.raises(Refused) as refused:
                 server.evaluate(final)
-            assert refused.value.told is None and server.principal is None
+            assert refused.value.client_message is None and server.principal is None
 
 
 def test_the_example_of_the_rfc() -> None:
@@ -77,7 +77,7 @@ def test_nobody_learns_who_is_a_user() -> None:
         assert final is not None
         with pytest.raises(Refused) as refused:
             server.evaluate(final)
-        assert refused.value.told is None
+        assert refused.value.client_message is None
     assert answers[0] == answers[1] and answers[0][1] == "4096"
 
 
@@ -127,14 +127,14 @@ def test_a_final_message_that_was_changed_is_refused(change: object) -> None:
 def test_a_first_message_of_another_form_is_refused(first: str) -> None:
     with pytest.raises(Refused) as refused:
         _server("SCRAM-SHA-256").evaluate(first.encode())
-    assert refused.value.told is None
+    assert refused.value.client_message is None
 
 
 def test_nobody_becomes_somebody_else_by_an_authorization_id() -> None:
     """CVE-2017-12610."""
     with pytest.raises(Refused, match="different from username") as refused:
         _server("SCRAM-SHA-256").evaluate(b"n,a=admin,n=alice,r=abc")
-    assert refused.value.told is not None
+    assert refused.value.client_message is not None
     assert _first(_server("SCRAM-SHA-256"), "n,a=alice,n=alice,r=abc")["i"] == "4096"
 
 

@@ -16,8 +16,8 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, Watch
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.scram import MECHANISMS
+from kafka_compat.security.tokens import delegation_token
 from kafka_compat.security.tokens import delegation_token as model
-from kafka_compat.security.tokens import nodes
 from kafka_compat.security.tokens.delegation_token import Terms
 from kafka_compat.security.tokens.keeper import Issued, Keeper
 from kafka_compat.tasks import Tasks
@@ -104,7 +104,7 @@ async def test_a_token_that_was_ended_elsewhere_does_not_come_back(brokers: Brok
         )
         await until(lambda: not ids(one) and not ids(other))
         reader = brokers.tree.connect()
-        assert await reader.children(nodes.TOKENS) == []
+        assert await reader.children(delegation_token.TOKENS) == []
         await reader.close()
 
 
@@ -117,7 +117,7 @@ class Deaf(CurrentSession):
         self.hears.set()
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        if path == nodes.CHANGES:
+        if path == delegation_token.CHANGES:
             await self.hears.wait()
         return await super().children(path, watch)
 
@@ -247,8 +247,8 @@ async def test_a_malformed_node_costs_its_token_until_it_is_mended(
     one = await brokers.keeper()
     token, secret = await create(one)
     writer = brokers.tree.connect()
-    notice = f"{nodes.CHANGES}/{nodes.CHANGE_PREFIX}"
-    path = nodes.path_of(token.token_id)
+    notice = f"{delegation_token.CHANGES}/{delegation_token.CHANGE_PREFIX}"
+    path = delegation_token.path_of(token.token_id)
     data, _ = await writer.get(path)
 
     async def write(new: bytes | None) -> None:

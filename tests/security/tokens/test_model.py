@@ -12,8 +12,8 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security import scram
 from kafka_compat.security.principal import Principal, TokenHolder
+from kafka_compat.security.tokens import delegation_token
 from kafka_compat.security.tokens import delegation_token as model
-from kafka_compat.security.tokens import nodes
 from kafka_compat.security.tokens.delegation_token import Terms, Token
 
 ALICE, BOB, CAROL, DAVE = (Principal("User", name) for name in ("alice", "bob", "carol", "dave"))
@@ -77,19 +77,19 @@ def test_a_node_holds_all_of_a_token(
     owner: Principal, requester: Principal, renewers: list[Principal], times: tuple[int, int, int]
 ) -> None:
     token = Token("id", owner, requester, tuple(renewers), *times)
-    assert nodes.decode_token("id", nodes.encode_token(token)) == token
+    assert delegation_token.decode_token("id", delegation_token.encode_token(token)) == token
 
 
 @given(data=st.one_of(st.binary(max_size=50), st.none()))
 def test_a_node_that_holds_something_else_is_refused(data: bytes | None) -> None:
     with pytest.raises(MalformedNode, match=r"^/delegation_token/tokens/id: "):
-        nodes.decode_token("id", data)
+        delegation_token.decode_token("id", data)
 
 
 @pytest.mark.parametrize("token_id", ["", "a/b", "..", "\0", "\ud800"])
 def test_a_notice_that_names_no_node_is_refused(token_id: str) -> None:
     with pytest.raises(MalformedNode):
-        nodes.decode_change("/path", token_id.encode(errors="surrogatepass"))
+        delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 
 
 def test_secrets() -> None:
@@ -107,7 +107,9 @@ def test_secrets() -> None:
 def test_ids_fit_into_paths_and_are_not_repeated() -> None:
     ids = {model.new_id() for _ in range(1000)}
     assert len(ids) == 1000
-    assert all(nodes.decode_change("/path", nodes.encode_change(each)) == each for each in ids)
+    assert all(
+        delegation_token.decode_change("/path", delegation_token.encode_change(each)) == each for each in ids
+    )
 
 
 def test_a_holder_of_a_token_is_the_user() -> None:

@@ -1,4 +1,4 @@
-"""Arguments that several jobs have."""
+"""Arguments that several jobs of `kafka-compat pipeline` have."""
 
 import argparse
 import re
@@ -13,24 +13,14 @@ _SECRET = re.compile(
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """--bootstrap-server and --kafka-option of the cluster that is read."""
-    parser.add_argument(
-        "--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help="any Kafka cluster"
-    )
-    parser.add_argument(
-        "--kafka-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source "
-        "(minPartitions=8); may be given several times",
-    )
-    add_command_config(parser)
+def add_cluster(parser: argparse.ArgumentParser, help: str = "any Kafka cluster") -> None:
+    """--bootstrap-server."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help=help)
 
 
-def add_command_config(parser: argparse.ArgumentParser) -> None:
-    """--command-config, for what nobody should read in a list of processes."""
+def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
+    """--kafka-option, and --command-config for what nobody should read in a list of processes."""
+    add_several(parser, "--kafka-option", "NAME=VALUE", help)
     parser.add_argument(
         "--command-config",
         metavar="FILE",
@@ -45,8 +35,8 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     if args.command_config is None:
         return list(args.kafka_option)
     from kafka_compat.client.connection_settings import WrongSettings, read_settings
-    from kafka_compat.pipelines.client_names import producer_properties
     from kafka_compat.pipelines.errors import NotStarted
+    from kafka_compat.pipelines.kafka_options import producer_properties
 
     try:
         settings = read_settings(args.command_config)
@@ -56,6 +46,21 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     settings.pop("bootstrap.servers", None)
     named = producer_properties(settings) if librdkafka else settings
     return [*(f"{name}={value}" for name, value in named.items()), *args.kafka_option]
+
+
+def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
+    """An argument that may be given several times."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
+
+
+def add_length(
+    parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
+) -> None:
+    """An argument that is a length of time, which there has to be without a default."""
+    required = default_ms is None
+    parser.add_argument(
+        name, type=length_ms, metavar="LENGTH", help=help, required=required, default=default_ms
+    )
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
@@ -70,25 +75,42 @@ def topics_of(args: argparse.Namespace) -> list[str]:
     return [name for given in args.topic or [] for name in given.split(",") if name]
 
 
-def add_batches(parser: argparse.ArgumentParser, default: int) -> None:
-    """--continuous, --interval-s and --offsets-per-batch."""
+def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
+    """--continuous, and --interval-s, `between` which two of what the time is."""
     parser.add_argument("--continuous", action="store_true", help="go on until SIGINT or SIGTERM")
     parser.add_argument(
-        "--interval-s", type=float, default=10.0, help="time between batches of --continuous (10)"
+        "--interval-s", type=float, default=interval_s, help=f"time between {between} ({interval_s:g})"
     )
+
+
+def interval_s(args: argparse.Namespace) -> float | None:
+    """What `add_continuous` gave; None unless the job is to go on."""
+    return args.interval_s if args.continuous else None
+
+
+def add_batch(parser: argparse.ArgumentParser, default: int = 200_000) -> None:
+    """--offsets-per-batch."""
     parser.add_argument(
         "--offsets-per-batch", type=int, default=default, help=f"upper bound of one batch ({default})"
     )
 
 
-def spark_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What `add_spark` with the connector's jars gave, by the names that jobs have for it."""
-    return {
-        "master": args.master,
-        "jars": args.jars,
-        "driver_memory": args.driver_memory,
-        "verbose": args.verbose,
-    }
+def add_times(parser: argparse.ArgumentParser) -> None:
+    """--since and --until."""
+    parser.add_argument("--since", type=millis, metavar="TIME", help="2013-01-31T12:00:00Z, or milliseconds")
+    parser.add_argument("--until", type=millis, metavar="TIME", help="the same; itself not included")
+
+
+def add_plot(parser: argparse.ArgumentParser) -> None:
+    """--plot."""
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write FILE.png and FILE.html")
+
+
+def spark_settings(args: argparse.Namespace) -> Any:
+    """The SparkSettings that `add_spark` gave."""
+    from kafka_compat.pipelines.session import SparkSettings
+
+    return SparkSettings(args.master, getattr(args, "jars", None), args.driver_memory, args.verbose)
 
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
@@ -120,11 +142,17 @@ def millis(text: str) -> int:
 def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
     """What all jobs have that stream from topics with a folder of their own; `batch` bounds a batch."""
     add_cluster(parser)
+    add_kafka_options(
+        parser,
+        "a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source "
+        "(minPartitions=8); may be given several times",
+    )
     add_topics(parser)
     parser.add_argument(
         "--to", required=True, type=Path, metavar="DIR", help="the job's folder, shared with --master"
     )
-    add_batches(parser, batch)
+    add_continuous(parser, 10, "batches of --continuous")
+    add_batch(parser, batch)
     add_spark(parser)
 
 
@@ -144,20 +172,23 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
         "pattern": args.topic_pattern,
         "kafka_options": given_options(args),
         "offsets_per_batch": args.offsets_per_batch,
-        "continuous_interval_s": args.interval_s if args.continuous else None,
-        **spark_settings(args),
+        "continuous_interval_s": interval_s(args),
+        "spark": spark_settings(args),
     }
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """--target-option and --create, of the cluster that is written to."""
+    """--target, --target-option and --create, of the cluster that is written to."""
     parser.add_argument(
-        "--target-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a property of librdkafka, whose producer writes (security.protocol=SSL); several times",
+        "--target", metavar="HOST:PORT[,...]", help="the cluster that is written to (default: the same)"
     )
+    add_target_options(parser)
+
+
+def add_target_options(parser: argparse.ArgumentParser) -> None:
+    """--target-option and --create."""
+    help = "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
+    add_several(parser, "--target-option", "NAME=VALUE", help)
     parser.add_argument(
         "--create",
         action="store_true",

@@ -1,4 +1,5 @@
-"""Folders of a log directory that are to get another name, and the partitions that are free when they have.
+"""Partition directories of a log directory that are to get another name, and the partitions that are free
+when they have.
 
 The order of the steps is rule 1 of `log_directory`: rename, sync of the directory, then checkpoints without
 the key.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import Deletions
@@ -21,23 +23,19 @@ from kafka_compat.storage.filesystem import Filesystem
 RENAMES_PER_STEP = 32
 
 
+@dataclass(slots=True)
 class _Removal:
-    """A folder that is to get another name. Its files go at `due_ms`; None: they stay."""
+    """A partition directory that is to get another name. Its files go at `due_ms`; None: they stay."""
 
-    __slots__ = ("done", "due_ms", "is_renamed", "key", "source", "target")
-
-    def __init__(
-        self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
-    ) -> None:
-        self.key = key
-        self.source = source
-        self.target = target
-        self.due_ms = due_ms
-        self.done = done
-        self.is_renamed = False
+    key: TopicPartition
+    source: str
+    target: str
+    due_ms: int | None
+    done: Done | None
+    is_renamed: bool = False
 
 
-class FolderRemovals:
+class DirectoryRemovals:
     """Those of one log directory. `settle` runs in its worker; all else on the loop."""
 
     def __init__(
@@ -55,7 +53,8 @@ class FolderRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose folder or checkpoint entries are on their way out, with those who wait for it."""
+        """Partitions whose partition directory or checkpoint entries are on their way out, with those who
+        wait for it."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -65,13 +64,13 @@ class FolderRemovals:
     def add(
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
-        """Rename a folder at the next `settle`; see `LogDirectory.remove`."""
+        """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
         # In this order: see `settle`.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether neither a folder that is to go nor a checkpoint speaks of it."""
+        """Whether neither a partition directory that is to go nor a checkpoint speaks of it."""
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:

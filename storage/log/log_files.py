@@ -1,4 +1,4 @@
-"""The folder of one log: which files it has, how they come and go, and when they are durable.
+"""The directory of one log: which files it has, how they come and go, and when they are durable.
 
 Methods raise OSError; the log names the operation and takes its disk offline.
 """
@@ -26,10 +26,10 @@ FORKED_AT = "kafka-compat-forked-at"
 """The file with the offset from which on a fork's own records are: see `log.fork`."""
 
 
-class LogFolder:
+class LogFiles:
     """Files of the segments, producer snapshots, leader epochs and partition.metadata.
 
-    `names_changed` says that a file was made whose name is not durable before the folder is synced, and
+    `names_changed` says that a file was made whose name is not durable before the directory is synced, and
     `has_changed` that any file but the newest log came, went or was written since the log was opened.
     """
 
@@ -199,7 +199,7 @@ class LogFolder:
         return self._filesystem.is_directory(self.path)
 
     def stamps(self, active: Segment) -> tuple[int, int]:
-        """When the folder last changed, and when the log file of the newest segment did, in ns."""
+        """When the directory last changed, and when the log file of the newest segment did, in ns."""
         stamp = self._filesystem.stamp
         return stamp(self.path)[1], stamp(active.path(segment_files.LOG_SUFFIX))[1]
 
@@ -216,7 +216,8 @@ class LogFolder:
         )
 
     def sync_names(self) -> None:
-        """Make the names of new files durable, and partition.metadata with the name of the folder itself."""
+        """Make the names of new files durable, and partition.metadata with the name of the directory
+        itself."""
         if self._metadata_changed:
             self._metadata_changed = False
             self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")
