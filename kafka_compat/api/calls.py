@@ -203,11 +203,7 @@ class Calls:
         return result
 
     async def _await_handler(
-        self,
-        ctx: RequestContext,
-        request: Any,
-        coroutine: Coroutine[Any, Any, Any],
-        deferred: Deferred,
+        self, ctx: RequestContext, request: Any, coroutine: Coroutine[Any, Any, Any], deferred: Deferred
     ) -> None:
         try:
             try:

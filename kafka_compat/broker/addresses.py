@@ -17,10 +17,7 @@ class Addresses:
     """The addresses in one broker's responses. `advertised` and `bound` are by the listener's name."""
 
     def __init__(
-        self,
-        broker_id: int,
-        advertised: Mapping[str, tuple[str, int]],
-        bound: Mapping[str, tuple[str, int]],
+        self, broker_id: int, advertised: Mapping[str, tuple[str, int]], bound: Mapping[str, tuple[str, int]]
     ) -> None:
         self._broker_id = broker_id
         self._advertised = advertised

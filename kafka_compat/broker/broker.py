@@ -164,13 +164,7 @@ class Broker:
         coordinators = HostedCoordinators(context, membership.replicas, membership, self._hooks.scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
-            context,
-            membership,
-            coordinators,
-            addresses,
-            self._tasks,
-            self._served,
-            self._hooks.pushed,
+            context, membership, coordinators, addresses, self._tasks, self._served, self._hooks.pushed
         )
         calls = self.calls = Calls(
             services,

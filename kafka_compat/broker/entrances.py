@@ -97,10 +97,7 @@ class Entrances:
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(
-                self._config,
-                certificates.client if certificates else None,
-                self._tokens,
-                self._clock.now_ms,
+                self._config, certificates.client if certificates else None, self._tokens, self._clock.now_ms
             )
         except ConfigError as error:
             raise StartupError(error.in_full) from error

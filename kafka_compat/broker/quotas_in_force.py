@@ -31,11 +31,7 @@ _READS_AT_ONCE = 100
 
 class QuotasInForce:
     def __init__(
-        self,
-        context: BrokerContext,
-        services: BrokerServices,
-        calls: Calls,
-        rates: Lazy[ConnectionRates],
+        self, context: BrokerContext, services: BrokerServices, calls: Calls, rates: Lazy[ConnectionRates]
     ) -> None:
         self._store = context.store
         self._config = context.config

@@ -161,11 +161,7 @@ class HttpServices:
             self._exporter.start(self._scraper)
 
     def _answer(
-        self,
-        listener: HttpListener,
-        brokers: Sequence[Broker],
-        scraper: Scraper,
-        tree: SharedTree | None,
+        self, listener: HttpListener, brokers: Sequence[Broker], scraper: Scraper, tree: SharedTree | None
     ) -> None:
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import metrics_routes

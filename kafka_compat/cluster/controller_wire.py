@@ -116,10 +116,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
 
 
 def update_metadata(
-    controller_id: int,
-    effect: SendUpdateMetadata,
-    broker_epoch: int,
-    topics: list[UpdateMetadataTopicState],
+    controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
 ) -> UpdateMetadataRequest:
     """The request for the broker that registered with `broker_epoch`; `topics` are `metadata_topics`."""
     return UpdateMetadataRequest(

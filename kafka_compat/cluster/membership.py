@@ -109,12 +109,7 @@ class Membership:
         malformed = self._malformed = MalformedNodes()
         config, metadata = context.config, context.metadata
         self.service = ControllerService(
-            metadata.local_id,
-            self._term_settings,
-            context.clock.now_ms,
-            tasks,
-            context.long_work,
-            malformed,
+            metadata.local_id, self._term_settings, context.clock.now_ms, tasks, context.long_work, malformed
         )
         peering = self._peering = None
         if self._source.is_shared:

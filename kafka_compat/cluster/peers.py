@@ -15,11 +15,7 @@ class Peers:
     """One connection to each broker that was asked something; where a broker has moved, a new one."""
 
     def __init__(
-        self,
-        address_of: AddressOf,
-        client_id: str,
-        request_timeout_ms: int,
-        security: BrokerSecurity = NONE,
+        self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE
     ) -> None:
         self._address_of = address_of
         self._client_id = client_id

@@ -84,8 +84,7 @@ class ClusterCoordinators:
                 topics=_topics(partitions),
             )
             self._peers.run(
-                f"a question to broker {leader_id}",
-                partial(self._send, pending, transaction, partitions),
+                f"a question to broker {leader_id}", partial(self._send, pending, transaction, partitions)
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:

@@ -100,11 +100,7 @@ def _batched(
     return deferred
 
 
-def _one(
-    ctx: RequestContext,
-    transaction: AddPartitionsToTxnTransaction,
-    settle: Settle,
-) -> Steps[None]:
+def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle: Settle) -> Steps[None]:
     coordinator = ctx.services.transactions
     transactional_id = transaction.transactional_id
     identity = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)

@@ -50,12 +50,7 @@ _CODES: Final = {
 
 
 def allows(
-    ctx: RequestContext,
-    operation: Operation,
-    resource_type: ResourceType,
-    name: str,
-    *,
-    logged: bool = True,
+    ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
 ) -> bool:
     """Whether the client may do this; see Authorizer for `logged`."""
     authorizer = ctx.authorizer
@@ -114,12 +109,7 @@ class Denied:
     __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
 
     def __init__(
-        self,
-        ctx: RequestContext,
-        operation: Operation,
-        resource_type: ResourceType,
-        *,
-        logged: bool = True,
+        self, ctx: RequestContext, operation: Operation, resource_type: ResourceType, *, logged: bool = True
     ) -> None:
         self._authorizer = ctx.authorizer
         self._ctx = ctx

@@ -41,10 +41,7 @@ def _binding(item: AclCreation) -> Binding:
         member(PatternType, item.resource_pattern_type),
     )
     entry = Entry(
-        item.principal,
-        item.host,
-        member(Operation, item.operation),
-        member(Permission, item.permission_type),
+        item.principal, item.host, member(Operation, item.operation), member(Permission, item.permission_type)
     )
     if (
         pattern.resource_type is ResourceType.ANY

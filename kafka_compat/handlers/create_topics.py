@@ -102,10 +102,7 @@ async def _refused(ctx: RequestContext, topics: Sequence[CreatableTopic]) -> Cre
 
 
 async def _create(
-    ctx: RequestContext,
-    topic: CreatableTopic,
-    request: CreateTopicsRequest,
-    charge: Charge | None,
+    ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
         # Whatever else is wrong, as with Kafka: kafkajs asks with counts of -1 and wants to know just that.
@@ -161,9 +158,5 @@ async def _create(
 
 def _failure(topic: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name,
-        error_code=code,
-        error_message=message,
-        num_partitions=-1,
-        replication_factor=-1,
+        name=topic.name, error_code=code, error_message=message, num_partitions=-1, replication_factor=-1
     )

@@ -101,10 +101,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 
 
 def _planned(
-    ctx: RequestContext,
-    request: FetchRequest,
-    targets: list[FetchTarget],
-    forgotten: list[PartitionKey],
+    ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
     """The request with its session; an error response where the session is wrong."""
     by_id = ctx.api_version >= 13

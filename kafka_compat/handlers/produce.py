@@ -81,10 +81,7 @@ def produce(
 
 
 def _append_verified(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    denied: list[TopicProduceResponse],
-    validated: Validated,
+    ctx: RequestContext, request: ProduceRequest, denied: list[TopicProduceResponse], validated: Validated
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     """Append to all partitions, once the coordinator of the transaction has said that it includes them."""
     verification = _verify(ctx, request)
@@ -173,10 +170,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
 
 
 def _validated(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    topic: TopicProduceData,
-    data: PartitionProduceData,
+    ctx: RequestContext, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
 ) -> Steps[ValidatedBatches | StorageError | None]:
     """What is found of a batch, here where that is quick, else in another thread; None where nobody looks."""
     broker = ctx.services

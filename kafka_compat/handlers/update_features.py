@@ -28,9 +28,7 @@ def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> Upda
         error_message=None,
         results=[
             UpdatableFeatureResult(
-                feature=update.feature,
-                error_code=ErrorCode.INVALID_REQUEST,
-                error_message=_problem(update),
+                feature=update.feature, error_code=ErrorCode.INVALID_REQUEST, error_message=_problem(update)
             )
             for update in request.feature_updates
         ],

@@ -226,8 +226,7 @@ def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collec
         )
     if len({len(replicas) for replicas in assignments.values()}) != 1:
         raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "All partitions should have the same number of replicas",
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas"
         )
     for index, replicas in assignments.items():
         if len(set(replicas)) != len(replicas):

@@ -42,12 +42,7 @@ def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> 
     about = [(Labels(client.identity + client.about), 1) for client in clients]
     families = [
         Family("kafka_client_info", GAUGE, "Clients that push their metrics", about),
-        Family(
-            "kafka_client_series",
-            GAUGE,
-            "Time series that clients push",
-            [(NO_LABELS, pushed.series)],
-        ),
+        Family("kafka_client_series", GAUGE, "Time series that clients push", [(NO_LABELS, pushed.series)]),
         Family(
             "kafka_client_series_left_out_total",
             COUNTER,

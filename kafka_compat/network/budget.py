@@ -118,10 +118,7 @@ class AnswerBudget:
     """See rules 4 and 5. `call_soon` is the loop's; `on_full` is called when twice the budget is reached."""
 
     def __init__(
-        self,
-        limit_bytes: int,
-        call_soon: Callable[[Callable[[], None]], object],
-        on_full: Callable[[], None],
+        self, limit_bytes: int, call_soon: Callable[[Callable[[], None]], object], on_full: Callable[[], None]
     ) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0

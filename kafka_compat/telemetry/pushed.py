@@ -71,13 +71,7 @@ class PushedMetrics:
         return max(1, self._series_max // _SHARE_OF_ONE)
 
     def take(
-        self,
-        instance_id: UUID,
-        identity: Pairs,
-        about: Pairs,
-        pushed: Pushed,
-        shown_for_ms: int,
-        now_ms: int,
+        self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
         """A client has pushed; it is shown for so long from now on."""
         held = self._clients.pop(instance_id, None)

@@ -265,12 +265,7 @@ class Transaction:
         return _refused(out, waiter, IdentityResult(error))
 
     def end_and_bump(
-        self,
-        identity: ProducerIdentity,
-        committed: bool,
-        new_producer_id: int,
-        waiter: Waiter,
-        now_ms: int,
+        self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
         """EndTxn of transaction.version 2: the answer has the identity for the next transaction.
         `new_producer_id` is -1 when `needs_producer_id` was False a moment ago.

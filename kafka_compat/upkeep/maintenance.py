@@ -91,8 +91,7 @@ class Maintenance:
             retention,
             _Job(self._expire_producers, config.int("producer.id.expiration.check.interval.ms")),
             _Job(
-                self._checkpoint_high_watermarks,
-                config.int("replica.high.watermark.checkpoint.interval.ms"),
+                self._checkpoint_high_watermarks, config.int("replica.high.watermark.checkpoint.interval.ms")
             ),
             _Job(self._checkpoint_recovery_points, config.int("log.flush.offset.checkpoint.interval.ms")),
             _Job(self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
