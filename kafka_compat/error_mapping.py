@@ -80,10 +80,10 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
     return KafkaError(code, str(error))
 
 
-def config_message(told: KafkaError) -> str | None:
+def config_message(error: KafkaError) -> str | None:
     """The message beside a setting's error, as Kafka has it: empty rather than null, but for what nobody
     foresaw."""
-    return told.message or (None if told.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
+    return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 
 @contextmanager

@@ -250,8 +250,8 @@ class Calls:
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
         """None where the request wants no answer."""
-        told = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
-        return ctx._api.error_response(ctx.api_version, request, told)
+        failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
+        return ctx._api.error_response(ctx.api_version, request, failure)
 
     # --- tasks
 

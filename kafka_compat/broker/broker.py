@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
-    from kafka_compat.cluster.broker_context import OpenedStore
+    from kafka_compat.cluster.broker_context import StoreConnection
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.quotas.connection_rates import ConnectionRates
@@ -155,11 +155,11 @@ class Broker:
         server.descriptors.make_room = log_dirs.spare_descriptors
         stored_cluster_id = log_directories.claim(log_dirs, config)
         first = log_dirs.directories[0]
-        opened = await membership.open_store(config, self._clock, first, stored_cluster_id)
-        log_dirs.identify(config.broker_id, opened.cluster_id)
+        stored = await membership.open_store(config, self._clock, first, stored_cluster_id)
+        log_dirs.identify(config.broker_id, stored.cluster_id)
 
-        await self._take_over_first_users(opened)
-        context = self._new_context(opened, log_dirs, overrides, entrances)
+        await self._take_over_first_users(stored)
+        context = self._new_context(stored, log_dirs, overrides, entrances)
         membership.create(context)
         coordinators = HostedCoordinators(context, membership.replicas, membership, self._hooks.scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
@@ -190,8 +190,8 @@ class Broker:
                 await entrances.open(context, self._tasks)
             await services.read_acls()
             await quotas.load()
-            report = log_directories.load(log_dirs, keep_gaps=opened.may_lack_topics)
-            await membership.recover(report, may_lack_topics=opened.may_lack_topics)
+            report = log_directories.load(log_dirs, keep_gaps=stored.may_lack_topics)
+            await membership.recover(report, may_lack_topics=stored.may_lack_topics)
         finally:
             gc.enable()
         gc.freeze()
@@ -247,12 +247,12 @@ class Broker:
         except ConfigError as error:
             raise StartupError(error.in_full) from error
 
-    async def _take_over_first_users(self, opened: OpenedStore) -> None:
+    async def _take_over_first_users(self, stored: StoreConnection) -> None:
         path = self.config.str("kafka.compat.scram.credentials.file")
         if path:
             from kafka_compat.security import first_users
 
-            await first_users.take_over(path, opened.store)
+            await first_users.take_over(path, stored.store)
 
     def _open_log_dirs(self, overrides: TopicOverrides) -> LogDirs:
         loop = asyncio.get_running_loop()
@@ -275,21 +275,25 @@ class Broker:
         return log_dirs
 
     def _new_context(
-        self, opened: OpenedStore, log_dirs: LogDirs, overrides: TopicOverrides, entrances: Entrances | None
+        self,
+        stored: StoreConnection,
+        log_dirs: LogDirs,
+        overrides: TopicOverrides,
+        entrances: Entrances | None,
     ) -> BrokerContext:
         loop = asyncio.get_running_loop()
-        metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
+        metadata = MetadataCache(stored.cluster_id, self.config.broker_id)
         counts = Counts()
         for subscriber in (*self._subscribers, counts.on_metadata):
             metadata.feed.subscribe(subscriber)
         return BrokerContext(
             config=self.config,
             clock=self._clock,
-            store=opened.store,
+            store=stored.store,
             metadata=metadata,
             log_dirs=log_dirs,
             flusher=Flusher(loop),
-            configs=ConfigManager(self.config, opened.store, metadata),
+            configs=ConfigManager(self.config, stored.store, metadata),
             topic_overrides=overrides,
             leaderships=self._leaderships,
             long_work=LongWork(loop),

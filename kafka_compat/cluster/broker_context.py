@@ -75,7 +75,7 @@ class BrokerContext:
     """What its partitions and fetches count."""
 
 
-class OpenedStore(NamedTuple):
+class StoreConnection(NamedTuple):
     """A metadata store that can be read and written."""
 
     store: MetadataStore

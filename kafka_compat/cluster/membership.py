@@ -34,7 +34,7 @@ from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
-    from kafka_compat.cluster.broker_context import BrokerContext, OpenedStore
+    from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.local_orders import LocalOrders
@@ -95,7 +95,7 @@ class Membership:
 
     async def open_store(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
-    ) -> OpenedStore:
+    ) -> StoreConnection:
         """Open the metadata store; `config` has the broker's id afterwards. Raises StartupError.
 
         `directory` is the first log directory; `stored_cluster_id` is that of meta.properties.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from kafka_compat.clock import Clock
-from kafka_compat.cluster.broker_context import OpenedStore
+from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
@@ -36,7 +36,7 @@ class OwnStore:
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
-    ) -> OpenedStore:
+    ) -> StoreConnection:
         path = os.path.join(directory, JOURNAL_NAME)
         try:
             tree = self._tree = self._new_tree(path, clock.now_ms)
@@ -58,7 +58,7 @@ class OwnStore:
                 cluster_id = znodes.decode_cluster_id(data)
             except MalformedNode as error:
                 raise StartupError(f"in the metadata journal {path}: {error}") from error
-        return OpenedStore(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
+        return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
         """Everything that was found is in the store: it is new no longer. Adoptions that a crash cut short

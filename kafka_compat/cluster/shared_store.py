@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from kafka_compat.clock import Clock
-from kafka_compat.cluster.broker_context import OpenedStore
+from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
@@ -66,7 +66,7 @@ class SharedStore:
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
-    ) -> OpenedStore:
+    ) -> StoreConnection:
         try:
             store = self._session = CurrentSession(await self.connect())
             await store.ensure_all(znodes.PERSISTENT_PATHS)
@@ -80,7 +80,7 @@ class SharedStore:
         except (MetadataStoreError, ValueError) as error:
             problem = f"{error} Without zookeeper.connect the broker runs alone and needs no ZooKeeper."
             raise StartupError(problem) from error
-        return OpenedStore(store, cluster_id, may_lack_topics=False)
+        return StoreConnection(store, cluster_id, may_lack_topics=False)
 
     async def leave(self) -> None:
         """End the session, and the registration with it, before the rest of the broker stops: new leaders

@@ -52,9 +52,9 @@ async def create_partitions(
                 topic.name, topic.count, assignments, request.validate_only, request.timeout_ms, charge
             )
         except Exception as error:
-            told = as_kafka_error(error, f"CreatePartitions of {topic.name!r}")
-            result.error_code = told.code
-            result.error_message = told.message or None
+            failure = as_kafka_error(error, f"CreatePartitions of {topic.name!r}")
+            result.error_code = failure.code
+            result.error_message = failure.message or None
     response = CreatePartitionsResponse(results=list(results.values()))
     if mutation is not None:
         response.throttle_time_ms = mutation.throttle_time_ms

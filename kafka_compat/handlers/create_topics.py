@@ -66,8 +66,8 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
         try:
             return _without_configs(await _create(ctx, topic, request, charge), hidden)
         except Exception as error:
-            told = as_kafka_error(error, f"CreateTopics of {topic.name!r}")
-            return _failure(topic, told.code, told.message or None)
+            failure = as_kafka_error(error, f"CreateTopics of {topic.name!r}")
+            return _failure(topic, failure.code, failure.message or None)
 
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()

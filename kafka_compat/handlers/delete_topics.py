@@ -75,9 +75,9 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 mutation.charge(len(known.partitions))
             await ctx.services.topics.delete(resolved, request.timeout_ms)
         except Exception as error:
-            told = as_kafka_error(error, f"DeleteTopics of {resolved!r}")
-            result.error_code = told.code
-            result.error_message = told.message or None
+            failure = as_kafka_error(error, f"DeleteTopics of {resolved!r}")
+            result.error_code = failure.code
+            result.error_message = failure.message or None
         return result
 
     response = DeleteTopicsResponse()

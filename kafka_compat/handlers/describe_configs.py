@@ -69,9 +69,9 @@ async def _describe(
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
-        told = as_kafka_error(error, f"DescribeConfigs of {resource.resource_name!r}")
-        result.error_code = told.code
-        result.error_message = config_message(told)
+        failure = as_kafka_error(error, f"DescribeConfigs of {resource.resource_name!r}")
+        result.error_code = failure.code
+        result.error_message = config_message(failure)
         return result
     result.configs = [
         _result(entry, request.include_synonyms, request.include_documentation) for entry in entries

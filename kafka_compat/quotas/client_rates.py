@@ -62,7 +62,7 @@ class ClientRates:
         """Those who have a quota, and their rates."""
         for owner, rate in self._rates.items():
             if self.quotas.rate(owner) is not None:
-                yield owner, rate.told(now_ms)
+                yield owner, rate.value(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
         """What is throttled for certain, even where nothing was before it, is more than this."""
@@ -116,7 +116,7 @@ class MutationRates:
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:
-                yield owner, came.told(now_ms), bucket.tokens(bound, now_ms)
+                yield owner, came.value(now_ms), bucket.tokens(bound, now_ms)
 
     def _bucket_of(self, owner: Owner, rate: float, now_ms: int) -> TokenBucket:
         buckets = self._buckets

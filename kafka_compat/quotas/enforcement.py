@@ -207,7 +207,7 @@ class Enforcement:
 
     def _throttled_ms(self, resource: str, owner: Owner, now_ms: int) -> float:
         average = self._throttled.get((resource, owner))
-        return float("nan") if average is None else average.told(now_ms)
+        return float("nan") if average is None else average.value(now_ms)
 
 
 class Mutation:

@@ -68,7 +68,7 @@ class SampledRate:
         window_ms = self._window_ms(now_ms)
         return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
 
-    def told(self, now_ms: int) -> float:
+    def value(self, now_ms: int) -> float:
         """The rate per second as `measure` has it, for somebody who only looks: nothing is forgotten."""
         begin_ms = min((sample[0] for sample in self._recent(now_ms)), default=now_ms)
         return self.total(now_ms) / (self._window_of(int(begin_ms), now_ms) / 1000)
@@ -115,7 +115,7 @@ class SampledAverage:
         self._sums.record(value, now_ms)
         self._counts.record(1, now_ms)
 
-    def told(self, now_ms: int) -> float:
+    def value(self, now_ms: int) -> float:
         """Not a number where nothing was recorded, as with Kafka's."""
         count = self._counts.total(now_ms)
         return self._sums.total(now_ms) / count if count else math.nan

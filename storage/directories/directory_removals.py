@@ -81,7 +81,7 @@ class DirectoryRemovals:
         """The disk has failed: call the waiters back with the error."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
-        self._told(failure, list(self._leaving))
+        self._finish(failure, list(self._leaving))
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
@@ -100,14 +100,14 @@ class DirectoryRemovals:
         except StorageError as error:
             self._refused(error, removals, leaving)
             raise
-        self._worker.hand_back(lambda: self._told(None, leaving))
+        self._worker.hand_back(lambda: self._finish(None, leaving))
 
     def _refused(self, error: StorageError, removals: list[_Removal], leaving: list[TopicPartition]) -> None:
         for removal in removals:
             self._tell(removal, error)
         if isinstance(error, RefusedForNow):
             self._waiting.extendleft(reversed([item for item in removals if not item.is_renamed]))
-        self._worker.hand_back(lambda: self._told(error, leaving))
+        self._worker.hand_back(lambda: self._finish(error, leaving))
 
     def _rename(self, removals: list[_Removal]) -> Iterator[None]:
         self._disk.check()
@@ -136,7 +136,7 @@ class DirectoryRemovals:
         if done is not None:
             self._worker.hand_back(lambda: done(error))
 
-    def _told(self, error: Exception | None, keys: list[TopicPartition]) -> None:
+    def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
         """On the loop: these are free, or wait on."""
         for key in keys:
             waiters = self._leaving.get(key, [])

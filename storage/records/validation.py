@@ -220,7 +220,7 @@ def validate_batches(
             body = _decompressed(codec, data, quick)
         if quick and len(body) > QUICK_COMPRESSED_BYTES_MAX:
             raise TakesLong
-        data, header = _compress_anew(header, body, policy)
+        data, header = _recompress(header, body, policy)
         attributes = attributes & ~COMPRESSION_MASK | header.attributes & COMPRESSION_MASK
         converted = True
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
@@ -253,7 +253,7 @@ def _decompressed(codec: int, data: memoryview, quick: bool) -> bytes:
     return decompress(codec, data[HEADER_SIZE:], quick_bytes=QUICK_BODY_BYTES_MAX if quick else None)
 
 
-def _compress_anew(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
+def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
     attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
     batch = join_batch(header._replace(attributes=attributes), body, level=policy.compression_level)
     if len(batch) > policy.max_message_bytes:

@@ -136,17 +136,17 @@ def test_who_only_looks_changes_nothing() -> None:
         for rate in (looked_at, left_alone):
             if second % 7 < 5:
                 rate.record(second, now_ms)
-        told = looked_at.told(now_ms)
+        told = looked_at.value(now_ms)
         assert told == pytest.approx(SampledRate.measure(looked_at, now_ms)[0])
         assert looked_at.measure(now_ms) == left_alone.measure(now_ms)
     now_ms += 30 * SECOND_MS
-    assert looked_at.told(now_ms) == 0 and looked_at.is_idle(now_ms)
+    assert looked_at.value(now_ms) == 0 and looked_at.is_idle(now_ms)
 
 
 def test_an_average_forgets() -> None:
     average = SampledAverage(Windows(2, 30_000))
-    assert math.isnan(average.told(0))
+    assert math.isnan(average.value(0))
     average.record(10, 1_000)
     average.record(30, 2_000)
-    assert average.told(3_000) == 20
-    assert math.isnan(average.told(100_000))
+    assert average.value(3_000) == 20
+    assert math.isnan(average.value(100_000))
