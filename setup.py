@@ -81,7 +81,7 @@ COMPILED = (
     "storage/log/leader_epochs.py",
     "storage/log/log.py",
     "storage/log/log_segments.py",
-    "storage/log/producers.py",
+    "storage/log/producer_state.py",
     "storage/log/truncations.py",
     "storage/records/batch.py",
     "storage/records/record_keys.py",

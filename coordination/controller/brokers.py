@@ -20,9 +20,9 @@ from kafka_compat.coordination.controller.context import (
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.partition_state_machine import Partitions, Strategy
 from kafka_compat.coordination.controller.reassignment import Reassignments
-from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.replica_state_machine import Replicas
 from kafka_compat.coordination.controller.request_batch import RequestBatch, send_metadata
 from kafka_compat.coordination.controller.topic_deletion import Deletions
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo

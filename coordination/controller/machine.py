@@ -25,14 +25,14 @@ from kafka_compat.coordination.controller.context import (
     ReplicaPhase,
 )
 from kafka_compat.coordination.controller.effects import Effect, Reply
-from kafka_compat.coordination.controller.elections import Elections
 from kafka_compat.coordination.controller.events import Elected, Event
 from kafka_compat.coordination.controller.isr_changes import alter_partitions, altered
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
-from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.partition_state_machine import Partitions, Strategy
 from kafka_compat.coordination.controller.reassignment import Reassignments
-from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.replica_state_machine import Replicas
 from kafka_compat.coordination.controller.request_batch import send_metadata
+from kafka_compat.coordination.controller.requested_elections import Elections
 from kafka_compat.coordination.controller.topic_deletion import Deletions
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 

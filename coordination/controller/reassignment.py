@@ -22,8 +22,8 @@ from kafka_compat.coordination.controller.context import (
 )
 from kafka_compat.coordination.controller.effects import WriteReassignments
 from kafka_compat.coordination.controller.outcomes import Assignment, ControllerError, Outcome, TopicPartition
-from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
-from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.partition_state_machine import Partitions, Strategy
+from kafka_compat.coordination.controller.replica_state_machine import Replicas
 from kafka_compat.coordination.controller.request_batch import RequestBatch, send_metadata
 from kafka_compat.coordination.controller.topic_deletion import Deletions
 

@@ -21,8 +21,8 @@ from kafka_compat.coordination.controller.context import (
 from kafka_compat.coordination.controller.effects import ClearDeletions, DeleteTopicNodes
 from kafka_compat.coordination.controller.events import StopReplicaAnswered
 from kafka_compat.coordination.controller.outcomes import ControllerError
-from kafka_compat.coordination.controller.partition_states import Partitions
-from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.partition_state_machine import Partitions
+from kafka_compat.coordination.controller.replica_state_machine import Replicas
 from kafka_compat.coordination.controller.request_batch import send_metadata
 
 

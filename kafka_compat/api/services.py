@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
-    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.security.acls.keeper import Keeper
     from kafka_compat.security.authorizer import Authorizer
-    from kafka_compat.security.scram_credentials import ScramCredentials
+    from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.upkeep.cleaning import LogCleaner
+    from kafka_compat.upkeep.log_cleaner import LogCleaner
 
     Sockets: TypeAlias = list[tuple[Listener, socket.socket]]
 

@@ -23,7 +23,7 @@ from kafka_compat.security.principal import Principal
 from kafka_compat.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from kafka_compat.security.sasl.exchange import Exchange
 from kafka_compat.security.sasl.offer import Sources, offer_of
-from kafka_compat.security.scram import Credential
+from kafka_compat.security.scram_credential import Credential
 from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import TlsSettings
 from kafka_compat.security.users import Users

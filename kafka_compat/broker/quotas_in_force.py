@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kafka_compat.api.calls import Calls
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.connection_rates import ConnectionRates
-    from kafka_compat.quotas.enforcement import Enforcement
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class QuotasInForce:
             self._calls.set_quota(None)
 
     def _make_enforcement(self) -> Enforcement:
-        from kafka_compat.quotas.enforcement import Enforcement
+        from kafka_compat.quotas.client_quota_manager import Enforcement
         from kafka_compat.quotas.rates import mutation_windows, quota_windows
 
         setting = self._config.int

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
-    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.security.acls.keeper import Keeper
     from kafka_compat.security.authorizer import Authorizer
-    from kafka_compat.security.scram_credentials import ScramCredentials
+    from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.telemetry.service import ClientTelemetry
@@ -123,7 +123,7 @@ class BrokerServices:
 
     @cached_property
     def scram_credentials(self) -> ScramCredentials:
-        from kafka_compat.security.scram_credentials import ScramCredentials
+        from kafka_compat.security.scram_credential_store import ScramCredentials
 
         return ScramCredentials(self.store, self.membership.announce)
 

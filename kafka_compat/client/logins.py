@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.security import jaas
 from kafka_compat.security.jaas import LoginModule
-from kafka_compat.security.scram import MECHANISMS as SCRAM
+from kafka_compat.security.scram_credential import MECHANISMS as SCRAM
 
 if TYPE_CHECKING:
     from kafka_compat.security.sasl.client import ClientMechanism

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_compat.cluster.first_metadata import FirstMetadata
+from kafka_compat.cluster.leader_and_isr import Key, LeaderState, ReplicaStates, StopState
 from kafka_compat.cluster.metadata_updates import MetadataUpdate, apply_update
-from kafka_compat.cluster.replica_states import Key, LeaderState, ReplicaStates, StopState
 from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork

@@ -7,8 +7,8 @@ from itertools import groupby
 from uuid import UUID
 
 from kafka_compat.cluster.controller_orders import ControllerOrders
+from kafka_compat.cluster.leader_and_isr import Key, LeaderState, StopState
 from kafka_compat.cluster.metadata_updates import MetadataUpdate, TopicUpdate
-from kafka_compat.cluster.replica_states import Key, LeaderState, StopState
 from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
 from kafka_compat.coordination.controller.outcomes import TopicPartition

@@ -151,7 +151,7 @@ class Membership:
 
     def _make_orders(self) -> ControllerOrders:
         from kafka_compat.cluster.controller_orders import ControllerOrders, Fence
-        from kafka_compat.cluster.replica_states import ReplicaStates
+        from kafka_compat.cluster.leader_and_isr import ReplicaStates
 
         context = self._context
         states = ReplicaStates(

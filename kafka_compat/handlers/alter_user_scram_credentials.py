@@ -10,7 +10,7 @@ from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResult,
 )
 from kafka_compat.security.authorizer import Operation
-from kafka_compat.security.scram_credentials import Deletion, Upsertion
+from kafka_compat.security.scram_credential_store import Deletion, Upsertion
 
 
 @handler(0, 0)

@@ -5,7 +5,7 @@ by broker epoch (77), controller epoch (11) and leader epochs (74).
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.cluster.replica_states import stops_of
+from kafka_compat.cluster.leader_and_isr import stops_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.stop_replica import (

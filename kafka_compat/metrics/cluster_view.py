@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.storage.directories.disk import Disk
-    from kafka_compat.upkeep.cleaning import LogCleaner
+    from kafka_compat.upkeep.log_cleaner import LogCleaner
 
 
 class NoBrokerRuns(Exception):

@@ -13,7 +13,7 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
-from kafka_compat.quotas.enforcement import CHANGES, FETCH, PRODUCE, TIME, Used
+from kafka_compat.quotas.client_quota_manager import CHANGES, FETCH, PRODUCE, TIME, Used
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import RunningBroker

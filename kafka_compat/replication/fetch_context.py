@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
-    from kafka_compat.quotas.enforcement import Enforcement
+    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.security.principal import Principal

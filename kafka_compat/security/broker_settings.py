@@ -12,7 +12,7 @@ from kafka_compat.security.broker_security import BrokerSecurity, SaslLogin
 from kafka_compat.security.sasl.client import ClientMechanism, PlainClient, ScramClient
 from kafka_compat.security.sasl.exchange import GSSAPI
 from kafka_compat.security.sasl.offer import login_module
-from kafka_compat.security.scram import MECHANISMS
+from kafka_compat.security.scram_credential import MECHANISMS
 
 if TYPE_CHECKING:
     from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource

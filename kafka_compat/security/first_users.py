@@ -19,8 +19,8 @@ from kafka_compat.coordination.nodes.entity_settings import stored_settings
 from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.errors import StartupError
-from kafka_compat.security import scram
-from kafka_compat.security.scram import Credential
+from kafka_compat.security import scram_credential as scram
+from kafka_compat.security.scram_credential import Credential
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kafka_compat.config.properties import write_properties
-from kafka_compat.security import first_users, scram
+from kafka_compat.security import first_users
+from kafka_compat.security import scram_credential as scram
 from kafka_compat.security.first_users import Users
 
 AUTHORITY_DAYS: Final = 3650

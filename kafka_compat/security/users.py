@@ -10,8 +10,8 @@ from kafka_compat.coordination.nodes.entity_settings import stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.znodes import entity_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
-from kafka_compat.security import scram
-from kafka_compat.security.scram import Credential
+from kafka_compat.security import scram_credential as scram
+from kafka_compat.security.scram_credential import Credential
 from kafka_compat.tasks import asked_for_all
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_compat.storage.errors import CorruptFile, StorageError
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.records import legacy
 from kafka_compat.storage.records.batch import (
     LEGACY_HEADER_SIZE,

@@ -32,7 +32,7 @@ from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.garbage import GarbageCollection
 
 if TYPE_CHECKING:
-    from kafka_compat.upkeep.cleaning import LogCleaner
+    from kafka_compat.upkeep.log_cleaner import LogCleaner
 
 log = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ class Maintenance:
 
     def _the_cleaner(self) -> LogCleaner:
         if self.cleaner is None:
-            from kafka_compat.upkeep.cleaning import LogCleaner
+            from kafka_compat.upkeep.log_cleaner import LogCleaner
 
             self.cleaner = LogCleaner(self._config, self._clock, self._compacted, self._log_dirs, self._feed)
         return self.cleaner

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from kafka_compat.storage.compaction.cleaner import (
+from kafka_compat.storage.compaction.batch_cleaner import (
     BatchCleaner,
     CleaningPolicy,
     LastOfProducer,

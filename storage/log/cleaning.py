@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafka_compat.storage.compaction.cleaner import LastOfProducer
+from kafka_compat.storage.compaction.batch_cleaner import LastOfProducer
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
 from kafka_compat.storage.config import LONG_MAX
 from kafka_compat.storage.log.log import Log

@@ -38,7 +38,7 @@ from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log import Log, LogContents
 from kafka_compat.storage.log.log_files import LogFiles
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
 from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.open_segments import OpenSegments

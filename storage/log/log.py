@@ -31,7 +31,7 @@ from kafka_compat.storage.log.flushing import Flushing
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.log_segments import LogSegments
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.retention import deletable
 from kafka_compat.storage.log.timestamp_lookup import Lookup, first_at_or_after, first_with_max
 from kafka_compat.storage.log.truncations import Truncation, Truncations

@@ -15,7 +15,7 @@ from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.segment import Segment

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 from kafka_compat.storage.segments.segment_files import SNAPSHOT_SUFFIX, file_name

@@ -14,7 +14,7 @@ from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments.scan import scan_batches
 from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, file_name

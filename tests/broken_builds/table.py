@@ -36,7 +36,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",
-        "kafka_compat/cluster/replica_states.py",
+        "kafka_compat/cluster/leader_and_isr.py",
         "if state.leader_epoch <= held.leader_epoch:",
         "if False:",
         FENCES + "test_a_broker_believes_only_leader_epochs_that_rise",

@@ -8,7 +8,7 @@ from pathlib import Path
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.records.records import Record, build_batch
-from kafka_compat.upkeep.cleaning import LogCleaner
+from kafka_compat.upkeep.log_cleaner import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.storage.cleaning_support import records
 

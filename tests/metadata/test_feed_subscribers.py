@@ -29,7 +29,7 @@ from kafka_compat.page.observed import Rates
 from kafka_compat.replication.counts import Counts
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import ProducerIdentity
-from kafka_compat.upkeep.cleaning import LogCleaner
+from kafka_compat.upkeep.log_cleaner import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
 
 LocalBroker = Broker

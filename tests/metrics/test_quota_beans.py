@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.quotas.enforcement import Enforcement, Used
+from kafka_compat.quotas.client_quota_manager import Enforcement, Used
 from kafka_compat.quotas.rates import SampledAverage, SampledRate, Windows
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Connection

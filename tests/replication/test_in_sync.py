@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from kafka_compat.cluster.replica_states import ReplicaStates, states_of
+from kafka_compat.cluster.leader_and_isr import ReplicaStates, states_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.messages.leader_and_isr import (

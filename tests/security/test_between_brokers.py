@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from tests.security.authority import Authority
 from tests.security.kdc import REALM, Kdc, missing
 from tests.security.oauth.issuer import Issuer, SigningKey

@@ -13,8 +13,9 @@ from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
-from kafka_compat.security import first_users, scram
-from kafka_compat.security.scram import Credential
+from kafka_compat.security import first_users
+from kafka_compat.security import scram_credential as scram
+from kafka_compat.security.scram_credential import Credential
 
 MECHANISM = "SCRAM-SHA-512"
 CHANGES = "/config/changes"

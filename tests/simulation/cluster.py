@@ -25,8 +25,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.cluster.controller_orders import Fence
+from kafka_compat.cluster.leader_and_isr import ReplicaStates, states_of, stops_of
 from kafka_compat.cluster.metadata_updates import apply_update, update_of
-from kafka_compat.cluster.replica_states import ReplicaStates, states_of, stops_of
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.fetch import fetch

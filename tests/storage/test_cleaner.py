@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.compaction import cleaner, cleaner_job
-from kafka_compat.storage.compaction.cleaner import group_segments
+from kafka_compat.storage.compaction import batch_cleaner as cleaner
+from kafka_compat.storage.compaction import cleaner_job
+from kafka_compat.storage.compaction.batch_cleaner import group_segments
 from kafka_compat.storage.compaction.cleaner_job import SegmentSource
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.filesystem import RealFilesystem

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_compat.storage import errors
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.log.producers import Duplicate, ProducerState
+from kafka_compat.storage.log.producer_state import Duplicate, ProducerState
 from kafka_compat.storage.records.batch import BatchHeader, read_header
 from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kazoo.security import make_acl
 
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from tests.support import client_security
 from tests.support.certificates import authority
 from tests.support.secure_zookeeper import SecureZooKeeper, jaas_file, pem_store

@@ -14,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.records import legacy
 from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
 from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker

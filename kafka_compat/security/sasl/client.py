@@ -9,7 +9,7 @@ import re
 import secrets
 from typing import Final, Protocol
 
-from kafka_compat.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
+from kafka_compat.security.scram_credential import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 
 
 class Untrusted(Exception):

@@ -16,7 +16,7 @@ from kafka_compat.security.principal import Principal
 from kafka_compat.security.sasl.exchange import GSSAPI, Offer
 from kafka_compat.security.sasl.mechanism import Mechanism, Plain
 from kafka_compat.security.sasl.scram import Found, Scram
-from kafka_compat.security.scram import Credential
+from kafka_compat.security.scram_credential import Credential
 
 if TYPE_CHECKING:
     from kafka_compat.security.oauth.key_set import KeySource

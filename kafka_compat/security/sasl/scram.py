@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.security.principal import Principal
 from kafka_compat.security.sasl.mechanism import Refused
-from kafka_compat.security.scram import ITERATIONS_MIN, MECHANISMS, Credential
+from kafka_compat.security.scram_credential import ITERATIONS_MIN, MECHANISMS, Credential
 
 TOKEN_EXTENSION: Final = "tokenauth"
 """With which a client says that it authenticates itself with a delegation token (KIP-48)."""

@@ -21,9 +21,9 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT64_MAX, NodeObject, encode_json
 from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from kafka_compat.security.principal import Principal
-from kafka_compat.security.scram import Credential
+from kafka_compat.security.scram_credential import Credential
 
 _SALT_BYTES: Final = 26
 

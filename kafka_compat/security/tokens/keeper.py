@@ -25,7 +25,7 @@ from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.sasl.scram import Found
-from kafka_compat.security.scram import MECHANISMS, Credential
+from kafka_compat.security.scram_credential import MECHANISMS, Credential
 from kafka_compat.security.tokens import delegation_token as model
 from kafka_compat.security.tokens.delegation_token import Terms, Token
 from kafka_compat.tasks import Background, Tasks, asked_for_all

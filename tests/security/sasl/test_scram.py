@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from kafka_compat.security.principal import Principal
 from kafka_compat.security.sasl.client import ScramClient, Untrusted
 from kafka_compat.security.sasl.mechanism import Refused

@@ -15,7 +15,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, Embe
 from kafka_compat.coordination.store.metadata_store import MetadataStore, Watch
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
-from kafka_compat.security.scram import MECHANISMS
+from kafka_compat.security.scram_credential import MECHANISMS
 from kafka_compat.security.tokens import delegation_token
 from kafka_compat.security.tokens import delegation_token as model
 from kafka_compat.security.tokens.delegation_token import Terms

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.tokens import delegation_token
 from kafka_compat.security.tokens import delegation_token as model

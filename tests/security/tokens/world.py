@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 from tests.conformance.wire import Connection, Plain
 from tests.security.authority import Authority
 from tests.security.logins import Login, Refused, log_in

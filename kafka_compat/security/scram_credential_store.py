@@ -20,7 +20,7 @@ from kafka_compat.coordination.nodes.znodes import node_name
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.security import scram
+from kafka_compat.security import scram_credential as scram
 
 log = logging.getLogger(__name__)
 

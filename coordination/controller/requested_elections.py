@@ -14,7 +14,7 @@ from kafka_compat.coordination.controller.outcomes import (
     Outcome,
     TopicPartition,
 )
-from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.partition_state_machine import Partitions, Strategy
 
 _FAILED = {
     ElectionType.PREFERRED: (
