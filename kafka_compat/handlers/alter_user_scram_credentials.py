@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51, KIP-554): credentials are stored; no listener asks for them."""
+"""AlterUserScramCredentials (key 51, KIP-554): users and their salted passwords, for logins by SCRAM."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What clients may use: so far the stored quotas."""
+"""What clients may use, and how long those that use more wait."""

@@ -1,4 +1,4 @@
-"""One cleaning of one log, file by file: what `storage.cleaner` decides, done to segments on disk.
+"""One cleaning of one log, file by file: what `batch_cleaner` decides, done to segments on disk.
 
 It reads sealed segments and writes `.cleaned` files beside them, durable when they are announced; it changes
 nothing that is there. Whoever ordered it puts them in place (`storage.log_cleaning`), or removes them.

@@ -53,6 +53,8 @@ def page(part: str) -> str:
         root = PROJECT / package
         for folder in sorted({path.parent for path in root.rglob("__init__.py")}):
             lines += _table(folder)
+    if part == "broker":
+        lines += _table(PROJECT / "kafka_compat")
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -41,9 +41,17 @@ def test_no_cell_is_long() -> None:
     assert long == []
 
 
-def test_the_map_names_files_that_exist() -> None:
-    named = re.findall(
-        r"`((?:kafka_compat|storage|coordination)/[\w/]+\.py)`", (DESIGN / "architecture.md").read_text()
-    )
-    assert len(named) > 40
-    assert [path for path in named if "/API.py" not in path and not (PROJECT / path).exists()] == []
+def test_the_design_names_files_that_exist() -> None:
+    files = [
+        path.relative_to(PROJECT).as_posix()
+        for top in ("kafka_compat", "storage", "coordination", "tests", "scripts", "setup.py")
+        for path in (PROJECT / top, *(PROJECT / top).rglob("*.py"))
+    ]
+    named = [
+        (path.name, file)
+        for path in sorted(DESIGN.glob("*.md"))
+        for file in re.findall(r"`(?:\.\./)?([\w/]+\.py)`", path.read_text())
+        if not re.search(r"/[A-Z]+\.py$", file)
+    ]
+    assert len(named) > 100
+    assert [each for each in named if not any(f"/{file}".endswith(f"/{each[1]}") for file in files)] == []
