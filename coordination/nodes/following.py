@@ -1,5 +1,5 @@
-"""What a broker keeps in memory of the metadata store: read at the start, and again in each new session; in
-between notices tell what is another, whoever changed it.
+"""A copy in memory of nodes of the metadata store. It is read when a session begins; from then on notices
+name the nodes that changed.
 
 Notices are sequential nodes in a folder, by which one broker tells all of them that something changed. A
 notice names what changed; who hears of it reads the thing itself, so that a notice heard twice, or one heard

@@ -1,6 +1,6 @@
 """What a handler is: how it says which API it serves, and what it may know of a request.
 
-    @handler(ApiKey.HEARTBEAT, 0, 4)
+    @handler(0, 4)
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns

@@ -1,5 +1,5 @@
-"""The pump between `follower` and the leaders: num.replica.fetchers tasks, with a connection each, for each
-broker that is followed.
+"""Fetches from leaders what the partitions of this broker follow: for each leading broker
+`num.replica.fetchers` tasks, with a connection each.
 
 Rules
 1. One request of a fetcher is under way at a time.

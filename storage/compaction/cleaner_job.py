@@ -1,7 +1,7 @@
 """One cleaning of one log, file by file: what `batch_cleaner` decides, done to segments on disk.
 
 It reads sealed segments and writes `.cleaned` files beside them, durable when they are announced; it changes
-nothing that is there. Whoever ordered it puts them in place (`storage.log_cleaning`), or removes them.
+nothing that is there. Whoever ordered it puts them in place (`storage.log.cleaning`), or removes them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Partition directories of a log directory that are to get another name, and the partitions that are free
-when they have.
+"""Removes partition directories from a log directory, and says when a partition may be created again.
 
 The order of the steps is rule 1 of `log_directory`: rename, sync of the directory, then checkpoints without
 the key.
