@@ -1,15 +1,18 @@
-"""Every setting of a Kafka 3.9.1 broker in ZooKeeper mode, one a line, in the order of Kafka's own
+"""Every setting of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's own
 definition.
 
-Columns: name, type, default, importance, when it may change (read-only: at start; per-broker and
-cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never shown), its effect here, and the
-rule for its values if it has one: `[low,...,high]` bounds with either end open, `-1|[...]` that or -1,
-`one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. `null` is no default at
-all, `""` an empty one.
+Columns: name, type, default, importance, update mode (read-only: at startup; per-broker and cluster-wide:
+also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, the rule for its values if it
+has one, and after ` # ` its documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]`
+bounds or -1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The
+default `null` is no default, `""` the empty string.
 
-The effect: `works`; `listener`, works and may be given to one listener alone, as listener.name.L.X;
-`stored`, accepted, kept and shown, which the log says; `unneeded`, the same without a word: a setting of
-threads, buffers or Java's libraries, which this broker does not have.
+Effects: `works`; `listener`, works and may be set for one listener, as listener.name.L.X; `stored`, accepted,
+stored and reported, which the log mentions; `unneeded`, the same without a log line: a setting of threads,
+buffers or Java libraries, which this broker does not have.
+
+Documentation: what the setting controls, the unit, the effect of the default. Settings without effect, and
+broker-wide defaults of a topic setting that has documentation, need none.
 """
 
 BROKER_TABLE = """
@@ -41,28 +44,28 @@ remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 medium cl
 remote.log.manager.fetch.quota.window.num int 11 medium read-only stored [1,...]
 remote.log.manager.fetch.quota.window.size.seconds int 1 medium read-only stored [1,...]
 remote.fetch.max.wait.ms int 500 medium cluster-wide stored [1,...]
-zookeeper.connect string null high read-only works
-zookeeper.session.timeout.ms int 18000 high read-only works
-zookeeper.connection.timeout.ms int null high read-only works
-zookeeper.set.acl boolean false high read-only works
+zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker runs alone and keeps its metadata itself.
+zookeeper.session.timeout.ms int 18000 high read-only works # Time in milliseconds without contact after which ZooKeeper ends the broker's session and the cluster treats the broker as failed.
+zookeeper.connection.timeout.ms int null high read-only works # Maximum time in milliseconds for the first connection to ZooKeeper; after it, startup is aborted. Unset: zookeeper.session.timeout.ms.
+zookeeper.set.acl boolean false high read-only works # Whether only the identity that created a node in ZooKeeper may change it. false: any client of ZooKeeper may.
 zookeeper.max.in.flight.requests int 10 high read-only stored [1,...]
-zookeeper.ssl.client.enable boolean false medium read-only works
-zookeeper.clientCnxnSocket string null medium read-only works
-zookeeper.ssl.keystore.location string null medium read-only works
-zookeeper.ssl.keystore.password password null medium read-only works
-zookeeper.ssl.keystore.type string null medium read-only works
-zookeeper.ssl.truststore.location string null medium read-only works
-zookeeper.ssl.truststore.password password null medium read-only works
-zookeeper.ssl.truststore.type string null medium read-only works
-zookeeper.ssl.protocol string TLSv1.2 low read-only works
-zookeeper.ssl.enabled.protocols list null low read-only works
-zookeeper.ssl.cipher.suites list null low read-only works
-zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works
-zookeeper.ssl.crl.enable boolean false low read-only works
-zookeeper.ssl.ocsp.enable boolean false low read-only works
-broker.id.generation.enable boolean true medium read-only works
-reserved.broker.max.id int 1000 medium read-only works [0,...]
-broker.id int -1 high read-only works
+zookeeper.ssl.client.enable boolean false medium read-only works # Whether connections to ZooKeeper use TLS. false: plaintext.
+zookeeper.clientCnxnSocket string null medium read-only works # Java socket class for connections with TLS, accepted for compatibility: org.apache.zookeeper.ClientCnxnSocketNetty is the only valid value.
+zookeeper.ssl.keystore.location string null medium read-only works # File with the certificate and private key that the broker presents to ZooKeeper. Unset: no certificate is presented.
+zookeeper.ssl.keystore.password password null medium read-only works # Password of the ZooKeeper key store; in a PEM file, that of the private key.
+zookeeper.ssl.keystore.type string null medium read-only works # Format of the ZooKeeper key store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
+zookeeper.ssl.truststore.location string null medium read-only works # File with the certificate authorities that are trusted for ZooKeeper. Unset: those of the operating system.
+zookeeper.ssl.truststore.password password null medium read-only works # Password of the ZooKeeper trust store; not used for PEM.
+zookeeper.ssl.truststore.type string null medium read-only works # Format of the ZooKeeper trust store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
+zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper where zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
+zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the one in zookeeper.ssl.protocol.
+zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for ZooKeeper, by Java's or OpenSSL's names. Unset: the defaults of OpenSSL.
+zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # HTTPS verifies that ZooKeeper's certificate names the host that was connected to. Empty: host names are not verified.
+zookeeper.ssl.crl.enable boolean false low read-only works # Whether certificate revocation lists are checked. Not supported: true aborts startup.
+zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revocation is checked with OCSP. Not supported: true aborts startup.
+broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains one from ZooKeeper. false: such a broker does not start.
+reserved.broker.max.id int 1000 medium read-only works [0,...] # Highest broker.id that may be configured while id generation is enabled; generated ids are greater.
+broker.id int -1 high read-only works # ID of this broker, unique in the cluster. -1: ZooKeeper generates one, or, without ZooKeeper, reserved.broker.max.id + 1 is used.
 message.max.bytes int 1048588 high cluster-wide works [0,...]
 num.io.threads int 8 high cluster-wide unneeded [1,...]
 num.replica.alter.log.dirs.threads int null high read-only unneeded
@@ -70,26 +73,26 @@ background.threads int 10 high cluster-wide unneeded [1,...]
 request.timeout.ms int 30000 high read-only stored
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
-authorizer.class.name string "" low read-only works
+authorizer.class.name string "" low read-only works # Class name of a Kafka authorizer, which enables the built-in authorizer. Empty: there is no authorization, and every client may do everything.
 early.start.listeners string null high read-only stored
-broker.rack string null medium read-only works
-controlled.shutdown.max.retries int 3 medium read-only works
-controlled.shutdown.retry.backoff.ms long 5000 medium read-only works
-controlled.shutdown.enable boolean true medium read-only works
-delete.topic.enable boolean true high read-only works
+broker.rack string null medium read-only works # Rack or availability zone of the broker, used to spread replicas and to serve consumers from nearby replicas. Unset: the broker has no rack.
+controlled.shutdown.max.retries int 3 medium read-only works # Number of attempts to hand leaderships over to other brokers before the broker stops regardless.
+controlled.shutdown.retry.backoff.ms long 5000 medium read-only works # Time in milliseconds between attempts to hand leaderships over at shutdown.
+controlled.shutdown.enable boolean true medium read-only works # Whether a stopping broker first hands its leaderships over to other brokers. false: others take over only when its session has ended.
+delete.topic.enable boolean true high read-only works # Whether clients may delete topics. false: DeleteTopics fails with TOPIC_DELETION_DISABLED.
 compression.type string producer high cluster-wide works one-of:uncompressed,zstd,lz4,snappy,gzip,producer
 compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
 compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
 compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
-max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...]
-fetch.max.bytes int 57671680 medium read-only works [1024,...]
-max.request.partition.size.limit int 2000 medium read-only works [1,...]
+max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, less useful ones are evicted, or clients fetch without a session.
+fetch.max.bytes int 57671680 medium read-only works [1024,...] # Upper bound in bytes of one fetch response. The first batch is returned even if it is larger.
+max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response; clients continue from a cursor.
 unstable.api.versions.enable boolean false high internal stored
 unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
 process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works
+node.id int -1 high read-only works # Same as broker.id, by its name in KRaft.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only stored
 broker.session.timeout.ms int 9000 medium read-only stored
@@ -106,64 +109,64 @@ server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,..
 zookeeper.metadata.migration.enable boolean false high read-only stored
 eligible.leader.replicas.enable boolean false high read-only stored
 zookeeper.metadata.migration.min.batch.size int 200 medium internal stored [1,...]
-listeners string PLAINTEXT://:9092 high per-broker works
-advertised.listeners string null high per-broker works
-listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works
+listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker binds, as NAME://HOST:PORT, separated by commas. The default serves clients on this machine only.
+advertised.listeners string null high per-broker works # Addresses that the broker gives to clients, in the form of listeners. Unset: the address through which each client connected.
+listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener name, as NAME:PROTOCOL. The default maps each protocol's own name.
 control.plane.listener.name string null high read-only stored
-socket.send.buffer.bytes int 102400 high read-only works
-socket.receive.buffer.bytes int 102400 high read-only works
-socket.request.max.bytes int 104857600 high read-only works [1,...]
+socket.send.buffer.bytes int 102400 high read-only works # Size in bytes of the send buffer of client sockets (SO_SNDBUF). -1: chosen by the operating system.
+socket.receive.buffer.bytes int 102400 high read-only works # Size in bytes of the receive buffer of client sockets (SO_RCVBUF). -1: chosen by the operating system.
+socket.request.max.bytes int 104857600 high read-only works [1,...] # Maximum size in bytes of a request. The connection of a client that exceeds it is closed.
 socket.listen.backlog.size int 50 medium read-only stored [1,...]
-max.connections.per.ip int 2147483647 medium cluster-wide works [0,...]
-max.connections.per.ip.overrides string "" medium cluster-wide works
-max.connections int 2147483647 medium cluster-wide works [0,...]
-max.connection.creation.rate int 2147483647 medium cluster-wide works [0,...]
-connections.max.idle.ms long 600000 medium read-only works
-connection.failed.authentication.delay.ms int 100 low read-only works [0,...]
+max.connections.per.ip int 2147483647 medium cluster-wide works [0,...] # Maximum number of connections from one IP address; excess connections are closed. The default is no limit.
+max.connections.per.ip.overrides string "" medium cluster-wide works # Limits that replace max.connections.per.ip for some addresses, as HOST:LIMIT,HOST:LIMIT. Empty: none.
+max.connections int 2147483647 medium cluster-wide works [0,...] # Maximum number of open connections. At the limit, new clients wait until a connection closes. The default is no limit.
+max.connection.creation.rate int 2147483647 medium cluster-wide works [0,...] # Maximum number of new connections per second; excess connections wait. The default is no limit.
+connections.max.idle.ms long 600000 medium read-only works # Time in milliseconds without a request after which a connection is closed.
+connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # Time in milliseconds by which the response to a failed login is delayed, to slow down password guessing.
 queued.max.requests int 500 high read-only unneeded [1,...]
-queued.max.request.bytes long -1 medium read-only works
+queued.max.request.bytes long -1 medium read-only works # Bytes of memory for requests that are incomplete or waiting to be processed. At the limit, connections are not read from. -1: no limit.
 num.network.threads int 3 high cluster-wide unneeded [1,...]
-controller.socket.timeout.ms int 30000 medium read-only works
-default.replication.factor int 1 medium read-only works
-replica.lag.time.max.ms long 30000 high read-only works
-replica.socket.timeout.ms int 30000 high read-only works
+controller.socket.timeout.ms int 30000 medium read-only works # Maximum time in milliseconds for a request between the controller and a broker.
+default.replication.factor int 1 medium read-only works # Number of replicas of topics that are created without one, as automatically created topics are.
+replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds that a follower may lag behind the end of the leader's log before it is removed from the in-sync replicas.
+replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds without a response after which a follower reconnects to its leader.
 replica.socket.receive.buffer.bytes int 65536 high read-only stored
-replica.fetch.max.bytes int 1048576 medium read-only works [0,...]
-replica.fetch.wait.max.ms int 500 high read-only works
-replica.fetch.backoff.ms int 1000 medium read-only works [0,...]
-replica.fetch.min.bytes int 1 high read-only works
-replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...]
-num.replica.fetchers int 1 high cluster-wide works
-replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works
+replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Bytes that a follower requests of each partition in one fetch. The first batch is returned even if it is larger.
+replica.fetch.wait.max.ms int 500 high read-only works # Maximum time in milliseconds that the leader waits for replica.fetch.min.bytes before it responds to a follower.
+replica.fetch.backoff.ms int 1000 medium read-only works [0,...] # Time in milliseconds that a follower waits after a failed fetch of a partition.
+replica.fetch.min.bytes int 1 high read-only works # Bytes for which the leader waits before it responds to a follower. The default is to respond to any new record.
+replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Bytes that a follower requests of all partitions in one fetch. The first batch is returned even if it is larger.
+num.replica.fetchers int 1 high cluster-wide works # Number of connections that fetch in parallel from each leader broker.
+replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works # Interval in milliseconds between writes of the high watermarks to disk.
 fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 producer.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 delete.records.purgatory.purge.interval.requests int 1 medium read-only unneeded
-auto.leader.rebalance.enable boolean true high read-only works
-leader.imbalance.per.broker.percentage int 10 high read-only works
-leader.imbalance.check.interval.seconds long 300 high read-only works [1,...]
+auto.leader.rebalance.enable boolean true high read-only works # Whether the controller regularly moves leadership back to preferred replicas. false: only kafka-leader-election does.
+leader.imbalance.per.broker.percentage int 10 high read-only works # Percentage of a broker's preferred partitions that other brokers may lead before the controller moves leadership back.
+leader.imbalance.check.interval.seconds long 300 high read-only works [1,...] # Interval in seconds between the controller's checks for leader imbalance.
 unclean.leader.election.interval.ms long 300000 medium internal stored [1,...]
 unclean.leader.election.enable boolean false high cluster-wide works
-security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL
+security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL # Security protocol that selects the listener for traffic between brokers. Not allowed together with inter.broker.listener.name.
 inter.broker.protocol.version string 3.9-IV0 medium read-only stored version
-inter.broker.listener.name string null medium read-only works
-replica.selector.class string null medium read-only works
-group.min.session.timeout.ms int 6000 medium read-only works
-group.max.session.timeout.ms int 1800000 medium read-only works
-group.initial.rebalance.delay.ms int 3000 medium read-only works
-group.max.size int 2147483647 medium read-only works [1,...]
+inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener of security.inter.broker.protocol if that is set, else the first listener.
+replica.selector.class string null medium read-only works # org.apache.kafka.common.replica.RackAwareReplicaSelector lets consumers fetch from a replica in their rack. Unset: they fetch from the leader.
+group.min.session.timeout.ms int 6000 medium read-only works # Shortest session timeout in milliseconds that a group member may choose; a shorter one is rejected.
+group.max.session.timeout.ms int 1800000 medium read-only works # Longest session timeout in milliseconds that a group member may choose; a longer one is rejected.
+group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that an empty group waits for further members before its first rebalance. 0 is convenient in tests.
+group.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group; further members are rejected. The default is no limit.
 group.coordinator.rebalance.protocols list classic medium read-only stored one-of:consumer,classic,share,unknown
 group.coordinator.threads int 1 medium read-only unneeded [1,...]
 group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
 group.coordinator.new.enable boolean false medium internal stored
-offset.metadata.max.bytes int 4096 high read-only works
+offset.metadata.max.bytes int 4096 high read-only works # Maximum size in bytes of the metadata text in an offset commit.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]
-offsets.topic.replication.factor short 3 high read-only works [1,...]
-offsets.topic.num.partitions int 50 high read-only works [1,...]
-offsets.topic.segment.bytes int 104857600 high read-only works [1,...]
-offsets.topic.compression.codec int 0 high read-only works
-offsets.retention.minutes int 10080 high read-only works [1,...]
-offsets.retention.check.interval.ms long 600000 high read-only works [1,...]
-offsets.commit.timeout.ms int 5000 high read-only works [1,...]
+offsets.topic.replication.factor short 3 high read-only works [1,...] # Number of replicas of __consumer_offsets, at most the number of brokers when the topic is created.
+offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it once the topic exists.
+offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of __consumer_offsets.
+offsets.topic.compression.codec int 0 high read-only works # Codec of batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+offsets.retention.minutes int 10080 high read-only works [1,...] # Time in minutes that committed offsets are kept after their group has lost its last member.
+offsets.retention.check.interval.ms long 600000 high read-only works [1,...] # Interval in milliseconds between checks for expired offsets.
+offsets.commit.timeout.ms int 5000 high read-only works [1,...] # Maximum time in milliseconds that an offset commit waits for the in-sync replicas before it fails.
 offsets.commit.required.acks short -1 high read-only stored
 group.consumer.session.timeout.ms int 45000 medium read-only stored [1,...]
 group.consumer.min.session.timeout.ms int 45000 medium read-only stored [1,...]
@@ -181,42 +184,42 @@ group.share.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.min.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
 group.share.max.size short 200 medium read-only stored [10,...,1000]
-log.cleaner.threads int 1 medium cluster-wide works [0,...]
-log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works
-log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works
+log.cleaner.threads int 1 medium cluster-wide works [0,...] # Number of logs that are compacted at the same time. 0: none.
+log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum bytes per second that all compactions together read and write. The default is no limit.
+log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Bytes of memory for deduplication, shared by all compactions. A larger buffer compacts more of a log in one pass.
 log.cleaner.io.buffer.size int 524288 medium cluster-wide unneeded [0,...]
-log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works
-log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...]
+log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Share of the deduplication buffer that keys may fill before a pass ends.
+log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...] # Interval in milliseconds between checks for logs to compact.
 log.cleaner.min.cleanable.ratio double 0.5 medium cluster-wide works [0,...,1]
-log.cleaner.enable boolean true medium read-only works
+log.cleaner.enable boolean true medium read-only works # Whether the broker compacts logs. false: topics with cleanup.policy=compact grow without limit.
 log.cleaner.delete.retention.ms long 86400000 medium cluster-wide works [0,...]
 log.cleaner.min.compaction.lag.ms long 0 medium cluster-wide works [0,...]
 log.cleaner.max.compaction.lag.ms long 9223372036854775807 medium cluster-wide works [1,...]
-num.partitions int 1 medium read-only works [1,...]
-log.dir string /tmp/kafka-logs high read-only works
-log.dirs string null high read-only works
+num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without one, as automatically created topics are.
+log.dir string /tmp/kafka-logs high read-only works # Data directory if log.dirs is unset.
+log.dirs string null high read-only works # Data directories, separated by commas. A new partition is placed in the directory with the fewest partitions. Unset: log.dir.
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
-log.roll.ms long null high cluster-wide works
-log.roll.hours int 168 high read-only works [1,...]
-log.roll.jitter.ms long null high cluster-wide works
-log.roll.jitter.hours int 0 high read-only works [0,...]
-log.retention.ms long null high cluster-wide works
-log.retention.minutes int null high read-only works
-log.retention.hours int 168 high read-only works
+log.roll.ms long null high cluster-wide works # Time in milliseconds after which a segment is closed even if it is not full. Unset: log.roll.hours.
+log.roll.hours int 168 high read-only works [1,...] # Time in hours after which a segment is closed even if it is not full. log.roll.ms takes precedence.
+log.roll.jitter.ms long null high cluster-wide works # Maximum random time in milliseconds by which segments are closed early. Unset: log.roll.jitter.hours.
+log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random time in hours by which segments are closed early. log.roll.jitter.ms takes precedence.
+log.retention.ms long null high cluster-wide works # Time in milliseconds that records are kept. -1: no limit. Unset: log.retention.minutes.
+log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
+log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
 log.retention.bytes long -1 high cluster-wide works
-log.retention.check.interval.ms long 300000 medium read-only works [1,...]
+log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention deletes.
 log.cleanup.policy list delete medium cluster-wide works one-of:compact,delete
 log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
 log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,...]
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
-log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works
-log.flush.interval.ms long null high cluster-wide works
-log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...]
-log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...]
+log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, at least 1,000 and at most 3,000. Also the default of log.flush.interval.ms.
+log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
+log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the recovery points, from which logs are checked after a crash.
+log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the log start offsets to disk.
 log.preallocate boolean false medium cluster-wide stored
 num.recovery.threads.per.data.dir int 1 high cluster-wide unneeded [1,...]
-auto.create.topics.enable boolean true high read-only works
+auto.create.topics.enable boolean true high read-only works # Whether a missing topic is created when a client first requests it. false: clients receive UNKNOWN_TOPIC_OR_PARTITION.
 min.insync.replicas int 1 high cluster-wide works [1,...]
 log.message.format.version string 3.0-IV1 medium read-only unneeded version
 log.message.timestamp.type string CreateTime medium cluster-wide works one-of:CreateTime,LogAppendTime
@@ -227,7 +230,7 @@ create.topic.policy.class.name class null low read-only stored
 alter.config.policy.class.name class null low read-only stored
 log.message.downconversion.enable boolean true low cluster-wide works
 log.dir.failure.timeout.ms long 30000 low read-only stored [1,...]
-log.initial.task.delay.ms long 30000 low internal works [0,...]
+log.initial.task.delay.ms long 30000 low internal works [0,...] # Time in milliseconds from startup to the first retention check.
 group.share.enable boolean false medium internal stored
 group.share.delivery.count.limit int 5 medium read-only stored [2,...,10]
 group.share.record.lock.duration.ms int 30000 medium read-only stored [1000,...,60000]
@@ -235,18 +238,18 @@ group.share.min.record.lock.duration.ms int 15000 medium read-only stored [1000,
 group.share.max.record.lock.duration.ms int 60000 medium read-only stored [30000,...,3600000]
 group.share.max.groups short 10 medium read-only stored [1,...,100]
 group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
-transaction.state.log.min.isr int 2 high read-only works [1,...]
+transaction.state.log.min.isr int 2 high read-only works [1,...] # min.insync.replicas of __transaction_state.
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
-transaction.state.log.replication.factor short 3 high read-only works [1,...]
-transaction.state.log.num.partitions int 50 high read-only works [1,...]
-transaction.state.log.segment.bytes int 104857600 high read-only works [1,...]
-transaction.partition.verification.enable boolean true low cluster-wide works
-producer.id.expiration.ms int 86400000 low cluster-wide works [1,...]
-producer.id.expiration.check.interval.ms int 600000 low internal works [1,...]
-transactional.id.expiration.ms int 604800000 high read-only works [1,...]
-transaction.max.timeout.ms int 900000 high read-only works [1,...]
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...]
-transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...]
+transaction.state.log.replication.factor short 3 high read-only works [1,...] # Number of replicas of __transaction_state, at most the number of brokers when the topic is created.
+transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it once the topic exists.
+transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of __transaction_state.
+transaction.partition.verification.enable boolean true low cluster-wide works # Whether records of a transaction are rejected unless the transaction includes their partition.
+producer.id.expiration.ms int 86400000 low cluster-wide works [1,...] # Time in milliseconds after its last batch that an idempotent producer's sequence numbers are kept.
+producer.id.expiration.check.interval.ms int 600000 low internal works [1,...] # Interval in milliseconds between checks for expired producer ids.
+transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time in milliseconds without a transaction after which a transactional id is deleted.
+transaction.max.timeout.ms int 900000 high read-only works [1,...] # Longest transaction timeout in milliseconds that a producer may choose; a longer one is rejected.
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds between checks for transactions that have exceeded their timeout. The broker aborts them.
+transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional ids.
 controller.quorum.voters list "" high read-only stored
 controller.quorum.bootstrap.servers list "" high read-only stored
 controller.quorum.election.timeout.ms int 1000 high read-only stored
@@ -262,79 +265,79 @@ metrics.recording.level string INFO low read-only stored
 auto.include.jmx.reporter boolean true low read-only unneeded
 kafka.metrics.reporters list "" low read-only stored
 kafka.metrics.polling.interval.secs int 10 low read-only stored [1,...]
-telemetry.max.bytes int 1048576 low read-only works [1,...]
-quota.window.num int 11 low read-only works [1,...]
-replication.quota.window.num int 11 low read-only works [1,...]
+telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum size in bytes of one push of client metrics as sent; decompressed, it may be four times as large.
+quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates of client quotas are measured. More samples smooth them.
+replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
-controller.quota.window.num int 11 low read-only works [1,...]
-quota.window.size.seconds int 1 low read-only works [1,...]
-replication.quota.window.size.seconds int 1 low read-only works [1,...]
+controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the controller_mutation_rate quota is measured.
+quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of client quotas.
+replication.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of the replication rate.
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
-controller.quota.window.size.seconds int 1 low read-only works [1,...]
+controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of controller_mutation_rate.
 client.quota.callback.class class null low read-only stored
-connections.max.reauth.ms long 0 medium read-only listener
-sasl.server.max.receive.size int 524288 medium read-only works
+connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again; otherwise its connection is closed. 0: never.
+sasl.server.max.receive.size int 524288 medium read-only works # Maximum size in bytes of a request from a client that has not authenticated yet.
 security.providers string null low read-only stored
 principal.builder.class class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder medium per-broker stored
-ssl.client.auth string none medium per-broker listener one-of:required,requested,none
-ssl.principal.mapping.rules string DEFAULT low read-only listener
-ssl.allow.dn.changes boolean false low read-only listener
-ssl.allow.san.changes boolean false low read-only listener
-ssl.protocol string TLSv1.3 medium per-broker listener
+ssl.client.auth string none medium per-broker listener one-of:required,requested,none # Whether clients must present a certificate: required, requested (optional) or none. SASL_SSL listeners obey only listener.name.NAME.ssl.client.auth.
+ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that turn the subject of a client certificate into a user name. DEFAULT: the whole distinguished name.
+ssl.allow.dn.changes boolean false low read-only listener # Whether a replaced certificate may have another distinguished name. false: such a change is rejected.
+ssl.allow.san.changes boolean false low read-only listener # Whether a replaced certificate may lack host names of the old one. false: such a change is rejected.
+ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty: TLSv1.2 allows that version only, TLSv1.3 allows both.
 ssl.provider string null medium per-broker unneeded
-ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener
-ssl.keystore.type string JKS medium per-broker listener
-ssl.keystore.location string null medium per-broker listener
-ssl.keystore.password password null medium per-broker listener
-ssl.key.password password null medium per-broker listener
-ssl.keystore.key password null medium per-broker listener
-ssl.keystore.certificate.chain password null medium per-broker listener
-ssl.truststore.type string JKS medium per-broker listener
-ssl.truststore.location string null medium per-broker listener
-ssl.truststore.password password null medium per-broker listener
-ssl.truststore.certificates password null medium per-broker listener
+ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # TLS versions that are allowed: TLSv1.2, TLSv1.3 or both.
+ssl.keystore.type string JKS medium per-broker listener # Format of the key store: JKS, PKCS12, JCEKS or PEM.
+ssl.keystore.location string null medium per-broker listener # File with the broker's private key and certificate chain.
+ssl.keystore.password password null medium per-broker listener # Password of the key store. A PEM key store has none: use ssl.key.password.
+ssl.key.password password null medium per-broker listener # Password of the private key, if it differs from that of the key store.
+ssl.keystore.key password null medium per-broker listener # Private key as PEM text, with ssl.keystore.type=PEM and instead of ssl.keystore.location.
+ssl.keystore.certificate.chain password null medium per-broker listener # Certificate chain as PEM text, to go with ssl.keystore.key.
+ssl.truststore.type string JKS medium per-broker listener # Format of the trust store: JKS, PKCS12, JCEKS or PEM.
+ssl.truststore.location string null medium per-broker listener # File with the certificate authorities that are trusted. Unset, without ssl.truststore.certificates: those of the operating system.
+ssl.truststore.password password null medium per-broker listener # Password of the trust store; a PEM trust store has none.
+ssl.truststore.certificates password null medium per-broker listener # Trusted certificate authorities as PEM text, with ssl.truststore.type=PEM and instead of ssl.truststore.location.
 ssl.keymanager.algorithm string SunX509 medium per-broker unneeded
 ssl.trustmanager.algorithm string PKIX medium per-broker unneeded
-ssl.endpoint.identification.algorithm string https low per-broker listener
+ssl.endpoint.identification.algorithm string https low per-broker listener # https verifies that the certificate of another broker names its host. Empty: host names are not verified.
 ssl.secure.random.implementation string null low per-broker unneeded
-ssl.cipher.suites list "" medium per-broker listener
+ssl.cipher.suites list "" medium per-broker listener # Cipher suites that are allowed, by Java's or OpenSSL's names. Empty: the defaults of OpenSSL.
 ssl.engine.factory.class class null low per-broker stored
-sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener
-sasl.enabled.mechanisms list GSSAPI medium per-broker listener
-sasl.server.callback.handler.class class null medium read-only listener
-sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener
-sasl.jaas.config password null medium per-broker listener
+sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers log in to each other.
+sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
+sasl.server.callback.handler.class class null medium read-only listener # How OAUTHBEARER tokens are verified, by the name of Kafka's class; set it for the listener and mechanism. Nothing else is loaded.
+sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that turn a Kerberos principal into a user name; the first match applies. DEFAULT: the part before / and @, in the default realm only.
+sasl.jaas.config password null medium per-broker listener # Users and logins in the form of a JAAS file, set for a listener and mechanism: listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
-sasl.login.callback.handler.class class null medium read-only listener
-sasl.kerberos.service.name string null medium per-broker listener
+sasl.login.callback.handler.class class null medium read-only listener # How brokers obtain their own OAUTHBEARER tokens, by the name of Kafka's class. Nothing else is loaded.
+sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals: kafka in kafka/HOST@REALM.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit medium per-broker stored
 sasl.kerberos.ticket.renew.window.factor double 0.8 medium per-broker stored
 sasl.kerberos.ticket.renew.jitter double 0.05 medium per-broker stored
 sasl.kerberos.min.time.before.relogin long 60000 medium per-broker stored
-sasl.login.refresh.window.factor double 0.8 medium per-broker listener
-sasl.login.refresh.window.jitter double 0.05 medium per-broker listener
-sasl.login.refresh.min.period.seconds short 60 medium per-broker listener
-sasl.login.refresh.buffer.seconds short 300 medium per-broker listener
+sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new one.
+sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random fraction of the lifetime by which the request for a new token is delayed.
+sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between two requests for a token, unless the token expires earlier.
+sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Time in seconds before a token expires by which it must be replaced.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener
-sasl.login.retry.backoff.ms long 100 low read-only listener
-sasl.oauthbearer.scope.claim.name string scope low read-only listener
-sasl.oauthbearer.sub.claim.name string sub low read-only listener
-sasl.oauthbearer.token.endpoint.url string null medium read-only listener
-sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener
-sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener
-sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener
-sasl.oauthbearer.expected.audience list null low read-only listener
-sasl.oauthbearer.expected.issuer string null low read-only listener
-delegation.token.master.key password null medium read-only works
-delegation.token.secret.key password null medium read-only works
-delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...]
-delegation.token.expiry.time.ms long 86400000 medium read-only works [1,...]
-delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...]
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum time in milliseconds that retries of a token request wait in total before the login fails.
+sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before a failed token request is retried. It doubles with each failure.
+sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that holds a token's scopes.
+sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that holds a token's user name.
+sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL at which the broker obtains its own tokens, for connections to other brokers.
+sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which tokens are verified.
+sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before a failed download of the key set is retried. It doubles with each failure.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum time in milliseconds that retries of a download of the key set wait in total.
+sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Difference in seconds that is tolerated between the clocks of the issuer and the broker.
+sasl.oauthbearer.expected.audience list null low read-only listener # Audiences of which a token must name one. Unset: any audience is accepted.
+sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
+delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if that one is unset.
+delegation.token.secret.key password null medium read-only works # Secret with which delegation tokens are signed, the same on all brokers. Unset: delegation tokens are disabled.
+delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime in milliseconds of a delegation token, however often it is renewed.
+delegation.token.expiry.time.ms long 86400000 medium read-only works [1,...] # Time in milliseconds after which a delegation token expires unless it is renewed.
+delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired delegation tokens. The broker deletes them.
 password.encoder.secret password null medium read-only stored
 password.encoder.old.secret password null medium read-only stored
 password.encoder.keyfactory.algorithm string null low read-only stored
@@ -343,9 +346,9 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that only AlterConfigs can set; a properties file may not hold them (KIP-73, KIP-113).
+#: Settings that only AlterConfigs can set; they are not allowed in a properties file (KIP-73, KIP-113).
 DYNAMIC_ONLY_TABLE = """
-leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...]
-follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...]
-replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...]
-"""
+leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker sends to followers of the partitions in leader.replication.throttled.replicas. The default is no limit.
+follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker fetches for the partitions in follower.replication.throttled.replicas. The default is no limit.
+replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second for moving replicas between data directories. The default is no limit.
+"""  # noqa: E501

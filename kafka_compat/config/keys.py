@@ -45,7 +45,7 @@ class ConfigError(Exception):
 
 
 class ConfigKey(NamedTuple):
-    """One setting; the fields are the columns of broker_table.py."""
+    """One setting; the fields are the columns of broker_table.py, without the documentation."""
 
     name: str
     type: str
@@ -212,7 +212,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
     keys = {}
     for line in table.split("\n"):
         if line:
-            name, type_, default, *rest = line.split(" ")
+            name, type_, default, *rest = line.partition(" # ")[0].split(" ")
             importance = rest.pop(0)
             keys[name] = ConfigKey(
                 name,

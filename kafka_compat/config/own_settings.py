@@ -1,7 +1,7 @@
-"""Where this broker's defaults differ from Kafka's, and the settings that only it has.
+"""The defaults that differ from Kafka's, and the settings that Kafka does not have.
 
-Kafka's defaults suit a cluster on a server: every interface, data under /tmp, an id asked of ZooKeeper. Ours
-suit one person who types `kafka-compat serve`: loopback only, a data folder that survives a reboot, id 1.
+Kafka's defaults suit a cluster of servers: all network interfaces, data under /tmp, an ID from ZooKeeper.
+These suit a developer who runs `kafka-compat serve`: loopback only, data that survives a reboot, ID 1.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_bytes() -> int:
-    """The memory that this process may use: the machine's, or less if its cgroup (v2 or v1) says so."""
+    """Memory that this process may use: the machine's, or the limit of its cgroup (v1 or v2) if lower."""
     found = sys.maxsize
     with contextlib.suppress(ValueError, OSError):
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -31,7 +31,7 @@ _MIB = 1024 * 1024
 
 
 def default_log_dir() -> str:
-    """The data folder when neither log.dirs nor log.dir is set: a folder of the user's own (XDG base
+    """The data directory if neither log.dirs nor log.dir is set: one in the user's home (XDG base
     directories)."""
     base = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
@@ -44,35 +44,35 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Kafka's default is -1, no limit: its memory is that of a JVM, which has a limit of its own.
+    # Kafka's default is -1, no limit: the heap of its JVM is limited anyway.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 
 OWN_TABLE = f"""
-kafka.compat.scram.credentials.file string null medium read-only works
-kafka.compat.record.validation.enable boolean true medium read-only works
-kafka.compat.transaction.version short 0 medium read-only works [0,...,2]
-kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...]
-kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works
-kafka.compat.http.listener string null medium read-only works
-kafka.compat.http.token password null medium read-only works
-kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...]
-kafka.compat.metrics.dialect string jmx-exporter low read-only works one-of:jmx-exporter,confluent
-kafka.compat.otlp.endpoint string null medium read-only works
-kafka.compat.otlp.headers password null medium read-only works
-kafka.compat.otlp.interval.ms long 60000 low read-only works [100,...]
-kafka.compat.control.enable boolean false medium read-only works
-kafka.compat.http.page.enable boolean false medium read-only works
-kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works
-kafka.compat.http.page.write.enable boolean false medium read-only works
-kafka.compat.schema.registry.url string null medium read-only works
-kafka.compat.schema.registry.basic.auth.user.info password null medium read-only works
-kafka.compat.log.level string null medium read-only works log-levels
-kafka.compat.log.format string text medium read-only works one-of:text,json
-kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...]
-kafka.compat.sasl.jaas.file string null medium read-only works
-kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works
-kafka.compat.zookeeper.sasl.jaas.file string null medium read-only works
-kafka.compat.zookeeper.sasl.jaas.section string Client low read-only works
-kafka.compat.zookeeper.sasl.enable boolean true low read-only works
-"""
+kafka.compat.scram.credentials.file string null medium read-only works # File of SCRAM credentials that are created at the first startup of the cluster. The same content is imported only once. Unset: none are created.
+kafka.compat.record.validation.enable boolean true medium read-only works # Whether each record of a produced batch is validated. false: only the batch header and checksum are.
+kafka.compat.transaction.version short 0 medium read-only works [0,...,2] # Transaction protocol that is offered to clients. 2: clients of Kafka 4 use a new epoch for each transaction (KIP-890); set it on all brokers.
+kafka.compat.frame.timeout.ms long 30000 medium read-only works [1,...] # Maximum time in milliseconds that a client may take to send the rest of a request that it has begun; after it, the connection is closed.
+kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only works # Bytes of responses that may wait to be sent. Above it, clients that do not read their responses are not served; above twice as much, they are disconnected.
+kafka.compat.http.listener string null medium read-only works # Address of the HTTP listener for metrics, health checks and the page, such as http://127.0.0.1:8080. Unset: HTTP is disabled.
+kafka.compat.http.token password null medium read-only works # Bearer token that HTTP requests must carry. Unset: no token is required, and the listener may bind to loopback addresses only.
+kafka.compat.client.metrics.series.max int 50000 low read-only works [1,...] # Maximum number of time series kept of the metrics that clients push. One client may use a tenth of it.
+kafka.compat.metrics.dialect string jmx-exporter low read-only works one-of:jmx-exporter,confluent # Naming scheme of metrics: jmx-exporter (as used by Strimzi and Grafana) or confluent (as in jmx-monitoring-stacks).
+kafka.compat.otlp.endpoint string null medium read-only works # URL to which metrics are pushed with OTLP, such as http://127.0.0.1:4318/v1/metrics. Unset: metrics are not pushed.
+kafka.compat.otlp.headers password null medium read-only works # HTTP headers of OTLP requests, as NAME=VALUE,NAME=VALUE with values percent-encoded: Authorization=Bearer%20TOKEN. Unset: none.
+kafka.compat.otlp.interval.ms long 60000 low read-only works [100,...] # Interval in milliseconds between pushes of metrics.
+kafka.compat.control.enable boolean false medium read-only works # Whether the HTTP listener serves the control API for tests (docs/testing.md). Do not enable it in production.
+kafka.compat.http.page.enable boolean false medium read-only works # Whether the HTTP listener serves the web page.
+kafka.compat.http.page.principal string User:ANONYMOUS medium read-only works # Principal that the authorizer checks for requests of the page.
+kafka.compat.http.page.write.enable boolean false medium read-only works # Whether the page may change topics, groups and settings. false: it is read-only.
+kafka.compat.schema.registry.url string null medium read-only works # URL of the schema registry with which the page decodes records, such as http://127.0.0.1:8081. Unset: no registry is used.
+kafka.compat.schema.registry.basic.auth.user.info password null medium read-only works # User name and password for the schema registry, as USER:PASSWORD. Unset: requests are not authenticated.
+kafka.compat.log.level string null medium read-only works log-levels # Level of all loggers, or of some: INFO,kafka_compat.cluster=DEBUG. Unset: WARN.
+kafka.compat.log.format string text medium read-only works one-of:text,json # Format of log lines: text or json.
+kafka.compat.log.slow.request.ms long -1 low cluster-wide works [-1,...] # Duration in milliseconds above which a request is logged as slow. -1: no request is.
+kafka.compat.sasl.jaas.file string null medium read-only works # JAAS file whose section KafkaServer applies to listeners without a sasl.jaas.config. Unset: no file is read.
+kafka.compat.zookeeper.sasl.jaas.config password null medium read-only works # Login at ZooKeeper with DIGEST-MD5, in the form of sasl.jaas.config. Unset: the login in kafka.compat.zookeeper.sasl.jaas.file, if any.
+kafka.compat.zookeeper.sasl.jaas.file string null medium read-only works # JAAS file with the login at ZooKeeper. Unset, with no login in kafka.compat.zookeeper.sasl.jaas.config: the broker does not log in.
+kafka.compat.zookeeper.sasl.jaas.section string Client low read-only works # Section of the JAAS file that holds the login at ZooKeeper.
+kafka.compat.zookeeper.sasl.enable boolean true low read-only works # Whether the broker logs in at ZooKeeper if a login is configured. false: never.
+"""  # noqa: E501

@@ -1,4 +1,4 @@
-"""docs/settings.md, made from the tables of settings: what each is, and whether it does something here.
+"""docs/settings.md, generated from the tables of settings: what each sets, and whether it has an effect.
 
 Pure: `page()` is the text. `python -m tests.docs.write` writes it.
 """
@@ -23,90 +23,92 @@ OF_THE_MACHINE = {
     "queued.max.request.bytes": "128 MiB, at most 1/8 of the memory",
     "kafka.compat.queued.max.response.bytes": "64 MiB, at most 1/16 of the memory",
 }
-"""Defaults that are made when the broker starts."""
+"""Defaults that are computed at startup."""
 
 UPDATES = {
-    "read-only": "at start",
-    "per-broker": "running, each broker",
-    "cluster-wide": "running",
-    "dynamic": "running",
+    "read-only": "restart",
+    "per-broker": "dynamic, per broker",
+    "cluster-wide": "dynamic",
+    "dynamic": "dynamic",
 }
 
 WHY_STORED: Mapping[str, str] = {
-    "remote.": "Tiered storage (KIP-405) is not built.",
-    "log.local.": "Tiered storage (KIP-405) is not built.",
-    "local.": "Tiered storage (KIP-405) is not built.",
-    "group.consumer.": "The consumer group protocol of KIP-848 is not built.",
-    "group.share.": "Share groups (KIP-932) are not built.",
-    "group.coordinator.": "Of Kafka's new coordinator; the classic protocol is served.",
-    "early.start.listeners": "KRaft.",
-    "zookeeper.metadata.migration": "Migration to KRaft.",
-    "password.encoder.": "Passwords are not changed while the broker runs.",
-    "metric": "Metrics are asked for over HTTP: [monitoring.md](monitoring.md).",
-    "inter.broker.protocol.version": "Brokers speak the protocol of 3.9 among themselves; genuine "
-    "ones beside them need 3.9 here.",
-    "compression.": "Batches that the broker compresses anew have the codec's default level.",
-    "offsets.load.buffer.size": "Loading reads by blocks of its own.",
-    "offsets.commit.required.acks": "Commits wait for all in-sync replicas, Kafka's default.",
-    "create.topic.policy": "Nothing loads classes by name.",
-    "alter.config.policy": "Nothing loads classes by name.",
-    "principal.builder.class": "Nothing loads classes by name.",
-    "security.providers": "Nothing loads classes by name.",
-    "ssl.engine.factory.class": "Nothing loads classes by name.",
-    "sasl.client.callback": "Nothing loads classes by name.",
-    "sasl.login.class": "Nothing loads classes by name.",
-    "client.quota.callback": "Nothing loads classes by name.",
-    "alter.log.dirs.replication.quota.": "Moves between folders are limited by a rate alone.",
-    "control.plane.listener.name": "The controller's requests come by the listener between brokers.",
-    "eligible.leader.replicas.enable": "KRaft.",
-    "kafka.metrics.": "Metrics are asked for over HTTP: [monitoring.md](monitoring.md).",
-    "log.dir.failure.timeout.ms": "KRaft.",
-    "replica.socket.receive.buffer.bytes": "The operating system sizes it.",
-    "request.timeout.ms": "Requests between brokers have `controller.socket.timeout.ms` and "
+    "remote.": "Tiered storage (KIP-405) is not supported.",
+    "log.local.": "Tiered storage (KIP-405) is not supported.",
+    "local.": "Tiered storage (KIP-405) is not supported.",
+    "group.consumer.": "The consumer group protocol of KIP-848 is not supported.",
+    "group.share.": "Share groups (KIP-932) are not supported.",
+    "group.coordinator.": "For Kafka's new group coordinator; only the classic protocol is supported.",
+    "early.start.listeners": "For KRaft.",
+    "zookeeper.metadata.migration": "For the migration to KRaft.",
+    "password.encoder.": "Passwords cannot be changed dynamically.",
+    "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
+    "inter.broker.protocol.version": "Brokers use the protocol of 3.9 between them; Kafka brokers in "
+    "the same cluster need 3.9 here.",
+    "compression.": "Batches that the broker recompresses have the codec's default level.",
+    "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
+    "offsets.commit.required.acks": "Commits wait for all in-sync replicas, as by default in Kafka.",
+    "create.topic.policy": "The broker does not load Java classes.",
+    "alter.config.policy": "The broker does not load Java classes.",
+    "principal.builder.class": "The broker does not load Java classes.",
+    "security.providers": "The broker does not load Java classes.",
+    "ssl.engine.factory.class": "The broker does not load Java classes.",
+    "sasl.client.callback": "The broker does not load Java classes.",
+    "sasl.login.class": "The broker does not load Java classes.",
+    "client.quota.callback": "The broker does not load Java classes.",
+    "alter.log.dirs.replication.quota.": "Moves between data directories are limited by their rate only.",
+    "control.plane.listener.name": "The controller uses the inter-broker listener.",
+    "eligible.leader.replicas.enable": "For KRaft.",
+    "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
+    "log.dir.failure.timeout.ms": "For KRaft.",
+    "replica.socket.receive.buffer.bytes": "The operating system chooses the size.",
+    "request.timeout.ms": "Requests between brokers use `controller.socket.timeout.ms` and "
     "`replica.socket.timeout.ms`.",
-    "sasl.kerberos.": "Tickets are taken from the keytab when they are needed.",
-    "sasl.login.": "The request for a token has a limit of its own.",
-    "sasl.mechanism.controller.protocol": "KRaft.",
-    "socket.connection.setup.": "Connections between brokers have a limit of their own.",
-    "socket.listen.backlog.size": "The backlog is the operating system's.",
-    "zookeeper.max.in.flight.requests": "Requests are sent as they come.",
-    "preallocate": "Segments grow as they are written.",
-    "log.preallocate": "Segments grow as they are written.",
+    "sasl.kerberos.": "Tickets are obtained from the keytab when needed.",
+    "sasl.login.": "Token requests have a fixed timeout.",
+    "sasl.mechanism.controller.protocol": "For KRaft.",
+    "socket.connection.setup.": "Connections between brokers have a fixed timeout.",
+    "socket.listen.backlog.size": "The backlog is 512 connections.",
+    "zookeeper.max.in.flight.requests": "Requests are sent immediately.",
+    "preallocate": "Segment files grow as they are written.",
+    "log.preallocate": "Segment files grow as they are written.",
 }
-"""By how a setting's name begins: why it is stored only."""
+"""Prefix of a setting's name -> why the setting is only stored."""
 
 _HEAD = """\
 # Settings
 
-Made from the broker's own tables by `python -m tests.docs.write`: do not edit.
+This page lists every setting, its default, and whether it has an effect. It is generated from the broker's
+own tables by `python -m tests.docs.write`: do not edit it.
 
-Settings have Kafka's names, types, rules and, but for a few, Kafka's defaults. They come from properties
-files, from variables (`--env`: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`) and from
-`--override NAME=VALUE`; the last wins. A value that is wrong ends the start, with its name, its value and
-what would be right:
+Settings have Kafka's names, types and rules, and with few exceptions Kafka's defaults. They are read from
+properties files, from environment variables (`--env`: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`) and
+from `--override NAME=VALUE`; the last one takes precedence. An invalid value aborts startup with an error
+that names the setting, the value and the valid values:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
-kafka-compat configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all   # what counts, and why
+kafka-compat configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all   # with sources
 kafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --topic orders \\
-    --add-config retention.ms=3600000                  # while it runs, for a topic
+    --add-config retention.ms=3600000                  # dynamically, for one topic
 kafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --broker-defaults \\
-    --add-config log.retention.ms=3600000              # while it runs, for all others, on all brokers
+    --add-config log.retention.ms=3600000              # dynamically, for all other topics, on all brokers
 ```
 
-What a setting does here:
+The column **Here** shows the effect of a setting:
 
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | what it tunes does not exist here (threads, buffers, Java's libraries); nothing is said of it |
-| stored only | it is checked, kept and shown, and does nothing; the log says so at the start |
-| ignored | it belongs to KRaft, or to a Kafka that is newer; the log says so at the start |
+| not needed | accepted for compatibility: threads, buffers or Java libraries that this broker does not have |
+| stored only | validated, stored and reported, but without effect; the broker logs this at startup |
+| ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
 
-A name that nobody knows is ignored, and the log says so and guesses which one was meant.
-When a change counts:
-*at start* needs a restart; *running* counts at once (`kafka-compat configs --alter`),
-for all brokers or for each of them.
+Unknown names are ignored; the broker logs them and suggests the name that was probably meant.
+
+The column **Change** shows when a new value takes effect: *restart* requires a restart of the broker;
+*dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
+brokers or *per broker*.
 """
 
 
@@ -118,26 +120,27 @@ def page() -> str:
         [
             _HEAD,
             "## Its own settings\n",
-            "Kafka has none of these. More: [logs.md](logs.md), [monitoring.md](monitoring.md),",
-            "[security.md](security.md), [clusters.md](clusters.md), [testing.md](testing.md).\n",
+            "Kafka does not have these settings. See also [logs.md](logs.md),",
+            "[monitoring.md](monitoring.md), [security.md](security.md), [clusters.md](clusters.md),",
+            "[testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
-            "## Defaults other than Kafka's\n",
-            "So that `kafka-compat serve` is of use on a bare machine, and not for strangers.\n",
+            "## Defaults that differ from Kafka's\n",
+            "With these, `kafka-compat serve` needs no configuration and accepts local connections only.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
-            "## Brokers, while they run\n",
-            "A file may not hold these; `kafka-compat configs --alter --broker N` sets them.\n",
+            "## Brokers, dynamic only\n",
+            "Set these with `kafka-compat configs --alter --broker N`; they are not allowed in a file.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
-            "With `authorizer.class.name` ([acls.md](acls.md)):\n",
-            "| Setting | Default | Here | |\n|---|---|---|---|",
-            f"| `{SUPER_USERS}` | none | **works** | `User:NAME;User:NAME`: who may do everything. |",
-            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Whether anybody may do what no ACL is about. |\n",
-            "## One listener alone\n",
-            "These may be given to one listener, as `listener.name.NAME.SETTING`, in small letters",
-            "(and those of a mechanism as `listener.name.NAME.MECHANISM.SETTING`):\n",
+            "These apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
+            "| Setting | Default | Here | Description |\n|---|---|---|---|",
+            f"| `{SUPER_USERS}` | none | **works** | Principals with all rights: `User:NAME;User:NAME`. |",
+            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Whether resources without ACLs are open. |\n",
+            "## Settings of one listener\n",
+            "These can be set for one listener, as `listener.name.NAME.SETTING`, or for one of its SASL",
+            "mechanisms, as `listener.name.NAME.MECHANISM.SETTING`. Write both names in lower case.\n",
             ", ".join(f"`{name}`" for name in sorted(_of_listeners())) + ".\n",
             "## Topics\n",
             _counts(topic_keys().values(), broker=False),
@@ -147,7 +150,7 @@ def page() -> str:
 
 
 def state(key: ConfigKey, *, broker: bool) -> str:
-    """What the setting does here, in the words of the page's head."""
+    """The effect of the setting, as the introduction of the page defines it."""
     if broker and is_of_kraft(key.name):
         return "ignored"
     words = {"unneeded": "not needed", "stored": "stored only"}
@@ -165,11 +168,11 @@ def _counts(keys: Iterable[ConfigKey], *, broker: bool) -> str:
         for one in ("**works**", "not needed", "stored only", "ignored")
         if one in states
     )
-    return f"Of {len(states)}: {told}.\n"
+    return f"{len(states)} settings: {told}.\n"
 
 
 def _table(keys: Iterable[ConfigKey], *, broker: bool) -> str:
-    head = "| Setting | Value | Default | Here | Change | |\n|---|---|---|---|---|---|\n"
+    head = "| Setting | Value | Default | Here | Change | Description |\n|---|---|---|---|---|---|\n"
     return head + "".join(_row(key, broker=broker) for key in keys)
 
 
@@ -180,7 +183,7 @@ def _row(key: ConfigKey, *, broker: bool) -> str:
         means = next((why for name, why in WHY_STORED.items() if key.name.startswith(name)), means)
     synonyms = "" if broker else ", ".join(f"`{name}`" for name in SERVER_SYNONYMS.get(key.name, ()))
     if synonyms:
-        means = f"{means} For all topics: {synonyms}.".strip()
+        means = f"{means} Broker-wide default: {synonyms}.".strip()
     cells = (f"`{key.name}`", _value(key), _default(key), where, UPDATES[key.update], means)
     return f"| {' | '.join(cells)} |\n"
 
