@@ -20,12 +20,11 @@ from tests.support.kafka_jars import BROKER_VERSIONS, TOOLS_VERSION
 _HEAD = """\
 # Compatibility
 
-Made from the code and its tests by `python -m tests.docs.write`: do not edit.
+Generated from the code and its tests by `python -m tests.docs.write`. Do not edit.
 
-kafka-compat does what Apache Kafka 3.9 does with ZooKeeper, and serves the newer versions of requests that
-clients of Kafka 4 use. Where this page says that something is here, a test shows it with real clients,
-most of
-them beside genuine Kafka 3.9.1 or 4.1.0 doing the same.
+kafka-compat behaves like Apache Kafka 3.9 with ZooKeeper, and serves the newer request versions that
+clients of Kafka 4 use. Tests with real clients verify every feature that this page lists as supported.
+Most of these tests also run against Apache Kafka 3.9.1 or 4.1.0 and compare the results.
 """
 
 KAFKA_ONLY = {
@@ -64,15 +63,17 @@ def _clients() -> str:
     return f"""\
 ## Clients
 
-Each of these runs the same scenarios against this broker and against genuine Kafka 3.9.1, and has to see the
-same: produce with each codec, consume, groups that come and go, offsets, transactions, administration. What
-a client cannot do is missing from its line. Over TLS and SASL: [security.md](security.md).
+Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
+same results: produce with each codec, consume, join and leave groups, commit offsets, transactions,
+administration. Features that a client does not have are missing from its row. For TLS and SASL see
+[security.md](security.md).
 
-| Client | Codecs | Also tried |
+| Client | Codecs | Features tested |
 |---|---|---|
 {rows}
-Besides: kcat (librdkafka), Kafka Streams with exactly_once_v2 (3.9.1), Spark's Kafka source and sink (PySpark
-{_version("pyspark")}, [spark.md](spark.md)), Testcontainers' modules ([image.md](image.md)), kafka_exporter.
+Also tested: kcat (librdkafka), Kafka Streams with exactly_once_v2 (3.9.1), Spark's Kafka source and sink
+(PySpark {_version("pyspark")}, [spark.md](spark.md)), the Testcontainers modules ([image.md](image.md)),
+and kafka_exporter.
 """
 
 
@@ -80,12 +81,12 @@ def _tools() -> str:
     return f"""\
 ## Kafka's tools
 
-Those of {BROKER_VERSIONS[0]} print what they print for genuine Kafka, and end with the same code:
-kafka-topics,
-kafka-configs, kafka-consumer-groups, kafka-transactions, kafka-leader-election,
-kafka-reassign-partitions, kafka-log-dirs, kafka-delete-records, kafka-get-offsets, kafka-dump-log,
-kafka-features, kafka-cluster, kafka-acls, kafka-delegation-tokens, the console producer and consumer and the
-performance tools. Without Java: [commands.md](commands.md), compared with those of {TOOLS_VERSION}.
+The tools of Kafka {BROKER_VERSIONS[0]} print the same output, and exit with the same code, as with
+Apache Kafka: kafka-topics, kafka-configs, kafka-consumer-groups, kafka-transactions,
+kafka-leader-election, kafka-reassign-partitions, kafka-log-dirs, kafka-delete-records,
+kafka-get-offsets, kafka-dump-log, kafka-features, kafka-cluster, kafka-acls, kafka-delegation-tokens,
+the console producer and consumer, and the performance tools. The built-in commands, which need no Java
+([commands.md](commands.md)), are compared with the tools of Kafka {TOOLS_VERSION}.
 """
 
 
@@ -93,8 +94,9 @@ def _files() -> str:
     return """\
 ## Files
 
-A data folder that Kafka 3.9 wrote opens here, and the other way round: [migrate.md](migrate.md). Message
-formats 0 and 1 of older brokers are read. Clusters may hold brokers of both kinds on one ZooKeeper.
+kafka-compat opens data directories that Kafka 3.9 wrote, and Kafka 3.9 opens those of kafka-compat
+([migrate.md](migrate.md)). Message formats 0 and 1 of older brokers are supported. A cluster on one
+ZooKeeper may consist of brokers of both kinds.
 """
 
 
@@ -103,9 +105,10 @@ def _kips() -> str:
     return f"""\
 ## Proposals (KIPs)
 
-Those that people ask for; in the last column a test of `tests/` that shows it.
+The most requested proposals. The last column says whether a proposal is supported and names a test,
+relative to `tests/`, that verifies it.
 
-| KIP | | Here |
+| KIP | Feature | Supported |
 |---|---|---|
 {rows}"""
 
@@ -126,10 +129,11 @@ def _apis() -> str:
     return f"""\
 ## APIs and their versions
 
-What ApiVersions says: this broker, genuine Kafka 3.9.1 with ZooKeeper, genuine Kafka 4.1.0. *In a cluster* is
-served by brokers of a cluster alone, to their controller.
+The versions in the ApiVersions response of this broker, of Apache Kafka 3.9.1 with ZooKeeper, and of
+Apache Kafka 4.1.0. APIs marked *in a cluster* are served only by brokers of a cluster, for requests
+between brokers.
 
-| Key | API | Here | 3.9.1 | 4.1.0 | |
+| Key | API | kafka-compat | 3.9.1 | 4.1.0 | Notes |
 |---|---|---|---|---|---|
 {rows}"""
 
@@ -140,7 +144,7 @@ def _api(key: ApiKey) -> str:
     if here is None:
         note = KAFKA_ONLY.get(key, "KIP-932" if "SHARE" in key.name else "")
     elif key in TELEMETRY_SERVED:
-        note = "[where pushes are shown](monitoring.md#what-clients-push)"
+        note = "[how pushed metrics are exported](monitoring.md#what-clients-push)"
     elif key not in SERVED:
         note = "in a cluster"
     name = "".join(part.title() for part in key.name.split("_"))
