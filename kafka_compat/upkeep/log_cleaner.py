@@ -61,6 +61,7 @@ class LogCleaner:
         """Who waits for the end of a child."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
+        self._reported = ""
         self.stats = CleanerStats()
         feed.subscribe(self._on_metadata)
 
@@ -73,7 +74,17 @@ class LogCleaner:
             found = self._dirtiest(now_ms)
             if found is None:
                 return
-            self._start(*found, now_ms)
+            try:
+                self._start(*found, now_ms)
+            except OSError as error:
+                # No process, descriptor or temporary file: reported once, since it is tried at each look.
+                if str(error) != self._reported:
+                    self._reported = str(error)
+                    logger.warning(
+                        "cannot clean %s-%d, trying again: %s", found[0].topic, found[0].partition, error
+                    )
+                return
+            self._reported = ""
 
     async def clean_due(self, now_ms: int) -> None:
         """Clean all that is due, and return when that has been tried."""
