@@ -70,7 +70,7 @@ message.max.bytes int 1048588 high cluster-wide works [0,...]
 num.io.threads int 8 high cluster-wide unneeded [1,...]
 num.replica.alter.log.dirs.threads int null high read-only unneeded
 background.threads int 10 high cluster-wide unneeded [1,...]
-request.timeout.ms int 30000 high read-only stored
+request.timeout.ms int 30000 high read-only works # Maximum time in milliseconds for a request to another broker about transactions, groups and offsets.
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
 authorizer.class.name string "" low read-only works # Class name of a Kafka authorizer, which enables the built-in authorizer. Empty: there is no authorization, and every client may do everything.

@@ -62,8 +62,6 @@ WHY_STORED: Mapping[str, str] = {
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "log.dir.failure.timeout.ms": "For KRaft.",
     "replica.socket.receive.buffer.bytes": "The operating system chooses the size.",
-    "request.timeout.ms": "Requests between brokers use `controller.socket.timeout.ms` and "
-    "`replica.socket.timeout.ms`.",
     "sasl.kerberos.": "Tickets are obtained from the keytab when needed.",
     "sasl.login.": "Token requests have a fixed timeout.",
     "sasl.mechanism.controller.protocol": "For KRaft.",
