@@ -51,8 +51,8 @@ class KeptModules:
         self.descriptor = descriptor
         self._packages: dict[str, _Extent] = {}
         """Where the modules of a package are listed, by name: in the file, since most are never asked for."""
-        self._extensions: dict[str, int] = {}
-        """Descriptors of C extensions that are not loaded yet: they can be loaded from a file alone."""
+        self._extensions: dict[str, _Extent] = {}
+        """The C extensions that are not loaded yet."""
         self._end = 0
         self._index = _Extent(0, 0)
 
@@ -75,7 +75,8 @@ class KeptModules:
         if name not in sys.modules:
             extension = path.removesuffix(".py") + EXTENSION_SUFFIXES[0]
             if os.path.exists(extension):
-                self._extensions[name] = os.open(extension, os.O_RDONLY | os.O_CLOEXEC)
+                with open(extension, "rb") as file:
+                    self._extensions[name] = self._write(file.read())
         is_package = os.path.basename(path) == "__init__.py"
         return _Kept(path, is_package, *self._write(data), is_bytecode)
 
@@ -88,12 +89,12 @@ class KeptModules:
             rest = rest[written:]
         return extent
 
-    def _read(self, extent: _Extent) -> bytes:
+    def read(self, extent: _Extent) -> bytes:
         return os.pread(self.descriptor, extent.size, extent.offset)
 
     def _find(self, name: str) -> _Kept | None:
         extent = self._packages.get(name) or self._packages.get(name.rpartition(".")[0])
-        found = extent and marshal.loads(self._read(extent)).get(name)
+        found = extent and marshal.loads(self.read(extent)).get(name)
         return _Kept(*found) if found else None
 
     def command(self, module: str, *arguments: str) -> list[str]:
@@ -105,7 +106,7 @@ class KeptModules:
 
     def open_index(self, offset: int, size: int) -> None:
         """Find what the process that started this one keeps."""
-        index = marshal.loads(self._read(_Extent(offset, size)))
+        index = marshal.loads(self.read(_Extent(offset, size)))
         self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
 
@@ -119,10 +120,8 @@ class KeptModules:
             return None
         extension = self._extensions.get(fullname)
         if extension is not None:
-            # It is loaded from its origin, whatever the loader's path says.
-            file = f"/proc/self/fd/{extension}"
-            from_file = ExtensionFileLoader(fullname, file)
-            return ModuleSpec(fullname, from_file, origin=file, is_package=kept.is_package)
+            from_memory = _ExtensionLoader(fullname, self, extension)
+            return ModuleSpec(fullname, from_memory, origin=kept.path, is_package=kept.is_package)
         loader: Any = self
         spec = ModuleSpec(fullname, loader, origin=kept.path, is_package=kept.is_package)
         spec.has_location = True
@@ -141,8 +140,31 @@ class KeptModules:
         kept = self._find(fullname)
         if kept is None:
             raise ImportError(f"no module {fullname} is kept", name=fullname)
-        data = self._read(_Extent(kept.offset, kept.size))
+        data = self.read(_Extent(kept.offset, kept.size))
         return _compiled(data, kept.path, kept.is_bytecode)
+
+
+class _ExtensionLoader(ExtensionFileLoader):
+    """Loads a C extension from a file in memory, since it can be loaded from a file alone."""
+
+    _loaded_count = 0
+
+    def __init__(self, name: str, kept_modules: KeptModules, extent: _Extent) -> None:
+        super().__init__(name, "")
+        self._kept_modules = kept_modules
+        self._extent = extent
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        descriptor = os.memfd_create(self.name, os.MFD_CLOEXEC)
+        try:
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(self._kept_modules.read(self._extent))
+            # The dynamic linker takes a path that it has seen for what it has loaded: no path comes twice.
+            _ExtensionLoader._loaded_count += 1
+            spec.origin = self.path = f"/proc/self/fd/{'./' * _ExtensionLoader._loaded_count}{descriptor}"
+            return super().create_module(spec)
+        finally:
+            os.close(descriptor)
 
 
 _IN_A_CHILD: Final = """\
@@ -209,11 +231,15 @@ async def keep() -> None:
     global kept
     if kept is not None:
         return
+    descriptor = -1
     try:
-        keeping = KeptModules(_nameless_file())
+        descriptor = _nameless_file()
+        keeping = KeptModules(descriptor)
         for _ in keeping.keep():
             await asyncio.sleep(_PAUSE_S)
     except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
         _log.info("Modules are not kept, an upgrade of the installation needs a restart: %s", error)
         return
     kept = keeping
