@@ -1,4 +1,4 @@
-"""Where the log store asks what time it is."""
+"""Clock interface of the log store: time of day and monotonic time."""
 
 from __future__ import annotations
 

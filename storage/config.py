@@ -1,4 +1,4 @@
-"""The settings of one topic that its logs obey, by Kafka's topic-level names with dots as underscores."""
+"""Topic settings that a log obeys, under Kafka's topic-level names with dots as underscores."""
 
 from __future__ import annotations
 

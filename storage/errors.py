@@ -1,7 +1,7 @@
-"""What can go wrong in a log, named by cause.
+"""Exceptions of the log store, one class per cause.
 
-The broker maps each class to one Kafka error code in one place; the number in each docstring says which one a
-client of genuine Kafka sees for that cause.
+The broker maps each class to one Kafka error code in one place; the number in each docstring is the code that
+Apache Kafka returns to clients for that cause.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The few calls that the log store makes on a disk, so that a test can stand in for the disk.
+"""File system interface of the log store, which tests replace by a simulated disk.
 
 `RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where
-any buffering layer would double that). What is durable after which call is POSIX's rule, no more: bytes
-after `sync` of the file, names after `sync_directory` of the directory that holds them.
+any buffering layer would double that). Durability follows POSIX and no more: bytes after `sync` of the file,
+names after `sync_directory` of the directory that holds them.
 """
 
 from __future__ import annotations

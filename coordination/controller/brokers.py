@@ -1,10 +1,10 @@
-"""Brokers that come, go, come back in a new life, or ask to leave.
+"""Controller procedures for brokers that join, fail, restart or shut down.
 
 Rules:
-- A newcomer is told all partitions' metadata before it is told what it leads and follows.
-- The partitions that a dead broker led get new leaders first, then the broker leaves the ISRs of the others.
-- A broker that is back with a higher epoch before its death was seen is first dead, then new.
-- A broker that shuts down is live for requests, but leads and joins nothing any more.
+- A new broker receives the metadata of all partitions before the LeaderAndIsr of its own partitions.
+- Partitions led by a failed broker get new leaders first; then the broker is removed from the other ISRs.
+- A broker that returns with a higher epoch before its failure was noticed is handled as failed, then as new.
+- A broker that is shutting down still receives requests, but leads no partition and joins no ISR.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,10 @@
-"""What the controller knows of the cluster, and how its procedures write partition states.
+"""State of the controller: its view of the cluster, and the protocol by which procedures write partition
+states.
 
-A procedure is a generator: it yields the writes of partition states that it needs done, and is sent their
-outcome. So the controller reads as if the store answered at once, yet never does any I/O itself. Everything
-else that is to happen is appended to `effects` in the order in which it must happen. Where a procedure has
-gone through very many partitions it yields `PAUSE`, so that others get the event loop.
+A procedure is a generator: it yields the partition states to write and is sent the outcome. So the code reads
+as if the store responded at once, although the controller does no I/O itself. All other effects are appended
+to `effects` in the order in which they must be carried out. After many partitions a procedure yields `PAUSE`,
+which lets other work use the event loop.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What comes out of the controller: writes to the store, requests to brokers, replies and notes."""
+"""Output types of the controller: writes to the store, requests to brokers, replies and log notes."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field

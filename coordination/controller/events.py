@@ -1,7 +1,6 @@
-"""What goes into the controller: changes of nodes, requests, and the outcomes of what it had done.
+"""Input types of the controller: node changes, requests, and the outcomes of its own effects.
 
-Events that carry a `request_id` are answered by exactly one `Reply` with the same id; the id may be anything
-hashable that the caller chooses.
+Each event with a `request_id` gets exactly one `Reply` with the same ID, which may be any hashable value.
 """
 
 from collections.abc import Hashable, Mapping

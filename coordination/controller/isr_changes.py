@@ -1,9 +1,10 @@
-"""AlterPartition (KIP-497): a leader asks to change the in-sync replicas of partitions that it leads.
+"""ISR changes requested by leaders through AlterPartition (KIP-497), and the checks that they must pass.
 
-Checks, in Kafka's order: the broker's epoch; epochs later than ours (then we are not the controller); an old
-leader epoch; a repetition of what is so already (a success); an old partition epoch; a recovering leader with
-followers, or a return to recovering; replicas that may not be in sync because they do not live. Genuine Kafka
-takes the rest on trust; we refuse what is not the leader's, lacks the leader, or names a stranger.
+Checks, in Kafka's order: the broker epoch; epochs later than ours (this broker is then no longer the
+controller); an old leader epoch; a request for the current state (a success); an old partition epoch; a
+recovering leader with followers, or a return to recovering; replicas that are not alive and so cannot be in
+sync. Apache Kafka does not check the rest; this controller also rejects requests that do not come from the
+leader, ISRs without the leader, and ISRs with a broker that is not a replica.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""Which replica is to lead a partition: pure.
+"""Election strategies: which replica becomes the leader of a partition. Pure.
 
-- A leader comes out of the in-sync replicas, the first of the assignment that lives.
-- The preferred leader is the first replica of the assignment; it leads when it lives and is in sync.
-- Only where unclean election is allowed does a living replica lead that is not in sync: records may be lost.
-- In a controlled shutdown the leaving broker leads nothing any more.
+- The leader is the first live in-sync replica in the order of the assignment.
+- The preferred leader is the first replica of the assignment; it is elected if it is alive and in sync.
+- A live replica that is not in sync is elected only if unclean election is allowed: records may be lost.
+- In a controlled shutdown the departing broker is not elected.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,14 +1,15 @@
-"""The controller: who leads which partition, as a pure machine. Events in, effects out.
+"""The controller as a pure state machine that elects partition leaders. Events in, effects out.
 
 Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
-- Effects are to be applied in the order in which they come, also over several calls of `handle`.
-- Brokers are told of a state only after it was written. While a WriteStates is without its StatesWritten,
-  other events wait inside, in their order; nothing else makes them wait.
-- A partition's node that has another version than we know is right: we take its state over and decide again.
-- A term begins with Elected, which carries everything; metadata goes to all brokers before any LeaderAndIsr.
-- With Resigned all is forgotten. Whoever still waits gets NOT_CONTROLLER.
+- Effects must be applied in order, also across calls of `handle`.
+- A state is sent to brokers only after it was written. While a WriteStates has no StatesWritten yet, other
+  events are queued in order; nothing else delays them.
+- If a partition's node has a version other than the known one, the node is right: its state is adopted and
+  the decision is repeated.
+- A term begins with Elected, which carries the whole state; all brokers get metadata before any LeaderAndIsr.
+- Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
-The rules of the parts stand in the files that this one composes.
+The modules that this one composes document their own rules.
 """
 
 from collections import deque

@@ -1,6 +1,6 @@
-"""What the controller's events, effects and replies are made of.
+"""Value types shared by the controller's events, effects and replies.
 
-Ids and epochs are Kafka's own numbers. Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
+IDs and epochs are Kafka's. Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
 """
 
 from dataclasses import dataclass

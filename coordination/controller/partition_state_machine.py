@@ -1,10 +1,10 @@
-"""The partition states: who leads, and who is told.
+"""State machine of partitions: state changes, leader elections and the resulting broker requests.
 
-Moves (the table `_FROM` has them all; others are noted and left out):
+Transitions (the table `_FROM` has all; others are logged and skipped):
 - non-existent -> new.
-- new -> online: the first living replica leads, all living replicas are in sync, leader epoch 0.
+- new -> online: the first live replica becomes leader, all live replicas are in sync, leader epoch 0.
 - online or offline -> online: a leader is elected by a strategy, with a higher leader epoch.
-- new, online -> offline: its leader is gone. offline -> non-existent: its topic is deleted.
+- new, online -> offline: its leader failed. offline -> non-existent: its topic is deleted.
 """
 
 from collections.abc import Callable, Iterable

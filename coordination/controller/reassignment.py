@@ -1,13 +1,15 @@
 """Reassignments of partitions to other brokers (KIP-455).
 
 Rules:
-- From the original replicas (ORS) to the target (TRS); what is added is ARS, what goes is RRS.
-- First the topic's node gets ORS + TRS with what is added and removed, and what an earlier target needed but
-  this one does not is stopped at once. All are told with a higher leader epoch; ARS begins to follow.
-- When TRS is in the ISR: a replica of TRS leads, RRS leaves the ISR and is deleted, the topic's node gets
-  TRS.
-- Cancelling is a reassignment to ORS; it is refused while nobody of ORS is in sync, as records would be lost.
-- A topic that is to be deleted waits for its reassignments; one that waits to be deleted gets none.
+- Replicas move from the original set (ORS) to the target set (TRS); ARS are the added replicas, RRS the
+  removed ones.
+- First the topic's node is set to ORS + TRS with ARS and RRS, and replicas that only an earlier target needed
+  are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin to follow.
+- When TRS is in the ISR: a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
+  node is set to TRS.
+- Canceling is a reassignment to ORS; it is rejected while no replica of ORS is in sync, as records would be
+  lost.
+- A topic deletion waits for its reassignments; a topic that is queued for deletion cannot be reassigned.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

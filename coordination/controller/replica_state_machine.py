@@ -1,11 +1,12 @@
-"""The replica states: what is told to the broker of a replica when it moves from one to another.
+"""State machine of replicas: which requests a replica's broker gets at each state change.
 
-Moves (the table `_FROM` has them all; others are noted and left out):
-- non-existent -> new: its broker is told of the leader, if there is one.
-- new -> online: nothing, it was told. Other -> online: its broker is told of the leader.
-- any but a deleted one -> offline: its broker is told to stop, and it leaves the ISR with a higher leader
-  epoch, which the other replicas are told. The last of an ISR stays in it, and the partition has no leader.
-- offline -> deletion started: its broker is told to delete.
+Transitions (the table `_FROM` has all; others are logged and skipped):
+- non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
+- new -> online: no request, as it was sent before. Other -> online: its broker gets LeaderAndIsr.
+- any but a deleted one -> offline: its broker gets StopReplica, and it leaves the ISR with a higher leader
+  epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the partition
+  has no leader.
+- offline -> deletion started: its broker gets StopReplica with `delete`.
 - deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
 """
 

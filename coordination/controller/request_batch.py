@@ -1,10 +1,10 @@
-"""The requests of one step to the brokers, merged per broker.
+"""Requests of one controller step to the brokers, merged per broker.
 
 Rules:
-- LeaderAndIsr goes first, then UpdateMetadata, then StopReplica.
-- Whoever is told of a leader by LeaderAndIsr, all brokers are told by UpdateMetadata.
-- Brokers that are not registered get nothing: they are told all when they come back.
-- A partition that is new in one of the merged requests is new; one that is deleted in one is deleted.
+- LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
+- Every LeaderAndIsr is accompanied by an UpdateMetadata of the same partitions to all brokers.
+- Unregistered brokers get no requests: they receive the whole state when they return.
+- A partition that is new (or deleted) in any of the merged requests is new (or deleted) in the result.
 """
 
 from collections.abc import Iterable

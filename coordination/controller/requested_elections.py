@@ -1,7 +1,8 @@
-"""Elections by request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and the rebalance.
+"""Leader elections on request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and
+rebalancing.
 
-A preferred election is needed where another than the first replica leads, an unclean one where nobody that
-lives leads.
+A partition needs a preferred election if its leader is not its first replica, and an unclean election if it
+has no live leader.
 """
 
 from collections.abc import Iterable

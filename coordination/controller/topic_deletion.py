@@ -1,12 +1,12 @@
-"""The deletion of topics.
+"""Topic deletion by the controller: its steps, and the conditions that delay it.
 
 Rules:
-- From the request on nobody leads the topic's partitions; clients are told by metadata.
-- Every replica's broker is told to delete; the nodes go when all have.
-- A topic waits (is ineligible) while one of its brokers is away, or while a replica could not be deleted; it
-  goes on when the broker returns.
-- A topic whose partitions are being reassigned is deleted with all the replicas that it has at that time.
-  Only a controller that finds both when its term begins waits for the reassignment, as Kafka's does.
+- From the request on, the topic's partitions have no leader; metadata reports this to clients.
+- Every replica's broker is asked to delete its log; the topic's nodes are deleted when all have done so.
+- A topic is ineligible while one of its brokers is offline or a replica could not be deleted; deletion
+  resumes when the broker returns.
+- A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. Only a
+  controller that finds both at the start of its term waits for the reassignment, as in Kafka.
 """
 
 from collections.abc import Collection, Iterable

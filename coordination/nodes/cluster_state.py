@@ -1,4 +1,4 @@
-"""What brokers know of each other and of the topics, as values."""
+"""Values that describe the cluster: brokers, endpoints, topics and partition states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the metadata store has of users, clients and addresses under /config: their quotas and credentials."""
+"""Quotas and credentials of users, clients and IP addresses, as stored under /config."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A copy in memory of nodes of the metadata store. It is read when a session begins; from then on notices
-name the nodes that changed.
+"""In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
 
-Notices are sequential nodes in a folder, by which one broker tells all of them that something changed. A
-notice names what changed; who hears of it reads the thing itself, so that a notice heard twice, or one heard
-late, does no harm. Whoever hears also clears away notices older than 15 minutes, as Kafka's brokers do.
+Notices are sequential child nodes through which one broker announces a change to all brokers. A notice names
+the changed entity, and the receiver reads the entity itself, so a repeated or late notice does no harm.
+Receivers also delete notices older than 15 minutes, as Kafka's brokers do.
 """
 
 from __future__ import annotations

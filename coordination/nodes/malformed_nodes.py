@@ -1,8 +1,8 @@
-"""Nodes that hold something else than their path promises: the one error for it, and who tells of them.
+"""Malformed nodes of the metadata store: the exception, and its logging.
 
-Anybody who may write into the store can leave such a node behind. It costs what it stands for (that topic,
-that broker, that request), is told of by its path, once for each version of it, and counts again once it is
-mended.
+Any client with write access to the store can create such a node. Only the topic, broker or request that the
+node represents is affected. The node is logged with its path, once per version, and takes effect again once
+it is repaired.
 """
 
 import logging

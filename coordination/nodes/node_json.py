@@ -1,7 +1,8 @@
-"""JSON in nodes: written as Kafka writes it, and read field by field, with the node's path in each complaint.
+"""JSON payloads of nodes: encoded as Kafka encodes them, and decoded field by field with the node's path in
+errors.
 
-As with Kafka's own readers, fields that nobody asks for are passed over, null stands for a field that is not
-there, and a node of a newer version is read as far as it is known.
+As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and the known fields
+of a node of a newer version are read.
 """
 
 import json

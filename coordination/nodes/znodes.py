@@ -1,8 +1,8 @@
-"""Kafka 3.9's nodes: their paths, and their payloads to and from values.
+"""Kafka 3.9's ZooKeeper nodes: their paths, and the encoding of their payloads.
 
-The JSON is Kafka's to the byte, as far as Kafka's own order of keys is fixed, so that Kafka's tools and
-brokers can share a ZooKeeper with us. Decoders take any order and what older versions wrote; whatever a node
-holds, they return a value or raise MalformedNode with the node's path.
+The JSON is identical to Kafka's, byte for byte where Kafka's order of keys is fixed, so that Kafka's tools
+and brokers can share a ZooKeeper with this broker. Decoders accept any order of keys and the payloads of
+older versions. For any payload they return a value or raise MalformedNode with the node's path.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The default metadata store: the tree in this process, journaled to disk.
+"""Default metadata store: a tree in this process, journaled to disk.
 
-A change is applied to the tree at once, so that changes that follow see it, but neither its caller nor any
-reader nor any watch learns of it before its line is on disk. Changes that arrive during one fsync share the
-next.
+A change is applied to the tree at once, so that later changes build on it. Its caller, readers and watches
+see it only when its journal line is on disk. Changes that arrive during one fsync share the next.
 """
 
 import asyncio

@@ -1,19 +1,20 @@
-"""The file that holds a tree: a snapshot, then one line for every transaction since.
+"""Journal file of a tree: a snapshot followed by one line per transaction.
 
-Every line is the CRC-32 of its text in eight hexadecimal digits, a space, the text (JSON), a line feed:
+Each line consists of the CRC-32 of its text in eight hexadecimal digits, a space, the text (JSON) and a line
+feed:
 
     {"kafka-compat metadata journal": 1, "zxid": 41, "nodes": 2}
     ["/brokers", null, czxid, mzxid, version, children version, owner, ctime, mtime]        one for each node
     …
     [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
 
-Data are bytes; they stand in the text as the characters of the same numbers (ISO-8859-1). `synced` is the
-last transaction that was known to be on disk when the line was written: after a crash, lines from the first
-bad one on are cut off, unless a later line proves that the bad one had been on disk, which no crash explains.
+Data bytes are written as the characters with the same numbers (ISO-8859-1). `synced` is the last transaction
+known to be on disk when the line was written. After a crash, lines from the first bad one on are cut off,
+unless a later line proves that the bad line had been on disk: a crash cannot cause that.
 
-A line that was never acknowledged, torn by a crash, looks the same as an acknowledged one of which somebody
-took the end away. So what is cut off is told in full, and `tail_was_cut` says that the tree may lack
-something that was promised.
+An unacknowledged line torn by a crash cannot be distinguished from an acknowledged line that was truncated
+later. So the removed text is logged in full, and `tail_was_cut` reports that the tree may lack acknowledged
+changes.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""One end of a connection between two processes of one machine: messages of store_wire.py over a socket."""
+"""Message connection between two processes of one machine, in the format of store_wire.py."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The store that brokers share: a tree of small versioned nodes, as ZooKeeper offers it.
+"""Interface of the metadata store that brokers share: a tree of small versioned nodes, as in ZooKeeper.
 
 Rules:
-- Every change has a transaction id (zxid) that is greater than all before it, also across restarts.
-- A node's version counts its writes from 0; a write or delete may demand the version that it saw (-1: any).
-- Ephemeral nodes live as long as the session that made them, and have no children.
-- Sequential nodes get ten digits after their name, counting up under their parent.
-- `multi` does all of its operations or none.
-- A watch is called once, at the first change after the read that set it, and before that change can be read.
-- A session may be suspended (no answer for now; nothing is lost) and may expire: its ephemerals are gone,
-  every later call raises SessionExpired, and its owner must act as a newcomer.
+- Every change has a transaction ID (zxid) greater than all earlier ones, also across restarts.
+- A node's version counts its writes from 0; a write or delete may require a version (-1: any).
+- Ephemeral nodes exist as long as the session that created them, and have no children.
+- Names of sequential nodes end with a ten-digit counter of their parent.
+- `multi` performs all of its operations or none.
+- A watch is called once, at the first change after the read that set it, before that change can be read.
+- A session may be suspended (the store is unreachable; nothing is lost) or expire: its ephemeral nodes are
+  deleted, every later call raises SessionExpired, and its owner must start from scratch.
 """
 
 import asyncio

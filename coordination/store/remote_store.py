@@ -1,9 +1,9 @@
-"""The metadata store of another process of this machine, over a connection to its StoreServer.
+"""Client of a metadata store in another process of this machine, over a connection to its StoreServer.
 
-Rules, beside those of metadata_store.py:
-- Calls are sent at once, one behind the other, without waiting for answers; store_wire.py says how they look.
-- The connection does not come back. When it ends, so does every session, as CLOSED: there is no store any
-  more with which another could begin. Calls under way raise ConnectionLost, later ones SessionExpired.
+Rules, in addition to those of metadata_store.py:
+- Calls are pipelined: each is sent at once, without waiting for responses. store_wire.py defines the format.
+- The connection is never reopened. When it ends, every session becomes CLOSED, and no new one can be opened.
+  Pending calls raise ConnectionLost, later ones SessionExpired.
 """
 
 from __future__ import annotations

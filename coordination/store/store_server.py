@@ -1,13 +1,13 @@
-"""An EmbeddedMetadataStore for other processes: what one of them asks over its connection, and its sessions.
+"""Server of an EmbeddedMetadataStore for one other process: the requests on its connection, and its sessions.
 
-Rules, beside those of metadata_store.py:
-- Requests begin in the order in which they come, and what the store says goes out in the order in which it
-  says so: events and answers share one way, so a watch is told before the change that it tells of can be
-  read.
-- The end of the connection is the end of the process: its sessions end at once, and their ephemerals go.
-- A process that says nothing for the length of its session timeout is stopped, or stuck: its sessions expire.
-  Only those that hold ephemerals do: nothing depends on the others, and a broker that recovers its logs
-  before it registers may take its time.
+Rules, in addition to those of metadata_store.py:
+- Requests begin in the order of arrival. Events and responses are sent in the order in which the store
+  produces them, over one connection, so a watch event arrives before the change can be read.
+- When the connection ends, the process is considered dead: its sessions end at once, and their ephemeral
+  nodes are deleted.
+- If a process sends nothing for its session timeout, its sessions that hold ephemeral nodes expire. Other
+  sessions do not expire: nothing depends on them, and a broker may recover its logs for longer than the
+  timeout before it registers.
 """
 
 from __future__ import annotations

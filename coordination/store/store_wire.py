@@ -1,7 +1,7 @@
-"""What passes between a store that processes share and one of them: frames and messages. Pure.
+"""Wire format between a shared store and its client processes: frames and messages. Pure.
 
-A frame is the length of its text in four bytes, the highest first, and the text: a JSON array whose first
-item says what it is. The process that uses the store says:
+A frame is the length of its text in four bytes, big-endian, and the text: a JSON array whose first item is
+the message type. The client process sends:
 
     ["open", id]                                                  → a session's id
     ["get" | "exists" | "children", id, session, path, watch]     → [data, stat], stat or null, names
@@ -9,15 +9,15 @@ item says what it is. The process that uses the store says:
     ["close", id, session]                                        → null
     ["alive"]                                                     which nobody answers
 
-and the one that has it:
+The server process sends:
 
     ["done", id, result]        ["failed", id, error]
     ["event", watch, kind, path]        ["expired", session]
 
-`id` and `watch` are numbers that the asking side gives; `watch` is null where nobody watches. An operation is
+`id` and `watch` are numbers chosen by the client; `watch` is null if no watch is set. An operation is
 ["create", path, data, ephemeral, sequential], ["set", path, data, version], ["delete", path, version] or
 ["check", path, version]; a stat the list of its numbers; an error [name, text], and of a transaction [name,
-text, index, cause]. Data are text, or null, in the way of the journal.
+text, index, cause]. Data is text in the encoding of the journal, or null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tree of nodes in memory: pure, without time, disk or sessions of its own."""
+"""In-memory tree of versioned nodes. Pure: no clock, disk or sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any

@@ -1,8 +1,7 @@
-"""SASL DIGEST-MD5 (RFC 2831), the client's side, as ZooKeeper's servers speak it. Pure.
+"""Client side of SASL DIGEST-MD5 (RFC 2831), as ZooKeeper's servers implement it. Pure.
 
-It proves the password without sending it, and has the server prove that it knows it, too; it hides nothing
-of what follows, and whoever listens may try passwords at leisure. Over networks that others share it belongs
-into TLS.
+The client proves that it knows the password without sending it, and the server proves the same. Later traffic
+is not encrypted, and an eavesdropper can guess passwords offline: use TLS on shared networks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""kazoo's threads in the service of an event loop.
+"""Adapter that runs kazoo's connection threads under an asyncio event loop.
 
-kazoo has one thread per connection, which reads what ZooKeeper sends. All of it is handed to the loop in its
-order: an event that came before an answer is told before it, which is ZooKeeper's promise about watches.
-kazoo's usual handlers have a thread for events and one for answers, and so lose that order.
+kazoo has one thread per connection, which reads ZooKeeper's messages. They are passed to the loop in order:
+an event that arrived before a response is delivered before it, as ZooKeeper guarantees for watches. kazoo's
+usual handlers use separate threads for events and responses, which loses that order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How a session with ZooKeeper is secured: who logs in, over what, and who else may see and change nodes.
+"""Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes.
 
-Pure, and without kazoo: whoever composes a broker makes it of its settings.
+Pure, and without kazoo: the broker creates it from its settings.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""The metadata store on a ZooKeeper ensemble: where genuine Kafka keeps its cluster, so both can share it.
+"""Metadata store on a ZooKeeper ensemble, which Kafka brokers can share.
 
-Rules, beside those of metadata_store.py:
-- Nodes are open to everyone, or as StoreSecurity says, as Kafka's are without zookeeper.set.acl and with it.
-- A session that logs in counts as connected once it is logged in, on each connection anew. Where a login is
-  refused it is over.
-- While the session is suspended, calls wait until it stands again (or is over: SessionExpired).
-- A read whose answer was lost with the connection is asked again. A write is not: ConnectionLost says that it
-  may or may not have been done, and only the caller can tell what that means.
+Rules, in addition to those of metadata_store.py:
+- Nodes are open to everyone, or have the ACLs of StoreSecurity, as in Kafka without or with
+  zookeeper.set.acl.
+- A session with credentials is connected once it is authenticated, on each connection again. It ends when a
+  login is rejected.
+- While the session is suspended, calls wait until it is connected again (or has ended: SessionExpired).
+- A read whose response was lost with the connection is retried. A write is not: ConnectionLost means that it
+  may or may not have been performed, and the caller must decide.
 - ZooKeeper forgets a session's watches with the connection. They are set again before the session counts as
-  connected, and told what they missed.
-- An expired session stays expired. kazoo would go on with a new one, whose owner believes to hold what the
-  old one held; here it is stopped, and the owner connects anew.
+  connected, and are called for changes that they missed.
+- An expired session stays expired. kazoo would continue with a new session, although its owner may rely on
+  nodes of the old one; here it is stopped, and the owner opens a new session.
 
-Only this module and zookeeper_loop.py import kazoo. Import them where ZooKeeper is used: a broker without it
-starts without kazoo.
+Only this module and kazoo_loop.py import kazoo. Import them only where ZooKeeper is used: a broker without
+ZooKeeper starts without kazoo.
 """
 
 import asyncio

@@ -1,16 +1,19 @@
-"""Compaction: which records of a log stay, and what their batches look like afterwards. Pure.
+"""Compaction of single batches: decides which records to keep and rewrites the batch. Pure.
 
-Rules, as genuine Kafka has them
-1. Of the records with the same key the last one stays, wherever the older ones are; a record without a key
-   goes. What lies behind the end of the offset map is not looked at and stays.
-2. A tombstone (a null value) and the marker of a transaction without records left stay for
-   delete.retention.ms from the first cleaning that meets them so; that cleaning writes the time at which they
-   are due into their batch (KIP-534).
-3. Records of aborted transactions go. The marker of a transaction waits until all of its batches are gone.
-4. Offsets never change: a batch that lost records keeps its base offset, its last offset and its sequence.
-5. A batch stays without any record when it is a producer's last one, so that the producer can go on, or the
-   last of what is cleaned, so that the log does not end early.
-6. Messages of formats 0 and 1 stay as they are, or go; a compressed set stays while one of its messages must.
+Rules, as in Apache Kafka
+1. The last record of each key is kept, and all older ones are removed. A record without a key is removed.
+   Records beyond the end of the offset map are kept without being examined.
+2. A tombstone (null value), and the marker of a transaction that has no records left, are kept for
+   delete.retention.ms after the first cleaning that finds them in this state. That cleaning writes the delete
+   horizon into the batch (KIP-534).
+3. Records of aborted transactions are removed. The marker of a transaction is kept until all of its batches
+   are removed.
+4. Offsets never change: a batch from which records were removed keeps its base offset, its last offset and
+   its sequence.
+5. A batch without records is kept when it is a producer's last batch, so that the producer can continue its
+   sequence, or the last batch of the cleaned range, so that the log end does not move.
+6. Messages of formats 0 and 1 are kept unchanged or removed. A compressed message set is kept while one of
+   its messages must be kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One cleaning of one log, file by file: what `batch_cleaner` decides, done to segments on disk.
+"""One cleaning of one log: applies the rules of `batch_cleaner` to segment files on disk.
 
-It reads sealed segments and writes `.cleaned` files beside them, durable when they are announced; it changes
-nothing that is there. Whoever ordered it puts them in place (`storage.log.cleaning`), or removes them.
+The job reads sealed segments and writes `.cleaned` files beside them, which are durable before they are
+reported. It changes no existing file. The caller puts the new files in place (`storage.log.cleaning`) or
+removes them.
 """
 
 from __future__ import annotations

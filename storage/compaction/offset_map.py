@@ -1,8 +1,8 @@
-"""The last offset of each key: what a cleaning must remember, within log.cleaner.dedupe.buffer.size.
+"""Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
 
-Two tables with one meaning. A dictionary is some ten times faster and takes about 200 bytes for a key; the
-other takes 24, as genuine Kafka's does, so that a log of many keys needs fewer passes. An `OffsetMap` begins
-with the one and goes over to the other when that is full.
+Two implementations. A dictionary is about ten times faster and takes about 200 bytes per key. A table of
+slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An `OffsetMap`
+starts with the dictionary and switches to slots when the dictionary is full.
 """
 
 from __future__ import annotations

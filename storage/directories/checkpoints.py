@@ -1,7 +1,7 @@
-"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean-shutdown
-marker.
+"""Formats of Kafka's small text files: offset checkpoints, meta.properties, partition.metadata and the
+clean-shutdown marker.
 
-All of them are rewritten whole and atomically; the pure halves here turn their content into values and back.
+All of these files are replaced atomically as a whole. This module only encodes and decodes their content.
 """
 
 from __future__ import annotations

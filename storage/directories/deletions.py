@@ -1,4 +1,4 @@
-"""Files that are out of use and wait for file.delete.delay.ms before they go."""
+"""Delayed deletion: files that are out of use and are removed after file.delete.delay.ms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner of a log directory: one process at a time, and for good one broker of one cluster."""
+"""Ownership of a log directory: one process at a time, and permanently one broker of one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the directories in a log directory are called (as by Kafka), and what their names say."""
+"""Names of partition directories, as in Kafka, and the partitions that they denote."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Removes partition directories from a log directory, and says when a partition may be created again.
+"""Removal of partition directories, and when a partition of the same name may be created again.
 
-The order of the steps is rule 1 of `log_directory`: rename, sync of the directory, then checkpoints without
-the key.
+The order of the steps follows rule 1 of `log_directory`: rename, sync the directory, then write checkpoints
+without the partition.
 """
 
 from __future__ import annotations

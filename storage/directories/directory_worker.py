@@ -1,11 +1,11 @@
-"""The thread of one log directory, which does what waits for its disk: one job after the other, as they came.
+"""Worker thread of one log directory: runs jobs that wait for the disk, one at a time and in order.
 
 Rules
-1. Jobs run in the order in which they were submitted, one at a time. So what a job wrote is durable before
-   the next begins, which is what the order of a deletion and a creation of the same name rests on.
-2. Urgent jobs, on which acknowledgements wait, go before all others. A job that takes long is a generator,
-   and urgent ones run at each of its yields.
-3. The submitter of a job is called back on its own thread (the event loop), with the error or None.
+1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the
+   next job begins. Deleting and recreating a log of the same name relies on this.
+2. Urgent jobs, which acknowledgements wait for, run before all others. A long job is a generator, and urgent
+   jobs run at each of its yields.
+3. The submitter of a job is called back on its own thread (the event loop) with the error, or None.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The health of one log directory, shared by the logs in it."""
+"""Health of one log directory: the failure, if any, shared by all logs in it."""
 
 from __future__ import annotations
 

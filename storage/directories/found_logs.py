@@ -1,4 +1,4 @@
-"""What a start finds in one log directory."""
+"""Scan of one log directory at startup: which logs it holds and how each is opened."""
 
 from __future__ import annotations
 

@@ -1,31 +1,31 @@
-"""One log directory: its lock, its checkpoints, the logs in it, and the one worker that writes there.
+"""One log directory: its lock, checkpoints and logs, and the worker that writes its files.
 
-What happens to a log is decided on the loop and takes effect there at once; its disk follows in the worker.
-No fsync, and no wait for one, is made on the loop. Records of a log and their indexes are written on the loop
-(into the page cache) and synced by the worker; the checkpoints, the names of partition directories, and what
-a truncation leaves are written by the worker alone.
+Changes to a log are decided on the event loop and take effect there at once; the worker then updates the
+disk. The loop never calls fsync and never waits for one. The loop writes records and their indexes (into the
+page cache) and the worker syncs them. Only the worker writes checkpoints, renames partition directories and
+rewrites files after a truncation.
 
-Crash consistency: after kill -9 at any moment, and after a power cut that keeps only what was synced, a start
-finds a state in which these hold.
+Crash consistency: after kill -9 at any moment, and after a power cut that keeps only synced data, startup
+finds a state in which the following rules hold.
 
-1. A checkpoint never speaks of another log than the one in its partition directory. For a deletion the worker
-   renames the partition directory, syncs the directory, and only then rewrites the checkpoints without the
-   key; until that is durable (`is_free`) no log of the name is created here. A crash in between leaves
-   entries without a partition directory, which the next start removes before it creates anything. Every
-   checkpoint is made from the logs that are here when it is written, or filtered by them, and the worker does
+1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion the
+   worker renames the partition directory, syncs the directory, and only then rewrites the checkpoints without
+   the entry; until that is durable (`is_free`), no log of that name is created here. A crash in between
+   leaves entries without a partition directory, which the next startup removes before it creates anything.
+   Every checkpoint is made from, or filtered by, the logs that exist when it is written, and the worker runs
    its jobs in order.
 2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable: the log cannot
-   come back.
-3. A recovery starts no later than the first byte that may not be durable. Recovery points, log starts and
-   clean offsets behind a truncation are taken back durably before a file of the log changes; nothing is
-   appended to the log before its files follow, durably (see `log.truncations`). One write serves all that
-   wait. A flush that a truncation overtook moves no recovery point.
-4. A log start that was acknowledged (`store_log_starts`) is durable, unlike genuine Kafka's, which it writes
-   once a minute. A log start is never beyond the log end that a crash leaves: below it nothing is needed.
-5. Checkpoints are replaced whole by files with unique names; a start removes those that a crash left.
+   reappear.
+3. Recovery starts no later than the first byte that may not be durable. Before a truncation changes a file of
+   the log, recovery points, log starts and clean offsets beyond the new end are lowered durably. Nothing is
+   appended to the log until its files are truncated durably (see `log.truncations`). One checkpoint write
+   serves all waiting truncations. A flush that was overtaken by a truncation moves no recovery point.
+4. An acknowledged log start (`store_log_starts`) is durable; Apache Kafka writes log starts once a minute.
+   After recovery a log start is never beyond the log end: records below it are not needed.
+5. Checkpoints are replaced as a whole by files with unique names; startup removes those that a crash left.
 
-What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; the waiting callers
-get the error at once. What the disk itself refuses takes the directory offline.
+Operations that fail because the disk is full or descriptors are exhausted are retried at each `tick`; waiting
+callers get the error at once. Any other disk error takes the directory offline.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The log directories of a broker: which logs they hold, and where a new one goes.
+"""All log directories of a broker: the logs they hold, and the choice of directory for a new log.
 
 A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
-(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is taken away
-before the first write. A directory that fails goes offline with its logs, and the others go on.
+(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is removed
+before the first write. A directory that fails goes offline with its logs, and the others remain in service.
 
-How what is decided here becomes durable, and in which order, stands in `log_directory`; how a log moves from
-one directory to another in `log_moves`.
+`log_directory` describes how and in which order changes become durable, and `log_moves` how a log moves to
+another directory.
 """
 
 from __future__ import annotations

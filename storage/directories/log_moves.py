@@ -1,16 +1,16 @@
-"""Moves of logs between the directories of one broker (KIP-113): the copies, and how one takes a log's place.
+"""Moves of logs between the directories of one broker (KIP-113): the copies, and how a copy replaces its log.
 
-A copy grows in a partition directory named NAME.…-future, while the log is written to. Its way to the log's
-place, each step durable before the next:
+A copy grows in a partition directory named NAME.…-future while the log is written to. It replaces the log in
+these steps, each durable before the next:
 1. `place`: the worker of the new directory gives the partition directory of the copy its final name. From
-   here on there are two partition directories of the log; a crash leaves both, of which a start keeps the
-   longer one (the log itself) and sets the other aside.
-2. `finish`, on the loop between two requests: the copy holds the same as the log, and takes its place.
+   here on the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
+   log itself) and sets the other aside.
+2. `finish`, on the loop between two requests: the copy, which holds the same records as the log, replaces it.
 3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
-   the old one rename the old partition directory and forget it. A crash before that finds two partition
-   directories that hold the same up to the move, of which the longer one has what was written since. Log
-   starts count from both (`LogDirs.load`), and truncations of the new log wait until the old one cannot come
-   back.
+   the old one rename the old partition directory and forget it. A crash before that leaves two partition
+   directories with the same records up to the move; the longer one also has the records written since.
+   Startup takes log starts from both (`LogDirs.load`), and truncations of the new log wait until the old one
+   cannot reappear.
 """
 
 from __future__ import annotations

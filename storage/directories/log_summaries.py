@@ -1,14 +1,13 @@
-"""What a clean stop knows of its logs, in one file of their log directory, so that the next start need not
-look into each partition directory. With 100,000 of them that is the difference between seconds and minutes.
+"""Log summaries: the state of all logs at a clean stop, in one file per log directory, so that startup need
+not read each partition directory. With 100,000 of them this saves minutes at startup.
 
-A summary is believed as long as partition directory and newest log file are as the stop left them, by their
-sizes and the times of their last changes: whoever adds, removes or renames a file changes the partition
-directory's, whoever appends or truncates changes the file's. So one that is out of date, since this broker
-was killed later or another Kafka had the partition directory, does no harm: such a log is opened file by
-file. After an end of the machine none is believed unless the stop was clean.
+A summary is valid while the sizes and modification times of the partition directory and of the newest log
+file are those of the stop: adding, removing or renaming a file changes the directory's, appending or
+truncating the file's. An outdated summary (the broker was killed later, or another Kafka used the directory)
+is harmless: the log is opened file by file. After a machine crash, summaries are used only if the stop was
+clean.
 
-What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in
-its checkpoints.
+Log starts, recovery points and clean offsets are not stored here; they are in Kafka's checkpoint files.
 """
 
 from __future__ import annotations

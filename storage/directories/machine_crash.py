@@ -1,9 +1,8 @@
-"""Whether a log directory may have lost what was written and not synced.
+"""Detection of machine crashes: whether a log directory may have lost writes that were not synced.
 
-The end of a process alone, kill -9 included, loses nothing of that: the kernel has it. The end of the
-machine may lose any of it, the end of one segment as well as the whole of the next, so that a log has a
-hole which was never there before. A file in each directory tells the two apart: it holds the boot in which
-the logs were opened last.
+A process that ends, even by kill -9, loses no writes: the kernel holds them. A machine crash may lose any
+unsynced write, such as the end of one segment or all of the next, which leaves a hole in the log. A file in
+each directory distinguishes the two: it holds the ID of the boot in which the logs were last opened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The offset checkpoints of one log directory, with what they hold by now."""
+"""Offset checkpoints of one log directory: their current content, and when each file is written."""
 
 from __future__ import annotations
 

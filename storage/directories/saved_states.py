@@ -1,14 +1,14 @@
-"""States of all log directories of a broker by name, to return to: directories beside the logs that share
-their closed segments.
+"""Named states of all log directories of a broker that it can return to, kept as directories of hard links to
+closed segments.
 
-What is large in a state are links, as `3@00000000000000000000.log` in log 3, and what is small, with the
-list of the logs, is in one file (`Pack`): to make a file takes as long as twenty links. To return to a state
-is to bring each directory into line with it, by the files that differ. What follows may change neither the
-state, nor what other states share with it (see `log.fork`). The logs are then as after a clean stop.
+Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
+logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
+state replaces the files that differ from it. Later writes change neither the state nor files that it shares
+with other states (see `log.fork`). The logs are then as after a clean stop.
 
-A state is there when it has its name, in the first directory last. A marker says which state is being
-returned to: whoever finds it, after a kill in the midst of it, begins again. Nothing here is synced: after an
-end of the machine a state may be damaged, and so may what came of it.
+A state exists once it has its name, which it gets in the first directory last. A marker names the state that
+is being returned to: if the process is killed midway, the return starts again. Nothing is synced here: after
+a machine crash a state, and logs restored from it, may be damaged.
 """
 
 from __future__ import annotations

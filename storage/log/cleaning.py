@@ -1,12 +1,14 @@
-"""Compaction as a log sees it: how dirty it is, what to order, and how cleaned segments take their places.
+"""Compaction of one log: how dirty it is, what the cleaner job covers, and how cleaned segments replace old
+ones.
 
-Rules, as genuine Kafka has them
-1. What was cleaned ends at the first dirty offset. What may be cleaned ends with the last sealed segment that
+Rules, as in Apache Kafka
+1. The clean part ends at the first dirty offset. The cleanable part ends with the last sealed segment that
    lies wholly below the last stable offset and, with min.compaction.lag.ms, is old enough.
 2. A cleaning is due when the dirty part exceeds min.cleanable.dirty.ratio, or when its oldest record has
    waited for max.compaction.lag.ms.
-3. Cleaned files come as `.cleaned`. They are renamed to `.swap`, which says that they count, then the old
-   files go, then `.swap` is taken off: the loader undoes or completes whatever a crash leaves of this.
+3. The cleaner writes `.cleaned` files. They are renamed to `.swap`, which makes them valid, then the old
+   files are removed, then the `.swap` suffix is removed. After a crash the loader undoes or completes the
+   swap.
 """
 
 from __future__ import annotations

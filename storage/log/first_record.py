@@ -1,9 +1,9 @@
-"""The first record at or behind an offset, and its timestamp, from which the lag of a consumer in seconds is
-counted.
+"""Lookup of the first record at or after an offset, and of its timestamp, which is the basis of consumer lag
+in seconds.
 
-Markers of transactions are no records. Where compaction took the record at the offset, the next one counts. A
-look-up is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and looks into it
-only where its header does not tell.
+Transaction markers do not count as records. If compaction removed the record at the offset, the next one is
+returned. A lookup is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and
+reads the records only when the header is not sufficient.
 """
 
 from __future__ import annotations

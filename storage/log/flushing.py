@@ -1,8 +1,8 @@
-"""How far one log is durable, and how it gets further.
+"""Flushes of one log: how far the log is durable, and how that offset advances.
 
-A flush runs in the worker of the log's directory, beside appends. It is given the end offset and the segments
-of one moment, syncs what lies before that end, and only then moves `end_offset`, unless the log was truncated
-meanwhile. Neither waits for the other.
+A flush runs in the worker of the log's directory, concurrently with appends; neither waits for the other. It
+takes the end offset and the segments at one moment, syncs the records before that end, and only then moves
+`end_offset`, unless the log was truncated meanwhile.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Forks: what one log holds, in a second directory of the same disk, by links and without copying records.
+"""Forks of a log: a second directory on the same disk with the same records, made of hard links instead of
+copies.
 
-A closed segment is never written to again: compaction and retention put other files in its place, or take its
-names away, and leave what other names still hold. So a fork has second names of closed segments, and a copy
-of the little that is in the active one; one that is larger is closed first.
+A closed segment is never written to again: compaction and retention replace or unlink its files, and the
+content remains under other links. So a fork holds links to closed segments and a copy of the active segment,
+which is closed first if it is large.
 
-Whatever changes a file in place asks `Filesystem.unshare` before, which makes a copy where a file has a
-second name: a segment that becomes the active one again, by a truncation or by a start that drops those
-behind it; one of which a recovery cuts off a torn end. Index files and snapshots are replaced by
-`Filesystem.write_file`, which leaves the other name what it had. So each side may do with its directory what
-it likes.
+Code that changes a file in place calls `Filesystem.unshare` first, which copies a file that has a second
+link: a segment that becomes active again after a truncation or at startup, and one whose torn end recovery
+cuts off. `Filesystem.write_file` replaces index files and snapshots and leaves the other link unchanged. So
+each side may change its directory freely.
 
-A directory of a fork is one as a clean stop would leave it, at the moment of the fork.
+The directory of a fork is in the state that a clean stop at the moment of the fork would leave.
 """
 
 from __future__ import annotations

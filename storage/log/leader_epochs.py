@@ -1,7 +1,7 @@
-"""Which leader epoch began at which offset of a log (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
+"""Leader epochs of a log and their start offsets (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
 
-Epochs and start offsets both rise strictly. A follower that asks where an epoch ended learns how far its own
-log agrees with the leader's.
+Epochs and start offsets are both strictly increasing. A follower queries the end of an epoch to find out how
+far its log agrees with the leader's.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""Opening a log's directory after a clean or an unclean stop.
+"""Opening of a log directory after a clean or an unclean stop.
 
-After a clean stop nothing is scanned: the end of the log is found from the last index entry, the producer
-state from its snapshot. After an unclean one
-1. segments that end below the recovery point are trusted, for a flush made them durable with all their files;
-2. every later batch is read and checked; at the first that is torn, corrupt or out of order, the log ends,
-   and segments behind it go, as with genuine Kafka;
-3. offsets that are missing between two segments stay missing, as with genuine Kafka: compaction took them, or
-   somebody removed files, and a consumer goes on behind them. Only where the machine itself may have crashed,
-   and the segment before the gap was not flushed, its end may have been lost while the next segment was kept:
-   there the log ends at the gap, so that a replica fetches all of it again from its leader, where genuine
-   Kafka leaves a hole. Compaction explains gaps in compacted logs, and any gap where the settings are not
-   known;
-4. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
-   that recovering a second time finds the same.
+After a clean stop nothing is scanned: the log end is found from the last index entry, and the producer state
+is read from its snapshot. After an unclean stop:
+1. Segments that end below the recovery point are trusted: a flush made them durable with all their files.
+2. Every later batch is read and checked. The log ends at the first batch that is torn, corrupt or out of
+   order, and later segments are removed, as in Apache Kafka.
+3. Offsets that are missing between two segments stay missing, as in Apache Kafka: compaction or an operator
+   removed them, and consumers continue after the gap. Exception: if the machine may have crashed and the
+   segment before the gap was not flushed, its end may be lost while the next segment was kept. The log then
+   ends at the gap, so that a replica fetches the rest from its leader; Apache Kafka leaves a hole. Gaps in
+   compacted logs, and all gaps while the settings are unknown, are attributed to compaction.
+4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
+   recovery has the same result.
 
-Before either, what a crash left besides the segments is removed or completed, as genuine Kafka does:
-1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files that they were to join.
-2. `.swap` files have won: the segments that they came from are removed, and they lose their ending.
-3. An index without its log file is removed: a new segment at that offset would take it for its own.
+Before either, files that a crash left besides the segments are removed or completed, as in Apache Kafka:
+1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files of the same swap.
+2. `.swap` files are valid: the segments that they replace are removed, and the suffix is removed.
+3. An index without its log file is removed: a new segment at that offset would use it as its own.
 """
 
 from __future__ import annotations

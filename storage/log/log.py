@@ -1,10 +1,10 @@
-"""One partition's log: segments end to end, appended at one end and deleted at the other.
+"""The log of one partition: a sequence of segments, appended at one end and deleted at the other.
 
-A log owns its parts: `segments` are read and looked up in, `files` are their files, `flushing` makes them
-durable, `producers` checks sequences and transactions, `leader_epochs` says which leader wrote what, and
-`truncations` are on their way to the disk. `retention` decides which segments are deleted.
+A log owns its parts: `segments` serves reads and lookups, `files` manages their files, `flushing` makes them
+durable, `producers` checks sequences and transactions, `leader_epochs` records the leader epochs, and
+`truncations` holds truncations that are not on disk yet. `retention` decides which segments are deleted.
 
-Everything but `flush` and the second half of a truncation runs on one thread. Those run in the worker of the
+Everything but `flush` and the second half of a truncation runs on one thread. These run in the worker of the
 log's directory.
 """
 

@@ -1,4 +1,4 @@
-"""The directory of one log: which files it has, how they come and go, and when they are durable.
+"""Files in the directory of one log: creation, replacement, deletion and durability.
 
 Methods raise OSError; the log names the operation and takes its disk offline.
 """

@@ -1,6 +1,6 @@
-"""The segments of one log, end to end: reads and look-ups across them.
+"""The ordered segments of one log: reads and lookups across them.
 
-Segments come and go on the loop thread alone. A flush in another thread works on a copy of `all`.
+Segments are added and removed on the loop thread only. A flush in another thread works on a copy of `all`.
 """
 
 from __future__ import annotations

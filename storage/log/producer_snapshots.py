@@ -1,4 +1,4 @@
-"""The producer state of a log: from its newest snapshot file and the batches behind it."""
+"""Loading of producer state from the newest snapshot file and the batches after it."""
 
 from __future__ import annotations
 

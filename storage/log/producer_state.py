@@ -1,17 +1,16 @@
-"""What one partition knows of its idempotent and transactional producers (KIP-98). No I/O.
+"""State of the idempotent and transactional producers of one partition (KIP-98). No I/O.
 
 Rules of `check`, which an append must pass before it is written:
 - a batch whose epoch is below the producer's is fenced: InvalidProducerEpoch;
 - a batch equal in epoch and sequences to one of the last five is a retry: Duplicate, nothing is written;
-- an unknown producer may begin with any sequence, since retention may have removed what it wrote before;
-- a higher epoch begins at sequence 0, and the same epoch goes on where its last batch ended, 0 following
-  2^31 - 1: OutOfOrderSequence otherwise;
-- batches of coordinators have no sequence (-1), and only their epoch counts;
-- while a transaction is open its producer writes nothing else: InvalidTxnState;
+- an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
+- a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
+  2^31 - 1: otherwise OutOfOrderSequence;
+- batches of coordinators have no sequence (-1), and only their epoch is checked;
+- while a transaction is open its producer may not write outside it: InvalidTxnState;
 - a marker from a coordinator that a newer one replaced: TransactionCoordinatorFenced.
 
-`apply` notes what was written, whoever checked it: followers, and a broker that starts again, repeat a log
-without question.
+`apply` records a written batch without checking it: followers, and brokers that restart, replay a log.
 """
 
 from __future__ import annotations

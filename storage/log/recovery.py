@@ -1,4 +1,4 @@
-"""What is found out of the log in one directory while it opens: see `loader`."""
+"""State of a log while it is opened: the scan, its findings and the repairs; `loader` has the rules."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""Which of a log's oldest segments may go, and why. Pure.
+"""Retention: which of the oldest segments of a log are deleted, and for which reason. Pure.
 
-Rules, as genuine Kafka has them
-1. Segments go from the oldest on; the first that must stay keeps all behind it.
-2. Only segments wholly below the high watermark are deleted: the others are still needed to commit.
+Rules, as in Apache Kafka
+1. Segments are deleted from the oldest on; the first that must be kept also keeps all later ones.
+2. Only segments wholly below the high watermark are deleted: the others still contain uncommitted records.
 3. By time: the largest timestamp of the segment is older than retention.ms. By size: the log without the
-segment
-   still has retention.bytes. By start: the segment lies wholly below the log start offset, which
-   DeleteRecords moves; this one applies to compacted topics as well.
-4. An empty active segment stays. A full one goes only when all before it go; the log rolls first.
+   segment still has retention.bytes. By start: the segment lies wholly below the log start offset, which
+   DeleteRecords moves; this one also applies to compacted topics. still has retention.bytes. By start: the
+   segment lies wholly below the log start offset, which DeleteRecords moves; this one applies to compacted
+   topics as well.
+4. An empty active segment is kept. One with records is deleted only with all segments before it; the log
+   rolls first.
 """
 
 from __future__ import annotations

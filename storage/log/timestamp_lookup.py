@@ -1,8 +1,8 @@
-"""Finding records by time across the segments of a log, as ListOffsets asks.
+"""Lookup of records by timestamp across the segments of a log, for ListOffsets.
 
-A lookup is a generator. It finds batches by indexes and headers, which is quick, and yields a function for
-each batch whose records must be looked at and are many or compressed: another thread may run it, and sends
-what it returned. It yields None where the caller may do something else meanwhile.
+A lookup is a generator. It finds batches by indexes and headers, which is quick. For each batch whose records
+must be read and are many or compressed it yields a function, which the caller may run in another thread and
+whose result the caller sends back. It yields None where the caller may run other work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The second half of a truncation: files follow memory.
+"""Pending truncations of a log: files are cut after the log has ended at the new offset in memory.
 
-A log that is truncated ends at the new offset at once, in memory. Its files follow in the worker of its
-directory, after the checkpoints have gone back: a recovery must not take for durable what lies behind it.
-Until all truncations of a log are on disk nothing is appended, flushed, rolled or retired in it; reads go on.
+A truncated log ends at the new offset at once, in memory. The worker of its directory lowers the checkpoints,
+so that recovery does not trust records beyond the new end, and then cuts the files. Until all truncations of
+a log are on disk, nothing in it is appended, flushed, rolled or retired; reads continue.
 """
 
 from __future__ import annotations

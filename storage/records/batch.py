@@ -1,5 +1,4 @@
-"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98); formats 0 and 1 through the
-same header.
+"""Batch headers: RecordBatch (message format 2, KIP-98), and formats 0 and 1 presented in the same form.
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
@@ -19,9 +18,10 @@ same header.
 
 Offsets, lengths and counts are big-endian and signed.
 
-Messages of formats 0 and 1, which a log directory of an old Kafka may still hold (`legacy` has their layout),
-have no batch header. They are shown as a batch of one record without leader epoch and producer; the offset
-of a compressed message, which is the only one known without decompressing it, is that of its last record.
+Messages of formats 0 and 1, which a log directory written by an old Kafka may contain (`legacy` has their
+layout), have no batch header. Each is presented as a batch of one record without leader epoch and producer.
+The offset of a compressed message is that of its last record; the others are unknown until it is
+decompressed.
 """
 
 from __future__ import annotations

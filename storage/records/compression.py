@@ -1,8 +1,7 @@
-"""The codecs of record batches in one table; what each writes is what Kafka's Java producer writes.
+"""Compression codecs of record batches, with output in the format of Kafka's Java producer.
 
-Decompression is bounded, so that a few bytes from a stranger never take hold of the broker's memory:
-`limit_bytes` says how far a batch may grow. What grows further is MessageTooLarge, what is broken or cut off
-is CorruptRecord.
+Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes` is
+the largest decompressed size. A larger batch raises MessageTooLarge, broken or truncated data CorruptRecord.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kinds of batches and records that numbers in them name.
+"""Enumerations of record batches: the meanings of numbers in batches and records.
 
-Enumerations lie in modules that are not compiled: mypyc 2.4.1 takes an optional member of a compiled one for
-true even where its number is 0.
+Enumerations are kept in modules that are not compiled: mypyc 2.4.1 treats an optional member of a compiled
+enumeration as true even if its number is 0.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Message formats 0 and 1, which clients before Kafka 0.11 speak.
+"""Message formats 0 and 1, which clients and log directories from before Kafka 0.11 use.
 
     offset 8 | size 4 | CRC-32 4 | magic 1 | attributes 1 | timestamp 8, format 1 only
     | key length 4, key | value length 4, value
 
-The CRC covers everything behind it; length -1 stands for null. Compression wraps a message set into the value
-of one message. The offsets inside count from 0 in format 1, where the wrapper has the last record's offset
+The CRC covers everything after it; length -1 means null. Compression wraps a message set into the value of
+one message. The offsets inside count from 0 in format 1, where the wrapper has the last record's offset
 (KIP-31); in format 0 they are absolute. A wrapper of type LogAppendTime gives its timestamp to all inside
 (KIP-32).
 """

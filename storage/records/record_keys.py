@@ -1,6 +1,6 @@
-"""The keys of a batch's records, and where each of them lies: what compaction must know, found fast.
+"""Keys of a batch's records and their positions, extracted for compaction.
 
-The loop goes from record to record by their lengths and looks at no value and no header. Numbers of one or
+The loop steps from record to record by their lengths and reads neither values nor headers. Numbers of one or
 two bytes are read in place, all others by a function that takes ten times as long.
 """
 

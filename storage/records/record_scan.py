@@ -1,14 +1,14 @@
-"""The structure of all records of one batch, checked as fast as Python can.
+"""Structural check of all records of one batch, optimized for Python.
 
-Two ways give the same answer. `_walk` goes from record to record. `_uniform_run` looks at many records at
-once: when others of the same length and shape follow a record, a slice with that length as its step is one
-column of bytes down the run (all second bytes of the value length, say), and whole columns compare at C's
-speed. By induction that is exact: record i + 1 begins where record i ends, has the same bytes wherever its
-structure is written down, and so ends one length later. Benchmarks and sensors write such batches; a batch of
-irregular records costs a few failed attempts of half a microsecond each.
+Two methods give the same result. `_walk` goes from record to record. `_uniform_run` checks many records at
+once: when records of the same length and shape follow each other, a slice with that length as its step is one
+column of bytes (for example, all second bytes of the value length), and whole columns are compared at C
+speed. By induction this is exact: record i + 1 begins where record i ends, has the same structural bytes, and
+so ends one length later. Benchmarks and sensors write such batches; a batch of irregular records costs a few
+failed attempts of half a microsecond each.
 
-Compiled, `_walk` takes 0.03 microseconds a record, and is all there is to do: 150 equal records take 4
-microseconds by it and 11 by columns, against 78 and 15 in Python.
+Compiled, `_walk` takes 0.03 microseconds per record and is used alone: 150 equal records take 4 microseconds
+with it and 11 by columns, compared with 78 and 15 in interpreted Python.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Records inside a batch of format 2 (KIP-98): building batches and reading them back.
+"""Records of a batch of format 2 (KIP-98): encoding and decoding.
 
     length varint | attributes 1 byte | timestamp delta varlong | offset delta varint
     | key length varint, key | value length varint, value | header count varint
     | per header: key length varint, key, value length varint, value
 
-Varints are zigzag; length -1 stands for null. `length` counts everything after itself.
+Varints are zigzag-encoded; length -1 means null. `length` counts everything after itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a leader checks before it appends what a client sent: facts of the batch first, then every record.
+"""Validation of produced batches by a leader: checks of the batch header first, then of every record.
 
-One good batch of format 2 is the hot path of the whole broker, so it comes first and is handled in its own
-buffer. Batches of old formats are converted (storage.legacy), batches of another codec than the topic's are
-compressed anew; both make a new buffer.
+One valid batch of format 2 is the hot path of the whole broker, so it is handled first and in its own buffer.
+Batches of old formats are converted (storage.legacy) and batches in a codec other than the topic's are
+recompressed; both allocate a new buffer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
 
 An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian,
-ascending. Since the offset is the batch's last, a look-up for any smaller or equal offset lands at or before
-the batch that holds it.
+ascending. Because the offset is the batch's last, a lookup of any smaller or equal offset finds a position at
+or before the batch that holds it.
 """
 
 from __future__ import annotations

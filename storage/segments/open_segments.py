@@ -1,19 +1,19 @@
-"""Which segments are open: descriptors and loaded indexes are a cache, and never more than the process can
-afford.
+"""Cache of open segments: bounds the file descriptors and the loaded indexes of all logs.
 
-A segment opens what it needs when it needs it and is noted here. Beyond the bound the one that was not used
-lately closes again (the clock algorithm: a segment that was used since the hand came by is passed over
-once). Closing is letting go: a slice that is being sent keeps its file, and a segment that is asked again
-opens anew.
+A segment opens its files on demand and is registered here. Beyond the bound, a segment that was not used
+recently is closed (clock algorithm: a segment used since the hand last passed is skipped once). Closing only
+drops references: a slice that is being sent keeps its file open, and a closed segment reopens when it is
+used.
 
 Rules
 1. Active segments may hold half of the descriptors that `ulimit -n` allows.
-2. Sealed segments, which also hold indexes in memory while they are open, have a smaller bound of their
-   own, so that a consumer that reads old records neither fills the memory nor closes what producers write to.
-3. Where a descriptor is refused all the same (EMFILE, ENFILE), segments close and the call is made once
-   more. They also close for connections, down to what those must leave for files.
+2. Sealed segments, which hold indexes in memory while they are open, have a separate, smaller bound, so that
+   a consumer that reads old records neither fills the memory nor closes segments that producers write to.
+3. If opening a file fails for lack of descriptors (EMFILE, ENFILE), segments are closed and the call is
+   retried. Segments are also closed to free descriptors for connections, down to the number reserved for
+   files.
 
-Segments open and close in any thread: the loop, a flush, a look-up by time.
+Segments open and close in any thread: the loop, a flush, a lookup by time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Walking the batches of a segment file: headers alone, or whole batches checked as a recovery must check
-them.
-"""
+"""Iteration over the batches of a segment file: headers only, or whole batches checked for recovery."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
-A segment opens its file and loads its indexes when it is asked for something that needs them, and
-`open_segments` says when it releases them. A sealed segment that is not read holds neither a
-descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
-the largest timestamp and the size, is remembered as numbers.
+A segment opens its file and loads its indexes on demand, and `open_segments` decides when it releases them. A
+sealed segment that is not read holds neither a descriptor nor an index. The active segment keeps its indexes,
+which are not stored yet. The largest timestamp and the size, which retention needs, are kept as numbers.
 
-The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that a
-consumer at the tail, which is nearly every consumer, is answered without a look at index or file.
+The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that
+reads at the tail, which are nearly all reads, need neither the index nor the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The files of one segment by Kafka's names: what is read from them, written to them and made durable.
+"""Files of one segment under Kafka's names: reading, writing and syncing.
 
-Nothing is kept here; `Segment` has what is open and loaded. Methods raise OSError.
+This class keeps no open file or loaded index; `Segment` does. Methods raise OSError.
 """
 
 from __future__ import annotations

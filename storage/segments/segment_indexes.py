@@ -1,8 +1,8 @@
-"""The indexes of one segment, loaded when they are asked for, and what they say of the largest timestamp.
+"""Indexes of one segment, loaded on demand, and the segment's largest timestamp.
 
-An index that is not in memory is in its file, whole, unless the segment is new and has no entry yet. One
-that is in memory may hold more than its file until it is stored, and cannot be let go of before. A sealed
-segment's may be loaded by two threads at once, to the same effect.
+An index that is not in memory is complete in its file, unless the segment is new and has no entry yet. An
+index in memory may hold more entries than its file until it is stored, and cannot be released before. Two
+threads may load the index of a sealed segment at once, with the same result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sparse time index of a segment: file `<base offset>.timeindex`, entries of 12 bytes.
 
 An entry is (timestamp in ms, 8 bytes; last offset of the batch that has it - base offset, 4 bytes),
-big-endian. It says that no record up to that offset has a larger timestamp. Timestamps ascend.
+big-endian. No record up to that offset has a larger timestamp. Timestamps are ascending.
 """
 
 from __future__ import annotations

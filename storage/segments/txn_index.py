@@ -1,9 +1,9 @@
-"""The aborted transactions of one segment: Kafka's `.txnindex`, entries of 34 bytes ordered by their ends.
+"""Aborted transactions of one segment: Kafka's `.txnindex`, with entries of 34 bytes ordered by last offset.
 
     version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
 
-Last offset is that of the abort marker. Last stable offset is where reading could go on once that marker was
-written; it tells a look-up that no later entry concerns it.
+The last offset is that of the abort marker. The last stable offset is the one after that marker was written;
+a lookup stops at the first entry whose last stable offset is not below the end of its range.
 """
 
 from __future__ import annotations
