@@ -1,4 +1,4 @@
-"""The addresses at which brokers listen, as clients and other brokers get them (advertised.listeners)."""
+"""Advertised addresses of a broker's listeners (advertised.listeners)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The composition root: which parts a broker has, and the order in which they start and stop.
+"""Composition root: the parts of a broker, and the order in which they start and stop.
 
-Start: claim the addresses, lock the log directories, open the metadata store, make the parts, read the
-settings, open the logs, lead what is to be led, register, and only then answer connections, which wait until
-then. Stop is the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
+Startup: bind the addresses, lock the log directories, open the metadata store, create the parts, read the
+settings, open the logs, become leader of recovered partitions, register, and then serve connections, which
+wait until then. Shutdown is the reverse; acknowledged records are on disk before the clean-shutdown marker is
+written.
 """
 
 from __future__ import annotations

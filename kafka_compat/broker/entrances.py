@@ -1,4 +1,4 @@
-"""What each listener asks of its clients, out of the settings: TLS, SASL, both, or nothing."""
+"""Security of each listener by the settings: TLS, SASL, both or neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker can be given instead of the machine's own."""
+"""Replaceable system dependencies of a broker, such as clock and file system."""
 
 from __future__ import annotations
 

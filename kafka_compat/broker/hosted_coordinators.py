@@ -1,8 +1,8 @@
-"""The coordinators that a broker hosts: of groups, where it leads __consumer_offsets, and of transactions,
-where it leads __transaction_state.
+"""Group and transaction coordinators of a broker: created on demand, and active for the partitions of
+__consumer_offsets and __transaction_state that it leads.
 
-Each is made when the first of its partitions is led, or somebody asks: a broker without groups or
-transactions starts sooner, and is smaller, without them.
+Each is created when this broker becomes leader of its first partition, or at the first request. A broker
+without groups or transactions starts faster and uses less memory.
 """
 
 from __future__ import annotations

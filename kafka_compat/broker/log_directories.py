@@ -1,4 +1,4 @@
-"""The log directories of a broker that starts: locked, and of no other broker."""
+"""Log directories at broker startup: locking, and checks of broker ID and cluster ID."""
 
 from __future__ import annotations
 

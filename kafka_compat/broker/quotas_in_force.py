@@ -1,8 +1,9 @@
-"""The stored quotas, as this broker obeys them: read at the start and at each notice of a change.
+"""Enforcement of stored quotas on this broker: quotas are loaded at startup and reloaded after each change
+notice.
 
-While no client has a quota there is nothing of them on the way of a request. The first that is stored puts
-the stages of `quotas.enforcement` into the calls, and the last that goes takes them away; a request that
-is under way ends as it began.
+Without quotas, requests have no quota overhead. The first stored quota adds the stages of
+`quotas.enforcement` to the calls, and the removal of the last one removes them; a request under way is not
+affected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the handlers of a broker may use."""
+"""Services that a broker's request handlers use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The controller's requests to brokers: one queue for each, sent one by one and in order. Those to the
-controller's own broker stay in the process.
+"""Request queues from the controller to brokers: one queue per broker, one request at a time, in order.
+Requests to the controller's own broker stay in the process.
 
-A request that gets no answer is sent again, until the broker's registration is gone or the controller
-resigns: the fences of the receiver (controller epoch, leader epochs) make a second copy harmless.
+A request without a response is sent again until the broker is no longer registered or the controller resigns.
+Duplicates are harmless, because the receiver checks the controller epoch and leader epochs.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""One connection to another broker, over which requests are sent without asking for its versions first.
+"""Client connection to another broker, with pipelined requests and no version discovery.
 
 Rules
-1. Brokers of a cluster speak the versions of inter.broker.protocol.version, so there is no discovery.
-2. Requests are pipelined; answers come in the order of the requests.
-3. A connection that breaks, or an answer that is late, fails every request that is under way with
-   ConnectionError: nobody knows whether the other side has carried them out. The next request connects again,
-   after a backoff that doubles while the other side cannot be reached.
-4. Answers are handed over as they are read, without a task in between: every step of a follower's fetches
-   counts for the time of a producer with acks=all.
-5. Where the other side asks for it, a connection is authenticated before anything else is sent over it, and
-   again before its session ends: requests wait meanwhile (KIP-368).
+1. Brokers of a cluster use the API versions of inter.broker.protocol.version, so ApiVersions is not needed.
+2. Requests are pipelined; responses arrive in the order of the requests.
+3. A broken connection or a late response fails every pending request with ConnectionError: it is unknown
+   whether the other broker has carried them out. The next request reconnects, after a backoff that doubles
+   while the other broker is unreachable.
+4. Responses are delivered as they are read, without a task in between: every step of a follower's fetch adds
+   to the latency of producers with acks=all.
+5. If the listener requires it, a connection is authenticated before any other request, and again before its
+   session expires (KIP-368). Requests wait meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of a broker that its membership in the cluster builds on."""
+"""Parts of a broker that its cluster membership uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's login at another broker."""
+"""SASL authentication of this broker at another broker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Changes of settings, told to all brokers by notices under /config/changes (Kafka's ConfigHandlers).
+"""Notices of changed settings under /config/changes, sent to and received from all brokers (Kafka's
+ConfigHandlers).
 
-A notice that cannot be read, or a change that cannot be made, costs that change.
+If a notice cannot be read or a change cannot be applied, only that change is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who becomes the controller: a race for /controller, in which each winner has an epoch of its own."""
+"""Controller election: the creation of /controller, with a new controller epoch for each winner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This broker's requests to the controller, wherever that is."""
+"""Requests of this broker to the current controller, with retries when the controller moves."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What the controller reads and writes in the metadata store.
+"""The controller's reads and writes of the metadata store.
 
-Every write is one transaction with a check of /controller_epoch's version, so that a controller that does not
-know yet that another was elected changes nothing (`Deposed`).
+Every write is a transaction that checks the version of /controller_epoch, so that a controller that has been
+replaced without noticing changes nothing (`Deposed`).
 
-A node that holds something else than its path promises (MalformedNode) is told of and costs what it stands
-for: whoever reads several nodes gets the others.
+A malformed node (MalformedNode) is logged and affects only the entity that it represents: reads of several
+nodes return the others.
 """
 
 from __future__ import annotations

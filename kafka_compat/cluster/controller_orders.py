@@ -1,4 +1,6 @@
-"""What the controller tells this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by epochs."""
+"""Handling of controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by
+epochs.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""Who the controller is, and this broker's candidacy: whenever there is none, it runs for it.
+"""This broker's candidacy for controller: it follows /controller, runs for election and serves its terms.
 
 Rules
-1. /controller and /controller_epoch change in one transaction, so that each term has an epoch of its own.
-2. A broker whose session is lost resigns at once; what it still has on its way is fenced by its epoch.
-3. A controller whose node is removed by hand resigns and runs again, as Kafka's does.
-4. What only a controller needs is imported in a thread: by who is elected, or, behind the start, by who may
-   be. It is a fifth of what a broker of a cluster imports.
-5. The broker of a store that no other broker uses holds the controllership as long as it runs, without an
-   election. Its term begins with the first request: a controller without other brokers has nothing to do
-   before, and a broker whose topics stay as they are needs none.
+1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.
+2. A broker whose session is lost resigns at once; its requests and writes under way are fenced by its epoch.
+3. A controller whose node is deleted by an operator resigns and runs for election again, as in Kafka.
+4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread:
+   when this broker is elected, or after startup if it may be elected.
+5. A standalone broker is the controller as long as it runs, without an election. Its term begins with the
+   first request that needs a controller.
 """
 
 from __future__ import annotations

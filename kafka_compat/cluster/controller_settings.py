@@ -1,4 +1,4 @@
-"""What a broker's settings say of it as controller."""
+"""Settings that the controller takes from its broker."""
 
 from __future__ import annotations
 

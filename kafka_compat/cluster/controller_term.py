@@ -1,16 +1,15 @@
-"""One term of this broker as controller: changes of nodes and requests go into the machine
-(coordination/controller/machine.py), what comes out is written and sent.
+"""One term of this broker as controller: feeds node changes and requests to the state machine
+(coordination/controller/machine.py) and carries out its effects.
 
 Rules
-1. One thing at a time: a job reads what an event needs, the machine handles it, its effects are carried out,
-   and what was written is told to the machine, before the next job.
-2. A term is one session with the store. It ends with Deposed or SessionExpired; whoever waits for an answer
-   then gets NOT_CONTROLLER.
-3. A read or write whose answer was lost is done again: reads change nothing, writes carry versions or the
+1. One job at a time: it reads the nodes that an event needs, the machine handles the event, its effects are
+   carried out, and the machine gets the outcome of its writes before the next job.
+2. A term is bound to one session with the store. It ends with Deposed or SessionExpired; pending requests
+   then get NOT_CONTROLLER.
+3. A read or write whose response was lost is repeated: reads change nothing, and writes carry versions or the
    whole value.
-4. A malformed node is no event. It is watched, so that what it stands for is looked at once it is mended;
-   until then a topic that the controller knew is as it was, and one that it did not know is left alone, also
-   where its deletion is asked for.
+4. A malformed node is not an event. It is watched and read again once it is repaired. Until then a known
+   topic keeps its state, and an unknown topic is ignored, even if its deletion is requested.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a controller is at, and how long it takes for it, by the states of Kafka's controller.
+"""Statistics of the controller: its current state and how long its work takes, by the states of Kafka's
+controller.
 
-Kept over all terms of a broker, in every one that may be controller: its events are few.
+Kept across all terms, on every broker that may become controller: its events are few.
 """
 
 from __future__ import annotations

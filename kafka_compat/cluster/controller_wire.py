@@ -1,4 +1,4 @@
-"""The controller's values as Kafka's messages, and brokers' answers as events: pure.
+"""Conversion between the controller's values and Kafka's request and response messages. Pure.
 
 The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
 """

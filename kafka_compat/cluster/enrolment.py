@@ -1,12 +1,12 @@
-"""A broker's part in the cluster: it registers, and whatever else lives in a session begins in it; when the
-session has expired, all of it begins anew in another one.
+"""Registration of a broker for as long as it runs: it registers in a session, starts all that depends on the
+session, and repeats both in a new session after an expiry.
 
 Rules
-1. As long as the broker runs, it is registered or on its way to be: no failure ends the tries. What nobody
-   expected is logged and tried again, too.
-2. A session in which registering failed is closed before the next try: alive, it might hold a registration
-   that stands in the way.
-3. A broker that does not support what the cluster relies on does not come back: it ends.
+1. As long as the broker runs, it is registered or retries: no failure ends the attempts. Unexpected errors
+   are logged and retried, too.
+2. A session in which registration failed is closed before the next attempt, because it might hold a
+   registration that blocks it.
+3. A broker that does not support a finalized feature of the cluster does not register again: it stops.
 """
 
 from __future__ import annotations

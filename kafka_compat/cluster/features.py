@@ -1,8 +1,8 @@
-"""The cluster's finalized features, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
+"""Finalized features of the cluster, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
 
-The controller makes the node; ApiVersions tells its version as the epoch. Kafka 3.9 has no feature that a
-cluster with ZooKeeper could finalize, and neither have we: a node that names one was left by other software,
-and a broker that does not support what the cluster relies on may not take part.
+The controller creates the node; ApiVersions reports its version as the epoch. Kafka 3.9 with ZooKeeper has no
+feature that can be finalized, and neither has this broker: a node that names one was written by other
+software, and a broker that does not support a finalized feature may not join the cluster.
 """
 
 from __future__ import annotations

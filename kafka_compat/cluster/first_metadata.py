@@ -1,4 +1,4 @@
-"""The first metadata that a broker receives after its start."""
+"""Receipt of the first metadata after startup: a flag that startup waits for."""
 
 from __future__ import annotations
 

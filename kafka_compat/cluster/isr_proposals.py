@@ -1,8 +1,8 @@
-"""AlterPartition (KIP-497): what leaders propose goes to the controller, all that waits in one request, one
-request at a time.
+"""ISR proposals of leaders, sent to the controller by AlterPartition (KIP-497): all pending ones in one
+request, one request at a time.
 
-Every proposal is answered, whatever the controller says and whatever goes wrong on the way: a leader without
-an answer would never propose again, and its partition would commit nothing more once a follower is away.
+Every proposal gets a result, whatever the controller responds and whatever fails on the way: a leader without
+a result would never propose again, and its partition would stop committing once a follower fails.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""LeaderAndIsr and StopReplica: the controller's word on the partitions that this broker holds, from a
-request or from the controller of this process.
+"""LeaderAndIsr and StopReplica: applies the controller's decisions to the partitions that this broker holds,
+from a request or from the controller in this process.
 
 Rules (Kafka 3.9 with ZooKeeper)
-1. A request of a controller that another has followed is refused: STALE_CONTROLLER_EPOCH.
-2. A partition's leader epoch must rise; a state that is known already, or older, gets STALE_CONTROLLER_EPOCH,
-   and an older StopReplica FENCED_LEADER_EPOCH (-1 and -2 pass: unknown, and a topic that is deleted).
-3. A folder of another topic of the same name is not this one's: INCONSISTENT_TOPIC_ID while it is held.
+1. A request from a controller that has been replaced is rejected: STALE_CONTROLLER_EPOCH.
+2. A partition's leader epoch must increase; a known or older state gets STALE_CONTROLLER_EPOCH, and an older
+   StopReplica FENCED_LEADER_EPOCH (-1, unknown, and -2, topic being deleted, are accepted).
+3. While this broker holds a log of another topic with the same name: INCONSISTENT_TOPIC_ID.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The requests of a controller to its own broker: carried out in the process, without messages."""
+"""Requests of the controller to its own broker, carried out in the process without messages."""
 
 from __future__ import annotations
 

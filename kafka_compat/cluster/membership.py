@@ -1,13 +1,12 @@
-"""One broker's part in its cluster, which may be a cluster of one: it registers, follows or is the
-controller, and leads and follows partitions as the controller says.
+"""Cluster membership of one broker, which may be standalone: registration, the controller link, and the
+leading and following of partitions.
 
-The calls come in this order: `open_store`, `create`, `follow_settings`, `recover`, `register`, then the
-broker serves, `join`; and back: `shut_down_controlled`, `leave`, `close`. A start that fails goes straight to
-`leave` and `close`, from wherever it is. After `close` all of it may begin again.
+Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register`, then, when the
+broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `close`. If startup fails at any
+step, `leave` and `close` are called. After `close` the sequence may start again.
 
-Whether a broker is standalone is said by its store alone. What only a broker with others needs is
-in `peering`, which a standalone broker does not load; the controller's part is loaded with the first request
-for it.
+Only the store decides whether a broker is standalone. `peering` contains the parts that need other brokers; a
+standalone broker does not load it. The controller is loaded with the first request that needs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""UpdateMetadata into the metadata cache, from a request or from the controller of this process."""
+"""UpdateMetadata: applies the controller's updates to the metadata cache, from a request or from the
+controller in this process.
+"""
 
 from __future__ import annotations
 

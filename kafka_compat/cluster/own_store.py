@@ -1,5 +1,5 @@
-"""The metadata store of a standalone broker: a tree in this process, whose journal lies in the first log
-directory. No other broker can use it, so this broker is the controller whenever it runs.
+"""Metadata store of a standalone broker: a tree in this process, with its journal in the first log directory.
+No other broker can use it, so this broker is always the controller.
 """
 
 from __future__ import annotations

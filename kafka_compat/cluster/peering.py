@@ -1,8 +1,8 @@
-"""What a broker has because other brokers may be there: its session with the shared metadata store, the link
-to the controller, the fetchers of its followers, and connections to other brokers.
+"""Parts of a broker that depend on other brokers: the session with the shared metadata store, the link to the
+controller, replica fetchers, and connections to brokers.
 
-Leaving, it first ends what lives in its session, then the session, and last, when no client is served any
-more, its connections.
+At shutdown it first stops the parts that depend on the session, then ends the session, and, when no client is
+served any more, closes the connections.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections to the other brokers by their ids, for requests that are sent one at a time."""
+"""Connections to other brokers by broker ID, for occasional requests."""
 
 from __future__ import annotations
 

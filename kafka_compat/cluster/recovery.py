@@ -1,15 +1,15 @@
-"""The recovery of a standalone broker: what it does with its own metadata store and its log directories
-before it registers. No controller has begun a term then, and no other broker can have changed anything.
+"""Startup recovery of a standalone broker: reconciles its metadata store with its log directories before it
+registers. At that time no controller has begun a term and no other broker can have changed anything.
 
 Rules
-1. The store is the truth. A topic exists once its nodes do; its logs are created from that. A deletion is
-   noted in /admin/delete_topics first, so that one that a crash cut short is finished here.
-2. Logs of topics that a new or shortened store does not know are adopted; of a complete store, set aside.
+1. The store is authoritative. A topic exists once its nodes do; missing logs are created. A deletion is
+   recorded in /admin/delete_topics first, so that a deletion interrupted by a crash is completed here.
+2. Logs of unknown topics are adopted if the store is new or was truncated, and set aside otherwise.
 3. The broker leads every partition that it holds, with itself in sync, without waiting for the controller,
-   whose LeaderAndIsr would say the same. Leader epochs rise, as when a controller finds the broker back, so
-   that readers can tell records of before from records of after. Where a clean stop left a log without a
-   record of its last epoch, and it is as it was, there is nothing to tell apart and the epoch stays: of very
-   many partitions most are of this kind, and the store is not written for them.
+   whose LeaderAndIsr would be the same. Leader epochs are incremented, as when a broker rejoins a controller,
+   so that readers can distinguish records from before and after. Exception: if a clean stop left a log
+   unchanged and without a record in its last epoch, the epoch stays. This holds for most partitions of a
+   large broker and saves their writes to the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A broker's registration: its node under /brokers/ids, whose czxid is the broker's epoch (KIP-380)."""
+"""Broker registration: the node under /brokers/ids, whose czxid is the broker epoch (KIP-380)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transaction coordinators on other brokers, as leaders of partitions ask them: AddPartitionsToTxn, version 4
+"""Requests to transaction coordinators on other brokers, for partition leaders: AddPartitionsToTxn version 4
 and later (KIP-890).
 """
 

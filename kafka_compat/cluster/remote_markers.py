@@ -1,7 +1,7 @@
-"""Markers in partitions that other brokers lead: WriteTxnMarkers to each leader.
+"""Transaction markers for partitions led by other brokers: WriteTxnMarkers to each leader.
 
-An answer that does not come is an error like any other: the coordinator asks again, and this looks again for
-the leader. When metadata says that a leader has changed while it is waited for, nobody waits for it longer.
+A missing response is an error like any other: the coordinator retries, and the leader is looked up again.
+When metadata reports a new leader, the response of the old one is no longer awaited.
 """
 
 from __future__ import annotations

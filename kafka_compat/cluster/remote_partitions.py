@@ -1,8 +1,8 @@
-"""What other brokers tell of partitions that they lead, as a consumer would be told: where these begin and
-end, and what is at an offset.
+"""Reads of partitions led by other brokers, as a consumer: their start and end offsets, and the records at an
+offset.
 
-For those who look at the cluster from time to time. The connections are their own: whoever is slow to answer
-here loses no other request.
+For monitoring and the console, which read occasionally. The connections are separate, so a slow broker delays
+no other requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The controller's requests to other brokers, as messages."""
+"""Encoding and sending of the controller's requests to other brokers."""
 
 from __future__ import annotations
 

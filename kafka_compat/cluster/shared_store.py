@@ -1,4 +1,6 @@
-"""The metadata store of a cluster: a ZooKeeper, or a tree that the brokers of one machine share."""
+"""Shared metadata store of a cluster, a ZooKeeper or a tree shared by brokers on one machine: sessions,
+cluster ID and broker ID.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The topics' own settings, from the store into effect on the logs: all of them at startup, and those of one
-topic when this broker begins to hold its partitions, or when they changed.
+"""Application of stored topic settings to the logs: all topics at startup, one topic when this broker begins
+to hold its partitions or when its settings change.
 """
 
 from __future__ import annotations

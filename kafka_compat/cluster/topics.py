@@ -1,9 +1,9 @@
-"""The topics of the cluster: this broker writes to the store what is wanted, the controller carries it out,
-and every broker learns of it by UpdateMetadata.
+"""Creation, extension and deletion of topics: this broker writes the request to the store, the controller
+carries it out, and UpdateMetadata reports it to every broker.
 
-Requests of clients are the controller's, as in Kafka with ZooKeeper: another broker responds NOT_CONTROLLER.
-Topics that are created by their first use are written by the broker that receives the request. All methods
-raise KafkaError with the error of the client's response. `charge` is called after all checks.
+Only the controller accepts client requests, as in Kafka with ZooKeeper: other brokers respond NOT_CONTROLLER.
+Topics that are created automatically are written by the broker that receives the request. All methods raise
+KafkaError with the error of the client's response. `charge` is called after all checks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Sessions with the ZooKeeper that zookeeper.connect names, and their security as the settings say: SASL,
-TLS, the ACLs of the broker's nodes.
+"""ZooKeeper sessions by the settings zookeeper.*: connection string, SASL, TLS, and the ACLs of the broker's
+nodes.
 """
 
 from __future__ import annotations

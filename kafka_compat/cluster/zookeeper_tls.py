@@ -1,7 +1,8 @@
-"""TLS to ZooKeeper, as zookeeper.ssl.* say. Imported only where zookeeper.ssl.client.enable is set.
+"""TLS connections to ZooKeeper by the settings zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable
+is set.
 
-Each connection takes the certificates as their files are then; files that cannot be used leave those of
-before.
+Each connection loads the current certificate files; if the files are unusable, the previous certificates stay
+in use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets` or
+"""Log interface of a coordinator: one log per shard, which is a partition of `__consumer_offsets` or
 `__transaction_state`.
 """
 

@@ -1,8 +1,7 @@
-"""Which records of a shard's log count, before any of them is decoded.
+"""Loading of a shard: drops superseded records of the log before any of them is decoded.
 
-A log that was not compacted yet holds many records of the same key, and all but the last of each are
-superseded: machines need not see them. What is left comes out as if every record had been replayed in its
-order; see the rules in `runtime.py`.
+A log that is not compacted yet holds many records per key, and all but the last are superseded: machines need
+not see them. The result is the same as replaying every record in order; see the rules in `runtime.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a coordinator's machine is: all that is known of one group or of one transactional id, and its rules.
+"""Interface of a coordinator's state machine, which holds the state of one group or one transactional ID.
 
-A machine does no I/O and knows no clock. Events go in with the time, an Output comes out. What the log holds
-of it changes in `replay` alone; see `runtime.py`.
+A machine does no I/O and has no clock. Events carry the time, and each returns an Output. Only `replay`
+changes the state that is stored in the log; see `runtime.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An internal topic as coordinators see it: its partitions on this broker."""
+"""Coordinator log on the partitions of an internal topic that this broker leads."""
 
 from __future__ import annotations
 

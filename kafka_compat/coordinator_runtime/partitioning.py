@@ -1,5 +1,5 @@
-"""The partition of an internal topic that holds a key: a group of `__consumer_offsets`, a transactional id of
-`__transaction_state`. Other brokers compute the same.
+"""Mapping of a key to its internal topic partition: a group to `__consumer_offsets`, a transactional ID to
+`__transaction_state`. All brokers compute the same partition.
 """
 
 from __future__ import annotations

@@ -1,26 +1,26 @@
-"""The runtime of coordinators: it loads, appends, parks and wakes the machines of one broker, for groups, for
-transactions, and for whatever else is kept in an internal topic.
+"""Runtime of the coordinators of one broker: loads, persists, parks and wakes the state machines of groups,
+transactions, and other users of an internal topic.
 
 Rules
-1. A shard is a partition of the topic that this broker leads. It is loading, then active; failed when its log
-   cannot be read. A machine belongs to the shard that its key hashes to.
-2. An event of a machine yields at most one batch of records. It is appended at once; the answer that depends
-   on it is parked.
-3. A record is replayed when it is committed (below the high watermark): then, and while a shard is loaded, a
-   machine's `replay` changes what the log holds of it, and nothing else does. So the state of a machine is
-   that of one that has just been loaded from the committed part of the log, and nothing shows that could yet
-   be lost. Until then an intent is a value of its own in the machine ("staged", "pending"), not half of a
-   state. Records that are committed together are replayed in the order of the log.
-4. After its records were replayed the machine's `written` is called, and answers. It is called exactly once:
-   also when the append is refused, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and when
-   `commit_timeout_ms` is over (REQUEST_TIMED_OUT). The last is no verdict: the records stay in the log, and
-   are replayed when they are committed after all.
-5. Records of a transaction are replayed with their producer, and pend in the machine until
+1. A shard is a partition of the topic that this broker leads. It is loading, then active, or failed if its
+   log cannot be read. A machine belongs to the shard that its key hashes to.
+2. An event of a machine yields at most one batch of records. The batch is appended at once; the response that
+   depends on it is parked.
+3. A record is replayed when it is committed (below the high watermark) and while a shard is loaded. Only a
+   machine's `replay` changes its logged state. So the state of a machine equals that of one just loaded from
+   the committed part of the log, and no visible state can be lost. Until then a change is a separate value in
+   the machine ("staged", "pending"). Records that are committed together are replayed in log order.
+4. After its records were replayed, the machine's `written` is called and responds. It is called exactly once,
+   also when the append is rejected, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and after
+   `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout the records stay in the log and are replayed if
+   they are committed later.
+5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
    `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
-6. Loading skips what is superseded (`loader.py`) and pauses every few milliseconds; a machine runs from the
-   moment when all of its records are replayed and `loaded` has been called, while others still wait for
-   theirs. A machine that is dead is forgotten.
-7. Unloading reports its writes to every machine, then has it answer other waiting requests, and forgets it.
+6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
+   of its records are replayed and `loaded` has been called, even while others are still loading. A dead
+   machine is removed.
+7. Unloading fails the pending writes of every machine, then has it respond to other waiting requests, and
+   removes it.
 """
 
 from __future__ import annotations

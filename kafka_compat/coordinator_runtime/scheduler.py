@@ -1,4 +1,4 @@
-"""Time for coordinators: a clock that never jumps, and calls on it."""
+"""Scheduler of coordinators: a monotonic clock, timers, and cooperative long work."""
 
 from __future__ import annotations
 

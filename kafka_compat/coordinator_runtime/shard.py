@@ -1,4 +1,4 @@
-"""One shard of a coordinator: a partition of its internal topic, with the machines whose records it holds."""
+"""One shard of a coordinator: a partition of its internal topic, with its machines and pending appends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All deadlines of a coordinator, on one timer of its scheduler."""
+"""Deadlines of a coordinator, multiplexed on one timer of its scheduler."""
 
 from __future__ import annotations
 

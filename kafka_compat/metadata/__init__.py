@@ -1,1 +1,3 @@
-"""What this broker knows of the cluster: topics, who leads them, their rules, names, nodes and settings."""
+"""Cluster metadata and settings on a broker: topics, leaders, naming and assignment rules, and dynamic
+settings.
+"""

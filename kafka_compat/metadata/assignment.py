@@ -1,11 +1,11 @@
-"""Which brokers hold which partition of a new topic. Pure.
+"""Replica assignment of new partitions to brokers and racks. Pure.
 
 Rules, those of Kafka's AdminUtils
-1. Leaders go round the brokers, from a start that is drawn for each topic, so that small topics do not all
-   end up on the same brokers.
-2. The followers of successive rounds shift by one, so that a broker's leaders do not all have the same ones.
-3. With racks (broker.rack) the brokers go round in an order that alternates between racks, and a rack gets a
-   second replica only when every rack has one (KIP-36).
+1. Leaders are assigned round-robin, from a random start for each topic, so that small topics are spread over
+   all brokers.
+2. The followers shift by one in each round, so that the leaders of a broker do not share the same followers.
+3. With racks (broker.rack) the order of brokers alternates between racks, and a rack gets a second replica
+   only when every rack has one (KIP-36).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The cluster's metadata as this broker knows them, for handlers to read without waiting.
+"""Metadata cache of this broker, which handlers read without waiting.
 
-The values are immutable: a reader may keep them. They change through `MetadataCache.change` alone, which
-publishes each change to the subscribers of the feed.
+The values are immutable: a reader may keep them. All changes are made through `MetadataCache.change`, which
+publishes them to the subscribers of the feed.
 """
 
 from __future__ import annotations

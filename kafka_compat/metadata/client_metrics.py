@@ -1,6 +1,6 @@
-"""DescribeConfigs and AlterConfigs of client-metrics resources (KIP-714), as Kafka's KRaft mode answers.
+"""DescribeConfigs and AlterConfigs for client-metrics resources (KIP-714), as in Kafka's KRaft mode.
 
-What is asked of clients is imported when somebody asks for it.
+The definitions of these settings are imported on first use.
 """
 
 from __future__ import annotations

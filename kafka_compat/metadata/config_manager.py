@@ -1,8 +1,9 @@
-"""Settings that change while brokers run: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+"""Dynamic settings of topics, brokers and client metrics: DescribeConfigs, AlterConfigs and
+IncrementalAlterConfigs.
 
-What a topic or a broker was given lives in the metadata store, under /config, in Kafka's payloads. Answers
-and their codes are those of a genuine broker in ZooKeeper mode, which checks a broker's settings as part of
-the request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
+Settings of topics and brokers are stored in the metadata store under /config, in Kafka's format. Responses
+and error codes are those of Apache Kafka in ZooKeeper mode, which checks a broker's settings as part of the
+request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Topics, partitions and brokers as the metadata describe them. Immutable: a reader may keep them."""
+"""Immutable metadata values of topics, partitions and brokers. A reader may keep them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings may be given to brokers that run, in Kafka's words. Pure."""
+"""Rules for dynamic broker settings, with Kafka's error messages. Pure."""
 
 from collections.abc import Mapping, Sequence
 

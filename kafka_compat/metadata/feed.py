@@ -1,9 +1,8 @@
-"""The feed of the cluster's metadata: every change of a `MetadataCache`, published once, as a numbered delta.
+"""Feed of metadata changes: each change of a `MetadataCache` is published once, as a numbered delta.
 
-The cache is the snapshot. A delta names its version and what is new in it, and is published after the cache
-has all of it. Subscribers are called in the order in which they subscribed, on the event loop; what they do
-must be short. A subscriber that changes the metadata itself publishes the next version, which the others
-receive after this one.
+The cache is the snapshot. A delta contains its version and the changes, and is published after they are in
+the cache. Subscribers are called on the event loop in the order of subscription and must return quickly. If a
+subscriber changes the metadata itself, the others receive that version after this one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What IncrementalAlterConfigs makes of the settings that there were (KIP-339). Pure."""
+"""IncrementalAlterConfigs operations on a set of settings (KIP-339). Pure."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum

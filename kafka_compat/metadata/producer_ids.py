@@ -1,5 +1,5 @@
-"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of
-one, give the same id (KIP-730).
+"""Producer ID allocation from cluster-wide blocks, so that no two brokers, and no two runs of one broker,
+allocate the same ID (KIP-730).
 """
 
 from __future__ import annotations

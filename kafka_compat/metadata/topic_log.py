@@ -1,5 +1,5 @@
-"""Log lines about topics that are created, grow and are deleted, once for each, by the broker that did it;
-and about the partitions that a broker leads, in one line for many.
+"""Log lines about topics and leaderships: topics created, extended and deleted, one line each, by the broker
+that did it; changes of leadership, one line for many partitions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a topic may be called, and which topics are the broker's own."""
+"""Topic names: validity, collisions, and the names of internal topics."""
 
 from __future__ import annotations
 

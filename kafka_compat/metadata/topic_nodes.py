@@ -1,4 +1,4 @@
-"""What a new topic is in the metadata store, and what brokers then know of it. Pure."""
+"""New topics: their nodes in the metadata store, and the resulting metadata values. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that topics have of their own, and what logs obey by them. No I/O."""
+"""Topic-level settings in memory, and the log configuration that results from them. No I/O."""
 
 from __future__ import annotations
 

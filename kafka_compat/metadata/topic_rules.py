@@ -1,6 +1,6 @@
-"""Which topics may be made, and with which partitions, replicas and settings. Pure.
+"""Validation of new topics: names, partitions, replicas and settings. Pure.
 
-Every refusal is a KafkaError with the code and message that the client gets.
+Every rejection is a KafkaError with the error code and message of the client's response.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the partitions of a broker have taken in and given out since it started, by topic. Pure.
+"""Counters of produced and fetched data of a broker since startup, by topic. Pure.
 
-Plain integers, which partitions and fetches increment as they go. Their meanings are those of Kafka's
-BrokerTopicMetrics.
+Plain integers that partitions and fetches increment. They correspond to Kafka's BrokerTopicMetrics.
 """
 
 from __future__ import annotations

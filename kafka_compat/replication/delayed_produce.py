@@ -1,4 +1,4 @@
-"""A Produce request whose records are appended and not yet as safe as `acks` asks."""
+"""Produce requests whose records are appended but not yet replicated or flushed as `acks` requires."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Waiting until partitions have more to read: for Fetch, and for every other request that reads logs.
+"""Waiting for more records in a set of partitions, for Fetch and other requests that read logs.
 
 Rules
-1. A read waits until its partitions together got as many bytes as it lacks: committed ones, for a follower
-   appended ones. It wakes its reader then, when a partition changes its leader, and at the deadline.
-2. The reader reads again. It completes the read, or says how many bytes it lacks now.
-3. A read ends with its caller; nothing wakes the reader afterwards.
+1. A read waits until its partitions together have received the missing number of bytes: committed bytes, for
+   a follower appended bytes. It then wakes its reader; so do a leader change and the deadline.
+2. The reader reads again. It completes the read or reports how many bytes are still missing.
+3. A read ends when its caller disconnects; the reader is not woken afterwards.
 """
 
 from __future__ import annotations

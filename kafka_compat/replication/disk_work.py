@@ -1,4 +1,4 @@
-"""Waiting in a coroutine for what the worker of a log directory does."""
+"""Coroutine wrapper for jobs of a log directory's worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Fetch that waits for records uses of its request and its broker. Only for types."""
+"""Protocols that type the request context and broker services of a waiting Fetch."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What a fetch reads of its partitions, within its limits.
+"""Reads of a Fetch request from its partitions, within the request's size limits.
 
 Rules
-1. Partitions are read in the order of the session; the first that has records gives at least one batch,
+1. Partitions are read in the order of the session. The first that has records returns at least one batch,
    however large; the others only what still fits into the response.
-2. A follower (replica id from 0 on) reads to the end of the log, and its fetch offset says how far it has
-   come; only its first read counts for that. A consumer reads what is committed, from version 11 on also
-   from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
-3. What a follower's session holds and needs no response, because it has all of the partition and was sent
-   all else, is passed over quickly: a broker follows hundreds of partitions of which a few get records.
+2. A follower (replica ID 0 or higher) reads to the end of the log, and the fetch offset of its first read is
+   its replication progress. A consumer reads committed records, from version 11 on also from a follower, and
+   is redirected to a nearer replica if replica.selector.class is set (KIP-392).
+3. Partitions of a follower's session with nothing new to send are skipped quickly: a broker follows hundreds
+   of partitions, of which a few get records.
 4. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
 """
 

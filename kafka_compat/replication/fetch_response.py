@@ -1,4 +1,4 @@
-"""The response to a fetch, made of what was read: what old clients may be sent, and what it counts for."""
+"""Construction of Fetch responses: conversion and error mapping for old clients, and traffic accounting."""
 
 from __future__ import annotations
 

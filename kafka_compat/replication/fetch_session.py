@@ -1,19 +1,19 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, then only what changed.
+"""Fetch sessions (KIP-227): a client names its partitions once, and later requests name only changes.
 
 Pure. Rules
-1. Epoch -1 asks for a full response outside any session, and ends the session it names.
-2. Epoch 0 asks for a full response and a new session, also without partitions. The session opens with the
-   response, so a throttled request opens none; where the cache has no room, the response has session id 0.
+1. Epoch -1 requests a full response outside any session, and ends the session it names.
+2. Epoch 0 requests a full response and a new session, also without partitions. The session is opened with the
+   response, so a throttled request opens none; if the cache is full, the response has session ID 0.
 3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
    the response holds only partitions with records, an error, or a high watermark or log start that the client
    has not seen. A session left without partitions ends, and its request is served as one outside any session.
 4. A partition that a request names several times is fetched once, as the last one says.
-5. A partition whose records were in an incremental response goes to the end, so that each gets its turn under
-   a byte limit.
+5. A partition whose records were in an incremental response moves to the end, so that all partitions are
+   served under a byte limit.
 6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if
-   that is longer than the eviction time; else the least valuable one, if the new one is worth as much.
-   Followers' sessions are worth more than clients', then those with more partitions. Clients evict only
-   sessions that are older than the eviction time, followers also every client's.
+   that is longer than the eviction time; else the session of the lowest priority, if it is not higher than
+   that of the new one. Followers' sessions have priority over clients', then sessions with more partitions.
+   Clients evict only sessions that are older than the eviction time, followers also every client's.
 """
 
 from __future__ import annotations

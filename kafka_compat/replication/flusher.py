@@ -1,9 +1,9 @@
-"""Group commit: the worker of each log directory makes its logs durable; requests that come meanwhile share
-the next round.
+"""Group commit of logs: each log directory's worker flushes in rounds, and requests that arrive during a
+round share the next.
 
-fdatasync takes 0.1 to 10 ms; the event loop never waits for it. While one round of a directory runs, requests
-collect; the next round serves them all, so the cost of a sync is shared by every append that arrived during
-the one before. Rounds go before all other work of the directory (`storage.directory_worker`).
+fdatasync takes 0.1 to 10 ms; the event loop never waits for it. The cost of a sync is shared by all appends
+that arrived during the previous round. Rounds run before all other jobs of the directory
+(`storage.directories.directory_worker`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One partition as a follower of its leader sees it."""
+"""State of one partition in a follower: the next request to the leader, and its fetch offset and epoch."""
 
 from __future__ import annotations
 

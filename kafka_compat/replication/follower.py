@@ -1,4 +1,5 @@
-"""The requests of a follower to one leader, and what it does with the responses. No I/O but on its logs.
+"""Follower state machine for one leader: builds its requests and applies the responses. No I/O except on
+logs.
 
 States of a partition, and their transitions
 
@@ -12,17 +13,17 @@ States of a partition, and their transitions
     any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
 
 Rules
-1. A request names the end of the log as the offset, and the epoch of its last record: so the leader notices
-   where the two logs part (KIP-595), and no exchange of its own is needed before the first fetch. A log that
-   knows no epochs is truncated to its high watermark first.
-2. A partition is not fetched while records of it wait for the flush that flush.messages asks for: with
-   its fetch offset a follower vouches for what it has. Nor while its truncation is not on disk: nothing can
-   be appended before.
-3. A response counts only for partitions whose state has not changed since the request. Where one is ignored,
-   a new session begins: the leader would not repeat the high watermark that was in the response.
-4. A request looks only at partitions of the last response, as long as all are fetched: a broker follows
-   hundreds of which a few get records. Every replica.fetch.wait.max.ms, and after everything but a plain
-   append, it looks at all.
+1. A request contains the log end offset and the epoch of the last record, by which the leader detects
+   divergence (KIP-595); no separate exchange is needed before the first fetch. A log without leader epochs is
+   first truncated to its high watermark.
+2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
+   confirms all records before it. Nor is it fetched while a truncation is not on disk, because nothing can be
+   appended until then.
+3. A response applies only to partitions whose state has not changed since the request. If a partition's
+   response is ignored, a new session begins, because the leader would not repeat the high watermark.
+4. While all partitions are fetched, a request examines only those of the last response: a broker follows
+   hundreds of partitions, of which a few get records. All are examined every replica.fetch.wait.max.ms and
+   after anything but a plain append.
 5. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
 

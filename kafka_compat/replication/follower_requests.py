@@ -1,4 +1,4 @@
-"""The requests of a follower to its leader: Fetch and ListOffsets. Pure."""
+"""Request messages of a follower to its leader: Fetch and ListOffsets. Pure."""
 
 from __future__ import annotations
 

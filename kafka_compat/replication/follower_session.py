@@ -1,10 +1,10 @@
-"""The follower's half of a fetch session (KIP-227). Pure.
+"""Follower side of a fetch session (KIP-227). Pure.
 
 Rules
-1. The first request names all partitions with epoch 0; where the response has a session id, later ones name
-   only partitions that are new or have changed, and those to forget.
-2. After an error of the whole response, or a lost one, the next request is a first one again; it names the
-   old session so that the leader ends it.
+1. The first request names all partitions with epoch 0. If the response has a session ID, later requests name
+   only new, changed and removed partitions.
+2. After an error of the whole response, or a lost response, the next request is a full one again; it names
+   the old session so that the leader ends it.
 """
 
 from __future__ import annotations

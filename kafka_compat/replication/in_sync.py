@@ -1,17 +1,18 @@
-"""Which replicas are in sync with the leader of one partition, and how far they have come. Pure.
+"""In-sync replicas of a partition as its leader tracks them: follower progress, the ISR, and the committed
+offset. Pure.
 
 Rules (KIP-497, and Kafka 3.9's Partition)
-1. A follower's fetch offset says what it has: all records below it.
-2. A follower is caught up when it has all of the log, or had all of it at some time within the last
-   replica.lag.time.max.ms. One that is not, is proposed for removal from the ISR.
-3. A follower that has everything below the high watermark, and has come as far as the start of the leader's
-   epoch, is proposed for the ISR. The second condition keeps it from leading without records that an
+1. A follower has all records below its fetch offset.
+2. A follower is caught up when it has the whole log, or had it at some time within the last
+   replica.lag.time.max.ms. Other followers are proposed for removal from the ISR.
+3. A follower that has everything below the high watermark, and has reached the start of the leader's epoch,
+   is proposed for the ISR. The second condition prevents it from becoming leader without records that an
    earlier leader committed and this leader has not committed yet.
-4. One proposal is under way at a time. Until the controller responds, the high watermark counts the members
-   of both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
-5. The high watermark also waits for followers that are caught up and not in the ISR, else they would chase it
-   for ever. It stands still while the ISR is smaller than min.insync.replicas.
-6. All times are of a clock that never jumps: a machine whose time of day is set loses no follower by it.
+4. At most one proposal is pending. Until the controller responds, the high watermark counts the members of
+   both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
+5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise they might
+   never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
+6. All times are monotonic: setting the system time removes no follower from the ISR.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Listeners to which partitions this broker leads. For the cluster's metadata see `metadata/feed.py`."""
+"""Listeners for partitions that this broker becomes, or stops being, leader of. For the cluster's metadata
+see `metadata/feed.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Moves logs between the log directories of one broker (KIP-113), under reads and writes.
+"""Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
 
-A log is copied batch by batch into a second one, which follows what is appended meanwhile. Once it holds the
-same and is durable, it takes the log's place between two requests: `storage.log_moves` says how, so that a
-crash loses nothing. A truncation of the log lets the copy begin again. A restart goes on with the copies that
-it finds.
+A log is copied batch by batch into a second one, including batches appended meanwhile. Once the copy is
+complete and durable, it replaces the log between two requests; `storage.directories.log_moves` describes how
+a crash at any step loses nothing. A truncation of the log restarts the copy. A broker restart continues the
+copies that it finds.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""One replica of a partition on this broker: its log, its leader, and its high watermark.
+"""A partition replica on this broker: its log, leadership and high watermark.
 
 Rules
-1. The leader alone appends for clients. A record is committed once every in-sync replica has it (the rules of
-   that stand in `in_sync`); the high watermark is the offset up to which all records are committed, and
-   consumers see no record at or above it.
-2. A replica "has" a record of its own log when the record is as durable as flush.messages asks: where
-   flush.messages records would be unflushed, the local end waits for the flush. So with flush.messages=1
-   nothing is committed, shown or acknowledged before it is on disk, and a follower asks its leader for more
-   only when it has flushed what it got.
-3. acks=all is answered when the high watermark passes the batch, acks=1 when the local end does. Where the
+1. Only the leader appends for clients. A record is committed once every in-sync replica has it (rules in
+   `in_sync`); the high watermark is the offset up to which all records are committed, and consumers see no
+   record at or above it.
+2. A replica "has" a record of its log when the record is as durable as flush.messages requires: when
+   flush.messages records are unflushed, the local end waits for the flush. So with flush.messages=1 no record
+   is committed, returned or acknowledged before it is on disk, and a follower fetches more only after
+   flushing.
+3. acks=all is acknowledged when the high watermark passes the batch, acks=1 when the local end does. If the
    ISR has fallen below min.insync.replicas meanwhile, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
-4. The high watermark never goes backwards while a leader leads. A follower takes over its leader's.
-5. Of two statements about the partition, the one with the smaller partition epoch is out of date.
+4. The high watermark never decreases during a leadership. A follower adopts its leader's.
+5. A state with a smaller partition epoch than the known one is outdated.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Fetches from leaders what the partitions of this broker follow: for each leading broker
-`num.replica.fetchers` tasks, with a connection each.
+"""Fetching from leaders for the partitions that this broker follows: `num.replica.fetchers` tasks per leader
+broker, each with one connection.
 
 Rules
-1. One request of a fetcher is under way at a time.
-2. After a lost connection a new one is made, to where the leader listens then.
-3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
-   changes, each partition moves to where it belongs by then.
-4. The next fetch leaves as soon as an answer is taken over, from within the read of that answer: producers
-   with acks=all wait for its offset. The task takes over when there is nothing to fetch, or after a failure.
+1. A fetcher has one request under way at a time.
+2. After a lost connection it connects again, to the leader's current address.
+3. The topic name and partition number determine the fetcher, as in Kafka; when the number of fetchers
+   changes, partitions are redistributed.
+4. The next fetch is sent from the callback of the previous response, because producers with acks=all wait for
+   its offset. The task continues when there is nothing to fetch, or after a failure.
 """
 
 from __future__ import annotations

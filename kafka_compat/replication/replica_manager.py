@@ -1,4 +1,4 @@
-"""The partitions that this broker holds, by topic and number."""
+"""All partitions that this broker holds, by topic and number."""
 
 from __future__ import annotations
 

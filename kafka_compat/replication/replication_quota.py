@@ -1,12 +1,12 @@
-"""How much bandwidth the copying of replicas may take (KIP-73). Pure.
+"""Replication throttling (KIP-73): which replicas are throttled, and whether the rate is exceeded. Pure.
 
 Rules
-1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic name what is
-   throttled, as `partition:broker,…` or `*` for all; a broker obeys the entries with its own id.
-2. All bytes of throttled replicas count for the rate. Who is in sync is not held back: a throttle that made
-   replicas leave the ISR would do more harm than the copying.
-3. The rate is that of the last replication.quota.window.num windows. What is held back waits until the rate
-   has fallen below the bound again, so that one large batch never stops a replica for good.
+1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
+   throttled replicas as `partition:broker,…`, or `*` for all; a broker obeys the entries with its own ID.
+2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled: forcing replicas
+   out of the ISR would be worse than the traffic.
+3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until it
+   falls below the limit, so that one large batch never stops a replica permanently.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What waits for a partition: callbacks until it has reached an offset, which are called once, and listeners
-to its every change.
+"""Callbacks that wait for a partition to reach an offset, called once, and listeners for every change of a
+partition.
 
-They are called from the append of another client, to which their failure means nothing: it is logged.
+They are called during the append of another client, which their failure must not affect: it is logged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the cleaner did last, as Kafka tells of its own. Pure."""
+"""Statistics of the log cleaner's last runs, as in Kafka's metrics. Pure."""
 
 from __future__ import annotations
 

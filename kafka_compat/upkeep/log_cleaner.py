@@ -1,12 +1,13 @@
-"""Runs the compaction of one broker's logs: picks the dirtiest, has a child process clean it, and puts the
-result in its place.
+"""Compaction scheduler of one broker: picks the dirtiest log, has a child process clean it, and installs the
+result.
 
 Rules
-1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log goes first.
+1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log is cleaned
+   first.
 2. A child only writes `.cleaned` files. The broker alone changes the log, on its loop, between two requests.
-3. A child that fails or is killed leaves the log as it was, up to the last segment that was swapped; the
-   cleaning begins again later. A log that cannot be cleaned is left alone until the broker starts again.
-4. The offset up to which a log is clean is noted after its new files are durable.
+3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
+   unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
+4. The clean offset of a log is recorded after its new files are durable.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What a broker does by the clock: retention, compaction, rolling, timed flushes, checkpoints, deletions, and
-the collector of garbage.
+"""Schedule of a broker's periodic work: retention, compaction, rolling, timed flushes, checkpoints,
+deletions, and garbage collection.
 
-One look each second, or as often as log.cleaner.backoff.ms asks for, in steps where it is a look at every
-partition (long_work.py); work that a disk could hold up goes to the workers of the log directories. Whether a
-job is due is asked of the clock that never jumps; what is too old is asked of the time of day, as records are
-stamped with it.
+Runs every second, or every log.cleaner.backoff.ms if that is shorter. Work on every partition yields to the
+event loop (long_work.py), and work that waits for a disk runs in the workers of the log directories.
+Intervals use the monotonic clock; ages use the time of day, as in record timestamps.
 """
 
 from __future__ import annotations
