@@ -42,7 +42,7 @@ Throttle = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class SegmentSource:
-    """A sealed segment as it was when the job was made."""
+    """A sealed segment at the time the job was created."""
 
     base_offset: int
     end_offset: int
@@ -54,8 +54,8 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """All that a cleaning must know. It starts at `first_dirty_offset`, and ends where `segments`, all sealed
-    ones from the oldest on, end. `transaction_indexes` are the base offsets of all segments of the log.
+    """The input of a cleaning: it starts at `first_dirty_offset` and ends with `segments`, all sealed
+    segments from the oldest on. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
     directory: str
@@ -78,7 +78,7 @@ class CleaningJob:
         return self.segments[-1].end_offset
 
     def encode(self) -> bytes:
-        """As one JSON object."""
+        """Encode as one JSON object."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -95,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A segment that stands ready in `.cleaned` files to take the place of the segments at these offsets."""
+    """A finished segment in `.cleaned` files that replaces the segments at these offsets."""
 
     sources: tuple[int, ...]
     size_bytes: int
@@ -104,7 +104,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The whole job is done: everything below `end_offset` is clean."""
+    """The end of the job: everything below `end_offset` is clean."""
 
     end_offset: int
     key_count: int
@@ -113,8 +113,8 @@ class CleaningDone:
 def run(
     job: CleaningJob, filesystem: Filesystem, throttle: Throttle
 ) -> Iterator[CleanedGroup | CleaningDone]:
-    """Clean; each group is given when its files are durable. Raises OSError, CorruptRecord, InvalidRecord,
-    CorruptFile.
+    """Run the job and yield each group once its files are durable. Raises OSError, CorruptRecord,
+    InvalidRecord, CorruptFile.
     """
     work = _Cleaning(job, filesystem, throttle)
     offset_map = work.build_map()
@@ -157,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """The last offset of each key in the dirty part, or in as much of it as has room."""
+        """The last offset of each key in the dirty part, or in the portion that fits into the map."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -185,8 +185,8 @@ class _Cleaning:
     def clean_groups(
         self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
     ) -> Iterator[CleanedGroup]:
-        """Write what stays of each group into one segment, and go on with the next group while nothing does:
-        among empty segments genuine Kafka finds no record by its time.
+        """Write the remaining records of each group into one segment; a group without any is merged with the
+        next, because Apache Kafka finds no record by time among empty segments.
         """
         sources: list[SegmentSource] = []
         writer: _CleanedSegment | None = None
@@ -227,7 +227,7 @@ class _Cleaning:
 
 
 class _Throttled:
-    """A file that is read no faster than allowed."""
+    """A file whose reads are throttled."""
 
     def __init__(self, file: File, throttle: Throttle) -> None:
         self._file = file
@@ -269,7 +269,7 @@ class _CleanedSegment:
         return not self._size_bytes
 
     def append(self, source: BatchHeader, data: Buffer) -> None:
-        """Add what is left of the batch that had the header `source`."""
+        """Append the remainder of the batch that had the header `source`."""
         max_timestamp = source.max_timestamp
         if source.magic == 2:
             max_timestamp = int.from_bytes(data[35:43], "big", signed=True)
@@ -297,7 +297,7 @@ class _CleanedSegment:
         self._pending_bytes = 0
 
     def finish(self, aborted: list[AbortedTxn], modified_ms: int) -> int:
-        """Write the rest and the indexes, all of it durable; the size of the segment."""
+        """Write buffered data and the indexes durably; return the size of the segment."""
         filesystem = self._filesystem
         self._write()
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)

@@ -25,7 +25,7 @@ NICENESS = 19
 
 
 class Throttle:
-    """Keeps reading and writing together within a number of bytes a second."""
+    """Limits the combined rate of reads and writes, in bytes per second."""
 
     STEP_S = 0.1
 

@@ -24,7 +24,7 @@ RENAMES_PER_STEP = 32
 
 @dataclass(slots=True)
 class _Removal:
-    """A partition directory that is to get another name. Its files go at `due_ms`; None: they stay."""
+    """A partition directory to rename. Its files are deleted at `due_ms`; None keeps them."""
 
     key: TopicPartition
     source: str
@@ -35,7 +35,8 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """Those of one log directory. `settle` runs in its worker; all else on the loop."""
+    """The pending removals of one log directory. `settle` runs in its worker; all other methods on the loop.
+    """
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class DirectoryRemovals:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a removal is new, or was refused while a caller waits for it."""
+        """Whether there is a new removal, or a failed one that a caller waits for."""
         return bool(self._waiting) or any(self._leaving.values())
 
     def add(
@@ -69,22 +70,23 @@ class DirectoryRemovals:
         self._leaving.setdefault(key, [])
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether neither a partition directory that is to go nor a checkpoint speaks of it."""
+        """Whether neither a partition directory under removal nor a checkpoint entry refers to the partition.
+        """
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back after the next `settle`, with the error if it is not free then."""
+        """Call back after the next `settle`, with the error if the partition is not free then."""
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
-        """The disk has failed: call the waiters back with the error."""
+        """Fail all waiters with the error of the disk."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
         self._finish(failure, list(self._leaving))
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Do it, in steps. Raises RefusedForNow (what was refused waits on), LogDirFailure."""
+        """Carry out the removals, in steps. Raises RefusedForNow (the rest stays pending), LogDirFailure."""
         # A key is noted as leaving after its removal: what is noted here has its removal taken below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
@@ -136,7 +138,7 @@ class DirectoryRemovals:
             self._worker.hand_back(lambda: done(error))
 
     def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
-        """On the loop: these are free, or wait on."""
+        """On the loop: report these partitions as free, or keep them waiting."""
         for key in keys:
             waiters = self._leaving.get(key, [])
             if error is None:

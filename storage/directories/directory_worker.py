@@ -28,20 +28,20 @@ Done = Callable[[Exception | None], None]
 
 
 class Worker(Protocol):
-    """Where the jobs of one directory run."""
+    """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Have `job` done, then `done` called with its error or None; without `done` an error is logged."""
+        """Queue `job`, then call `done` with its error or None; without `done` an error is logged."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        """Call `function` where jobs are submitted; from any thread."""
+        """Call `function` on the submitting thread; callable from any thread."""
 
     def close(self) -> None:
-        """Finish all jobs; from then on each one runs within `submit`."""
+        """Finish all jobs; later jobs run within `submit`."""
 
 
 class InlineWorker:
-    """Runs each job within `submit`: for tests and simulations, and for tools."""
+    """Runs each job within `submit`, for tests, simulations and tools."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
         error = run(job)
@@ -54,12 +54,12 @@ class InlineWorker:
         function()
 
     def close(self) -> None:
-        """Nothing is waiting."""
+        """Do nothing: no job is pending."""
 
 
 class ThreadWorker:
-    """Runs jobs in a thread of its own, which starts with the first. `call_soon_threadsafe` is the event
-    loop's, or does the same: it brings a call to the thread that submits.
+    """Runs jobs in a separate thread, which starts with the first job. `call_soon_threadsafe` is the event
+    loop's, or an equivalent: it passes a call to the submitting thread.
     """
 
     def __init__(self, name: str, call_soon_threadsafe: Callable[[Callable[[], None]], object]) -> None:
@@ -105,7 +105,7 @@ class ThreadWorker:
                 self._do(*self._jobs.popleft())
 
     def _run_urgent(self) -> bool:
-        """Whether there was one."""
+        """Run one urgent job; return whether there was one."""
         found = False
         while self._urgent:
             found = True
@@ -121,7 +121,7 @@ class ThreadWorker:
 
 
 def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | None:
-    """Do all of a job, and `between` at each of its yields; its error or None."""
+    """Run a job to its end, and `between` at each of its yields; return its error or None."""
     try:
         steps = job()
         if steps is not None:
@@ -133,6 +133,6 @@ def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | N
 
 
 def log_failure(error: Exception) -> None:
-    """Nobody waits for the outcome: let it be seen."""
+    """Log the error of a job that nothing waits for."""
     foreseen = isinstance(error, StorageError)
     logger.error("work on a log directory failed: %s", error, exc_info=None if foreseen else error)

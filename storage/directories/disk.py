@@ -25,10 +25,10 @@ TIMES_KEPT: Final = 512
 
 
 class Disk:
-    """After the first failure nothing is written here again.
+    """The state of one disk: after the first failure nothing is written to it.
 
-    A failed write or sync is never tried again: the kernel may have dropped the dirty pages, and a second
-    sync would then succeed without them. Like genuine Kafka, the broker goes on with its other directories.
+    A failed write or sync is never retried: the kernel may have dropped the dirty pages, and a second sync
+    would then succeed without them. As in Apache Kafka, the broker continues with its other directories.
     """
 
     __slots__ = (
@@ -62,8 +62,8 @@ class Disk:
         """Where this directory's syncs are made."""
 
     def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """Take the directory offline because of `error`; the exception to raise. A shortage of descriptors or
-        memory is no failure of the disk, and may be over at the next try.
+        """Take the directory offline because of `error`, and return the exception to raise. A shortage of
+        descriptors or memory is not a disk failure and may be temporary.
         """
         if error.errno in SHORTAGES and self.failure is None:
             return self._refused(OutOfResources, f"{doing}: {error}{_advice(error)}")
@@ -76,8 +76,8 @@ class Disk:
         return failure
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """The exception for something that was not written and left everything as it was: a full disk may
-        have space again later; for a reason that is the disk's own the directory goes offline.
+        """The exception for a write that failed without effect: temporary if the disk is full; any other
+        cause takes the directory offline.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)
@@ -91,7 +91,7 @@ class Disk:
         return refusal
 
     def accepted(self) -> None:
-        """Something was written: the next refusal is news again."""
+        """Record a successful write: the next refusal is logged again."""
         if self.refusing is not None:
             self.refusing = None
             logger.warning("log directory %s takes writes again", self.path)

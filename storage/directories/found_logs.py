@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class FoundLogs:
-    """The logs of one directory, opened, and what its checkpoints say."""
+    """The opened logs of one directory, and the content of its checkpoints."""
 
     def __init__(self, *, clean: bool) -> None:
-        """`clean`: whether the directory was closed cleanly."""
+        """`clean`: whether the directory was shut down cleanly."""
         self.clean = clean
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}
@@ -113,7 +113,8 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs: startup needs space, and a full disk may have no other."""
+    """Remove the directories of deleted logs: startup needs space, which a full disk may not have otherwise.
+    """
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -152,7 +153,8 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """The log as a clean stop left it, whether that was the last one or not; None where it is not so now."""
+    """Open a log by the summary of a clean stop, not necessarily the last; None if the log has changed since.
+    """
     summary = log_summaries.decode(line)
     # A truncation takes the recovery point back before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:
@@ -161,8 +163,8 @@ def _reopen(
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Do something for many logs; on threads when each waits for the disk, so that syncs share a journal
-    commit.
+    """Call a function for many logs, on threads if each call waits for the disk, so that syncs share a
+    journal commit.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

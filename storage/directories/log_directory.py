@@ -69,7 +69,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation whose files are to follow; the log ends at `offset` in memory."""
+    """A truncation whose files are still to be cut; the log ends at `offset` in memory."""
 
     key: TopicPartition
     log: Log
@@ -117,7 +117,7 @@ class LogDirectory:
     # --- start and end: nothing else is under way, so that these do without the worker
 
     def begin(self, clean: bool) -> None:
-        """The logs are loaded: bring the checkpoints into line, and take the marker of a clean stop away.
+        """Start after the logs are loaded: reconcile the checkpoints and remove the clean-shutdown marker.
         Raises OSError, StorageError.
         """
         filesystem = self._filesystem
@@ -134,7 +134,7 @@ class LogDirectory:
             self.checkpoints.write_recovery_points()
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
-        """Rename the partition directory of a log that is not one of `logs`; its new path. OSError."""
+        """Rename the partition directory of a log that is not in `logs`, and return its new path. OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_name(key, ending)}"
         log.abandon()
@@ -143,8 +143,8 @@ class LogDirectory:
         return target
 
     def finish(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """The logs are closed: write the checkpoints, and then the marker of a clean stop. Raises OSError,
-        StorageError.
+        """Write the checkpoints and then the clean-shutdown marker, after the logs are closed. Raises
+        OSError, StorageError.
         """
         self.checkpoints.write_recovery_points()
         self.checkpoints.write_log_start_offsets()
@@ -157,7 +157,9 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Of all logs but those that a start has to look into: files wait for removal, or are missing."""
+        """Summaries of all logs except those whose directories startup must read: with pending file
+        deletions, or missing files.
+        """
         unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
@@ -165,7 +167,7 @@ class LogDirectory:
                     yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
-        """Do what was refused once more. Raises RefusedForNow when a truncation is."""
+        """Retry everything that was refused. Raises RefusedForNow when a truncation is."""
         error = run(self._settle)
         if error is not None:
             raise error
@@ -177,8 +179,8 @@ class LogDirectory:
     # --- logs come and go
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """A new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow (NotSettled
-        unless `is_free`), DirectoryExists.
+        """Create a new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow
+        (NotSettled unless `is_free`), DirectoryExists.
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -186,8 +188,8 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """An empty log in a new partition directory, of which the checkpoints know nothing. Raises as
-        `create`."""
+        """Create an empty log in a new partition directory that no checkpoint refers to. Raises as `create`.
+        """
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -203,8 +205,8 @@ class LogDirectory:
             raise self.disk.refuse(error, f"create {path}") from error
 
     def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """A log that holds what `source`, which is in this directory, holds now; durable with its first
-        flush. Raises as `create`.
+        """Create a log with the present records of `source`, which is in this directory; durable with its
+        first flush. Raises as `create`.
         """
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
@@ -235,13 +237,13 @@ class LogDirectory:
             raise DirectoryExists(f"{path} is there already, and is no log of this broker: move it away")
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
-        """`log` is in this directory from now on, and its checkpoints speak of it."""
+        """Add `log` to this directory and its checkpoints."""
         self.follow_truncations(log)
         self.logs[key] = log
         self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
     def follow_truncations(self, log: Log) -> None:
-        """Do the second half of the log's truncations."""
+        """Have the worker cut the files for truncations of the log."""
         log.truncations.follow(self._take_truncation)
 
     def _on_truncation(self, log: object, truncation: Truncation) -> None:
@@ -255,14 +257,14 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """The log is not here any more, but for its partition directory: `remove` must follow at once."""
+        """Remove the log from this directory but keep its partition directory: `remove` must follow at once.
+        """
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
-        """Close a log and give its partition directory another name, which is the answer; its files go when
-        `due_ms` has come, on the clock that never jumps. `done` is called when the name is durable, or at the
-        first refusal.
+        """Close a log, rename its partition directory and return the new path; the files are deleted at
+        `due_ms` on the monotonic clock. `done` is called when the name is durable, or at the first refusal.
         """
         key = (log.topic, log.partition)
         log.abandon()
@@ -272,8 +274,8 @@ class LogDirectory:
         return target
 
     def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
-        """In the worker: close a copy, give its partition directory the name of the log's, and open it there.
-        Raises as `create`; the copy may be closed then, and in its new partition directory.
+        """In the worker: close a copy, give its partition directory the final name of the log, and reopen it
+        there. Raises as `create`; the copy may then be closed and in its new partition directory.
         """
         self._check_vacant(path)
         copy.close()
@@ -294,7 +296,7 @@ class LogDirectory:
             raise self.disk.refuse(error, f"move to {path}") from error
 
     def make_durable(self, log: Log, done: Done) -> None:
-        """Make durable what a log holds, and what the checkpoints say of it."""
+        """Make a log and its checkpoint entries durable."""
 
         def work() -> None:
             log.flush()
@@ -305,15 +307,15 @@ class LogDirectory:
         self.worker.submit(work, done)
 
     def when_idle(self, done: Done) -> None:
-        """Call back when everything is done that was asked for so far."""
+        """Call back when everything requested so far is done."""
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether nothing on disk speaks of a log of this name."""
+        """Whether nothing on disk refers to a log of this name."""
         return key in self.logs or self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back once `is_free`, or with the error that is in the way now."""
+        """Call back once `is_free`, or with the present error."""
         if self.is_free(key):
             done(None)
             return
@@ -321,7 +323,7 @@ class LogDirectory:
         self._submit_settle()
 
     def fail_waiters(self) -> None:
-        """The disk has failed: call all waiters back."""
+        """Fail all waiters after the disk has failed."""
         self.logs.clear()
         for item in list(self._truncations):
             item.log.truncations.all_done()
@@ -365,8 +367,8 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call back once the present log starts are durable, or with the error. One write serves all who
-        ask before it begins.
+        """Call back once the present log starts are durable, or with the error. One write serves all requests
+        that arrive before it begins.
         """
         self._log_start_waiters.append(done)
         if len(self._log_start_waiters) == 1:
@@ -389,12 +391,12 @@ class LogDirectory:
         self.worker.hand_back(call_back)
 
     def store_recovery_points(self) -> None:
-        """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
+        """Write the recovery point checkpoint if any recovery point has changed."""
         if self.disk.recovery_points_moved:
             self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Note up to where logs are clean, after the files of one of them are durable."""
+        """Write the clean offset checkpoint, after the files of one log are durable."""
 
         def store() -> None:
             if flush_before is not None:
@@ -404,11 +406,11 @@ class LogDirectory:
         self._submit(store)
 
     def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        """Record the high watermarks that changed; the caller must not modify the mapping afterwards."""
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories whose delay is over, and try again what was refused."""
+        """Remove files and partition directories that are due, and retry refused operations."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
@@ -419,6 +421,6 @@ class LogDirectory:
 
 
 def _logged(error: Exception | None) -> None:
-    """A checkpoint or a deletion failed: the disk has said so if that is news."""
+    """Handle the failure of a checkpoint or deletion: `disk` has already logged it."""
     if error is not None and not isinstance(error, StorageError):
         log_failure(error)

@@ -31,7 +31,7 @@ from kafka_compat.storage.log.truncations import Truncation
 
 
 class _Switch(NamedTuple):
-    """A copy that took the place of its log, until the old folder is gone."""
+    """A copy that has replaced its log, until the old directory is removed."""
 
     key: TopicPartition
     log: Log
@@ -45,7 +45,7 @@ class _Switch(NamedTuple):
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` are those that the broker serves, of all directories."""
+    """The copies of one broker's logs. `logs` are the served logs of all directories."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class LogMoves:
         self._unsecured: list[_Switch] = []
 
     def resume(self, key: TopicPartition, future: Log) -> None:
-        """A copy that the start found."""
+        """Register a copy found at startup."""
         self._directories[future.disk.path].follow_truncations(future)
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """An empty log in `directory`, for the caller to copy the present one into; in the place of any that
-        was begun before. Raises LogDirFailure, RefusedForNow.
+        """Create an empty log in `directory`, into which the caller copies the present one; it replaces any
+        copy begun before. Raises LogDirFailure, RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -82,19 +82,20 @@ class LogMoves:
         return future
 
     def cancel(self, key: TopicPartition) -> None:
-        """Drop the copy, if there is one."""
+        """Drop the copy, if it exists."""
         future = self.futures.pop(key, None)
         self._placed.discard(key)
         if future is not None and future.disk.failure is None:
             self._directories[future.disk.path].remove(future, DELETE_SUFFIX, self._monotonic_ms())
 
     def is_placed(self, key: TopicPartition) -> bool:
-        """Whether the copy has the partition directory of its final name."""
+        """Whether the copy's partition directory has its final name."""
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the copy, which is durable but for a small rest, the partition directory of its final name; it
-        is another Log in `futures` then. `done` comes with None also when the move was given up meanwhile.
+        """Give the partition directory of the copy, which is durable but for a small rest, its final name;
+        `futures` then holds another Log object. `done` is also called with None if the move was canceled
+        meanwhile.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
@@ -128,9 +129,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Have the copy, which is placed and holds the same batches, take the place of the log; the log from
-        now on.
-        """
+        """Replace the log by the copy, which is placed and holds the same batches; return the new log."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset
@@ -162,13 +161,13 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Try again what was refused."""
+        """Retry refused operations."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
-        """A directory has failed, with the copies in it and those of its logs."""
+        """Remove the copies in a failed directory, and those of its logs."""
         for key, future in list(self.futures.items()):
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]

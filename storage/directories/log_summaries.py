@@ -30,7 +30,7 @@ _NONE = "-"
 
 
 class LogSummary(NamedTuple):
-    """One log as it was closed."""
+    """The state of one log when it was closed."""
 
     directory_changed_ns: int
     log_changed_ns: int
@@ -45,7 +45,7 @@ class LogSummary(NamedTuple):
 
 
 def summarize(log: Log) -> LogSummary:
-    """What the next start may know of a log that is closed. Raises OSError."""
+    """The summary of a closed log. Raises OSError."""
     directory_changed_ns, log_changed_ns = log.files.stamps(log.segments.active)
     end_offset = log.log_end_offset
     return LogSummary(
@@ -60,7 +60,7 @@ def summarize(log: Log) -> LogSummary:
 
 
 def encode_line(key: TopicPartition, summary: LogSummary) -> str:
-    """The line of one log."""
+    """Encode the line of one log."""
     topic_id = summary.topic_id.hex if summary.topic_id is not None else _NONE
     return (
         f"{key[0]} {key[1]} {summary.directory_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
@@ -69,13 +69,13 @@ def encode_line(key: TopicPartition, summary: LogSummary) -> str:
 
 
 def encode(lines: Iterable[str]) -> bytes:
-    """The file of these lines: before them, its version and their checksum."""
+    """Encode the file: version, checksum, and these lines."""
     content = "".join(lines).encode()
     return f"{_VERSION} {zlib.crc32(content)}\n".encode() + content
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """What `decode` takes, for each log of a file. Raises CorruptFile."""
+    """The lines of a file, which `decode` takes. Raises CorruptFile."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged, or of another version")
@@ -87,7 +87,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
 
 
 def decode(line: str) -> LogSummary:
-    """The summary in one of `read_lines`."""
+    """Decode one of `read_lines`."""
     directory_ns, log_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
     return LogSummary(
         int(directory_ns),

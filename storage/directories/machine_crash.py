@@ -13,8 +13,8 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was restarted since `mark_boot`. False when that is unknown: in a directory
-    that another Kafka wrote to last, or on a system that does not tell one boot from another.
+    """Whether the machine was restarted since `mark_boot`. False if unknown: in a directory last written by
+    another Kafka, or on a system without boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path):
@@ -24,7 +24,7 @@ def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
 
 
 def mark_boot(filesystem: Filesystem, directory: str) -> None:
-    """Note the present boot, durably, before anything is written to the logs."""
+    """Record the current boot durably, before anything is written to the logs."""
     content = filesystem.boot_id().encode()
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path) or filesystem.read_file(path) != content:

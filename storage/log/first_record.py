@@ -21,8 +21,8 @@ _BATCHES_AT_ONCE = 256
 
 
 def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
-    """The first record in [offset, end_offset); its timestamp is -1 where it has none. Raises a StorageError
-    where it cannot be read.
+    """The first record in [offset, end_offset); its timestamp is -1 if it has none. Raises a StorageError if
+    it cannot be read.
     """
     try:
         return (yield from _first(log, max(offset, log.log_start_offset), end_offset))
@@ -75,8 +75,8 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
 
 
 def _timestamp_from_header(header: BatchHeader, offset: int) -> int | None:
-    """The time of the batch's first record at or behind `offset`, where all its records are there and have
-    but one. None: the records tell, also whether there is such a record.
+    """The timestamp of the batch's first record at or after `offset`, if it follows from the header alone.
+    None if the records must be read.
     """
     one_time = header.record_count == 1 or header.attributes & TIMESTAMP_TYPE_FLAG
     is_whole = header.record_count == header.last_offset_delta + 1 and offset <= header.last_offset

@@ -39,11 +39,11 @@ class Flushing:
         self._clock = clock
 
     def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
-        """Whether `flush_ms` have passed over records that are not durable yet."""
+        """Whether records have been unflushed for `flush_ms`."""
         return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
 
     def go_back(self, offset: int) -> None:
-        """The log is truncated to `offset`, with the lock held: a recovery starts no later from here on."""
+        """Lower the durable offset after a truncation to `offset`, with the lock held."""
         self.truncation_count += 1
         self.end_offset = min(self.end_offset, offset)
         self._disk.recovery_points_moved = True
@@ -52,7 +52,7 @@ class Flushing:
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
         """Make everything below `end_offset` durable. `segments` are all of the log, and `truncation_count`
-        is how often it had been truncated when they were listed. Raises LogDirFailure, RefusedForNow.
+        the number of truncations when they were listed. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:

@@ -41,11 +41,11 @@ COPIED_BYTES_MAX: Final = SMALL_BYTES
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Make `directory`, which is not there yet, a second one of what `log` holds now; of another topic
-    (`is_new_topic`), to which `become_new_topic` makes it, or of the same. Nothing is durable.
+    """Create `directory` as a second directory of the present content of `log`; of another topic
+    (`is_new_topic`; `become_new_topic` must follow) or of the same. Nothing is durable.
 
-    On the thread of the log's appends, with no truncation on its way. Raises OSError, and what `Log.roll`
-    raises.
+    Call on the thread of the log's appends, with no truncation pending. Raises OSError, and the errors of
+    `Log.roll`.
     """
     if log.segments.active.size_bytes > COPIED_BYTES_MAX:
         log.roll(log.now_ms())
@@ -94,11 +94,11 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
 
 
 def become_new_topic(log: Log, topic_id: UUID) -> None:
-    """Make the log in a directory of `write_fork` that of another topic. Raises what `Log.roll` raises.
+    """Assign the log in a directory of `write_fork` to another topic. Raises the errors of `Log.roll`.
 
-    Producers keep their epochs there, and begin with their sequences anew: to each client it is a topic to
-    which it has sent nothing. That holds from the start of a segment on, so that a recovery, which reads all
-    producers' batches once more, finds the place.
+    Producers keep their epochs and restart their sequences: for clients it is a topic to which they have sent
+    nothing. This holds from the start of a segment on, so that recovery, which reads all batches again, finds
+    the position.
     """
     log.assign_topic_id(topic_id)
     log.producers.forget_sequences()
@@ -110,8 +110,8 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_directory(source: str, target: str) -> None:
-    """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
-    in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
+    """Create `target` as a second directory of the log in `source`, which no broker has open. Files that are
+    written in place are copied: those of the newest segment and those of no segment. Raises OSError.
     """
     names = [
         name
@@ -127,8 +127,8 @@ def link_directory(source: str, target: str) -> None:
 
 
 def fork_data(source: str, target: str) -> int:
-    """Make `target`, which is not there yet, hold what the log directory `source` holds; how many logs. It is
-    there as a whole or not at all. Raises LogDirInUse when a broker has `source`, DirectoryExists, OSError.
+    """Create `target` atomically with the content of the log directory `source`, and return the number of
+    logs. Raises LogDirInUse if a broker uses `source`, DirectoryExists, OSError.
     """
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """A log and what opening it took."""
+    """An opened log, and statistics of its opening."""
 
     log: Log
     scanned_bytes: int
@@ -70,7 +70,7 @@ class LogLoader:
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
-        """An empty log in a new directory; durable with its first flush. Raises OSError."""
+        """Create an empty log in a new directory; durable with its first flush. Raises OSError."""
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
@@ -94,7 +94,7 @@ class LogLoader:
         keep_gaps: bool = False,
         progress: RecoveryProgress | None = None,
     ) -> LoadedLog:
-        """Open the log in `directory`. Raises OSError when the disk fails."""
+        """Open the log in `directory`. Raises OSError if the disk fails."""
         names = _clear_leftovers(self._filesystem, directory)
         segments = [
             self._segment(
@@ -143,8 +143,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """The log in `directory` as its summary says; None where that is not to be believed, or does not
-        suffice. Raises OSError.
+        """Open the log in `directory` by its summary; None if the summary is invalid or insufficient. Raises
+        OSError.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset
@@ -188,7 +188,7 @@ class LogLoader:
 
     @staticmethod
     def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
-        """Keep the whole batches of a closed segment that something else than a broker has changed."""
+        """Keep the whole batches of a closed segment that was changed by something other than a broker."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
             "%s has %d bytes, and had %d when the broker stopped: kept %d bytes of whole batches",
@@ -237,15 +237,13 @@ def _base_offsets(names: list[str], suffix: str) -> list[int]:
 
 
 def _clear_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """Finish or undo what was interrupted; the names of the files that are there then."""
+    """Finish or undo interrupted work; return the names of the remaining files."""
     _finish_interrupted_work(filesystem, directory)
     return _remove_orphans(filesystem, directory, filesystem.listdir(directory))
 
 
 def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
-    """Remove what a deletion or a cleaning left behind; complete the swap of cleaned segments (as Kafka
-    does).
-    """
+    """Remove leftovers of a deletion or a cleaning; complete the swap of cleaned segments (as Kafka does)."""
     names = filesystem.listdir(directory)
     leftovers = [
         name for name in names if name.endswith((segment_files.DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))
@@ -275,8 +273,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
 
 
 def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) -> list[str]:
-    """Remove indexes without their log file, which a new segment at the same offset would take for its
-    own; the other names.
+    """Remove indexes without their log file, which a new segment at the same offset would use as its own;
+    return the other names.
     """
     logs = set(_base_offsets(names, LOG_SUFFIX))
     orphans = {
@@ -292,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """The end of the segment in a `.swap` file, whose place is taken even when it is empty."""
+    """The end offset of the segment in a `.swap` file, which replaces others even if it is empty."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):
