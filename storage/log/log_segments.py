@@ -13,7 +13,8 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """Oldest first, and never empty: the last is the active one, to which batches are appended."""
+    """The segments, oldest first and never empty: the last is the active one, to which batches are appended.
+    """
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -30,13 +31,13 @@ class LogSegments:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches. Each wake of a parked fetch asks, so that the sealed ones are not summed
-        here.
+        """Bytes of all batches. Each wake-up of a parked fetch reads it, so the sum of sealed segments is
+        cached.
         """
         return self._sealed_bytes + self.active.size_bytes
 
     def add(self, segment: Segment) -> None:
-        """Append to `segment` from now on."""
+        """Make `segment` the active one."""
         if self.all:
             self._sealed_bytes += self.active.size_bytes
             self.active.set_sealed(True)
@@ -45,8 +46,8 @@ class LogSegments:
         self.active = segment
 
     def remove(self, first: int, end: int) -> list[Segment]:
-        """Take the segments [first, end) out; what was taken, oldest first. A log without a segment must be
-        given one before anything else is asked of it.
+        """Remove and return the segments [first, end), oldest first. If none are left, one must be added
+        before any other call.
         """
         self.removals += 1
         removed = self.all[first:end]
@@ -61,7 +62,7 @@ class LogSegments:
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
-        """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
+        """Replace the sealed segments [first, end) by `segment`, which holds their remaining batches."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
         self.removals += 1
         segment.set_sealed(True)
@@ -69,16 +70,16 @@ class LogSegments:
         self.base_offsets[first:end] = [segment.base_offset]
 
     def number_of(self, offset: int) -> int:
-        """Which segment holds `offset`; the first one for offsets before it."""
+        """The index of the segment that contains `offset`; the first for earlier offsets."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
     ) -> FileSlice | None:
-        """Whole batches of one segment from the one that holds `offset`, all of them below `upper_bound`.
+        """Read whole batches of one segment from the one that contains `offset`, all below `upper_bound`.
 
-        None when there is nothing. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
-        segment whose file was cut by something else.
+        None if there are none. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
+        segment whose file was shortened externally.
         """
         segment = self.active
         after = len(self.all)
@@ -109,7 +110,7 @@ class LogSegments:
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:
-        """First offset of the batch that holds `offset`; `offset` itself where no batch does."""
+        """The first offset of the batch that contains `offset`; `offset` itself if none does."""
         segment = self.all[self.number_of(offset)]
         position = segment.position_of(offset)
         if position == segment.size_bytes:

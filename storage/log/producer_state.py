@@ -58,7 +58,7 @@ _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class Duplicate(NamedTuple):
-    """Where the batch that came again already is, and its greatest timestamp in ms."""
+    """The position of the stored batch that a retry repeats, and its largest timestamp in ms."""
 
     base_offset: int
     last_offset: int
@@ -86,7 +86,7 @@ _NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class ProducerEntry:
-    """One producer id in this partition. Numbers are -1 where there is none yet."""
+    """One producer ID in this partition. Unknown numbers are -1."""
 
     __slots__ = (
         "batches",
@@ -127,7 +127,7 @@ _NO_OFFSETS: Final[dict[int, int]] = {}
 
 
 class ProducerState:
-    """The producers of one partition, their open transactions, and which of them ended lately."""
+    """The producers of one partition, their open transactions, and recently completed ones."""
 
     __slots__ = ("_completed", "_entries", "_expiration_ms", "_expire_at_ms", "_ongoing")
 
@@ -142,7 +142,7 @@ class ProducerState:
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
-        """By producer id."""
+        """Producer entries by producer ID."""
         return MappingProxyType(self._entries)
 
     # Before an append
@@ -155,11 +155,11 @@ class ProducerState:
         *,
         sequenced: bool = True,
     ) -> Duplicate | None:
-        """Judge a batch that has a producer id by the rules above; None when it may be written.
+        """Check a batch with a producer ID by the rules above; None if it may be written.
 
-        `marker` is what a control batch says. What is not `sequenced` is a coordinator's, which writes for a
-        producer and counts no sequence numbers. Producers silent for producer.id.expiration.ms are forgotten
-        on this occasion, every ten minutes.
+        `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator,
+        which does not count sequence numbers. Every ten minutes this also removes producers that were
+        inactive for producer.id.expiration.ms.
         """
         if now_ms >= self._expire_at_ms:
             self._expire_at_ms = now_ms + _EXPIRATION_CHECK_MS
@@ -200,11 +200,10 @@ class ProducerState:
     def apply(
         self, header: BatchHeader, batch: Buffer, *, base_offset: int | None = None
     ) -> AbortedTxn | None:
-        """Note a batch with a producer id that was written; `batch` are its bytes.
+        """Record a written batch with a producer ID; `batch` are its bytes.
 
-        `base_offset` is where it was written when `header` is still as the client sent it. Returns the entry
-        for the transaction index when it is the marker that aborted a transaction with records in this
-        partition.
+        `base_offset` is its position if `header` is still the client's. Returns the entry for the transaction
+        index if the batch is a marker that aborted a transaction with records in this partition.
         """
         if base_offset is None:
             base_offset = header.base_offset
@@ -264,7 +263,7 @@ class ProducerState:
     # What readers may see
 
     def has_open_since(self, time_ms: int) -> bool:
-        """Whether a transaction is open whose last record is older than that."""
+        """Whether a transaction is open whose last record is older than the given time."""
         return any(
             entry is not None and entry.last_timestamp < time_ms
             for entry in map(self._entries.get, self._ongoing.values())
@@ -272,7 +271,8 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest transaction that is open, or whose marker may not be replicated yet."""
+        """The first offset of the oldest transaction that is open, or whose marker may not be replicated yet.
+        """
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)
@@ -280,7 +280,8 @@ class ProducerState:
     def last_stable_offset(self, high_watermark: int) -> int:
         """The offset up to which a read_committed consumer may read.
 
-        Transactions whose markers lie below `high_watermark`, which never falls, are forgotten as decided.
+        Transactions whose markers lie below `high_watermark`, which never decreases, are removed as
+        completed.
         """
         if self._completed:
             self._completed = {
@@ -292,12 +293,12 @@ class ProducerState:
     # Forgetting
 
     def forget_sequences(self) -> None:
-        """Expect each producer to begin anew with its sequence, in the epoch that it has."""
+        """Let each producer restart its sequence in its present epoch."""
         for entry in self._entries.values():
             entry.batches.clear()
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers without open transaction that were silent for producer.id.expiration.ms."""
+        """Remove producers without an open transaction that were inactive for producer.id.expiration.ms."""
         horizon_ms = now_ms - self._expiration_ms
         expired = [
             entry.producer_id
@@ -310,10 +311,10 @@ class ProducerState:
     # Snapshots
 
     def encode_snapshot(self) -> bytes:
-        """The content of a `.snapshot` file, Kafka's version 1.
+        """Encode a `.snapshot` file, Kafka's version 1.
 
-        It holds the last batch of each producer only: after a restart, retries of those before it are refused
-        as out of order, and never stored twice.
+        It contains only the last batch of each producer: after a restart, retries of earlier batches are
+        rejected as out of order, and never stored twice.
         """
         encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
         for entry in self._entries.values():
@@ -333,7 +334,7 @@ class ProducerState:
 
     @classmethod
     def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> ProducerState:
-        """The state that a `.snapshot` file holds; CorruptFile when it cannot be believed."""
+        """Decode a `.snapshot` file; CorruptFile if it is invalid."""
         try:
             version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)
         except struct.error:

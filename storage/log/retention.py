@@ -22,7 +22,7 @@ from kafka_compat.storage.config import LogConfig
 
 
 class DeletionReason(Enum):
-    """Why a segment may go."""
+    """The reason for deleting a segment."""
 
     LOG_START_OFFSET = "below the log start offset"
     RETENTION_TIME = "older than retention.ms"
@@ -30,7 +30,7 @@ class DeletionReason(Enum):
 
 
 class RetainedSegment(Protocol):
-    """What the decision needs of one segment, asked in this order and no further than the decision needs."""
+    """The properties of a segment that the decision needs, read in this order and only as far as needed."""
 
     @property
     def base_offset(self) -> int: ...
@@ -40,8 +40,8 @@ class RetainedSegment(Protocol):
 
     @property
     def largest_timestamp(self) -> int:
-        """In ms. It may have to be read from disk, so that only segments are asked that age alone can
-        decide.
+        """The largest timestamp in ms. It may be read from disk, so it is read only if the decision depends
+        on age.
         """
 
 
@@ -58,9 +58,9 @@ def deletable(
     high_watermark: int,
     log_end_offset: int,
 ) -> list[tuple[S, DeletionReason]]:
-    """The oldest segments that may go, with the reasons.
+    """The oldest segments that may be deleted, with the reasons.
 
-    `segments` are all of the log, of `size_bytes` together; the last is the active one.
+    `segments` are all of the log, `size_bytes` is their total size; the last is the active one.
     """
     surplus_bytes = size_bytes - config.retention_bytes
     going: list[tuple[S, DeletionReason]] = []

@@ -26,18 +26,18 @@ RATIO_LIMIT = 100
 
 
 def limit_bytes(compressed_size_bytes: int) -> int:
-    """How many bytes data of that size may decompress to.
+    """The largest permitted size of data of that size after decompression.
 
-    A hundred times its size; at least 16 MiB, since a small batch of equal records honestly shrinks far more
-    than that, and at most 128 MiB, above the largest request that a broker accepts by default.
+    A hundred times its size; at least 16 MiB, since a small batch of equal records may legitimately shrink
+    further than that, and at most 128 MiB, more than the largest request that a broker accepts by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """`data` compressed; `level` as compression.gzip.level and so on, None for the default (KIP-390).
+    """Compress `data`; `level` as compression.gzip.level and so on, None for the default (KIP-390).
 
-    `magic` matters to lz4 only, whose frame header had a wrong checksum in message format 0 (KIP-57).
+    `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """
     if codec is CompressionType.NONE:
         return bytes(data)
@@ -48,10 +48,10 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
 
 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
-    """The bytes that were compressed to `data`.
+    """Decompress `data`.
 
-    Raises CorruptRecord for broken, cut off or trailing data and for an unknown codec, MessageTooLarge beyond
-    `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
+    Raises CorruptRecord for broken, truncated or trailing data and for an unknown codec, MessageTooLarge
+    beyond `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
     """
     if codec == CompressionType.NONE:
         return bytes(data)
@@ -212,9 +212,9 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> bytes:
-    """`frame` with the checksum of its header computed anew.
+    """`frame` with a recomputed header checksum.
 
-    Producers of format 0 computed it over the frame's magic number too, and readers of that format ignore it.
+    Producers of format 0 included the frame's magic number in it, and readers of that format ignore it.
     """
     if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
         raise CorruptRecord("there is no lz4 frame")
@@ -268,8 +268,8 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
-    """Frames that need not say how much they hold, as those of Java's library: in pieces so small that what
-    the first one beyond the limit becomes is no more than twice the limit.
+    """Decompress frames that need not state their content size, as those of Java's library, in small pieces,
+    so that the first piece beyond the limit yields at most twice the limit.
     """
     view = memoryview(data)
     parts: list[bytes] = []

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class CompressionType(IntEnum):
-    """Codec of a batch, as the lowest three bits of its attributes say."""
+    """Codec of a batch, from the lowest three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -20,14 +20,14 @@ class CompressionType(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch, as message.timestamp.type names it."""
+    """Source of the timestamps of a batch, as in message.timestamp.type."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says; its key is (version int16 = 0, type int16)."""
+    """Type of a control record; its key is (version int16 = 0, type int16)."""
 
     ABORT = 0
     COMMIT = 1

@@ -29,9 +29,9 @@ class RecordKeys(NamedTuple):
 
 
 def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
-    """The records of a batch, of which `body` is the uncompressed part behind the header.
+    """Read the keys of a batch, of which `body` is the uncompressed part after the header.
 
-    Raises InvalidRecord when they do not fill it, or are out of order.
+    Raises InvalidRecord if the records do not fill it or are out of order.
     """
     found = RecordKeys([], [], [0], [], [])
     try:
@@ -101,7 +101,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
 
 
 def timestamp_delta_at(body: bytes, start: int) -> tuple[int, int]:
-    """The timestamp delta of the record that starts there, in ms, and the position behind it."""
+    """The timestamp delta in ms of the record that starts there, and the position after it."""
     while body[start] > 127:
         start += 1
     # Behind the length, and behind the attributes.

@@ -21,7 +21,7 @@ from kafka_compat.storage.records.records import read_varint, read_varlong
 
 
 class Scan(NamedTuple):
-    """What sound records say: the extremes of their timestamp deltas in ms, and whether a key is null."""
+    """The result of a scan: the extremes of the timestamp deltas in ms, and whether a key is null."""
 
     min_timestamp_delta: int
     max_timestamp_delta: int
@@ -31,7 +31,7 @@ class Scan(NamedTuple):
 def scan(body: bytes, count: int) -> Scan:
     """Check that `body` is exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, …
 
-    Raises InvalidRecord otherwise; a wrong offset delta is told by the index of its record.
+    Raises InvalidRecord otherwise, with the index of the record for a wrong offset delta.
     """
     if count * _MIN_RECORD_BYTES > len(body):
         raise InvalidRecord(f"{len(body)} bytes cannot hold {count} records")
@@ -69,7 +69,7 @@ _FIRST_PAUSE: Final = 8
 
 
 class _State:
-    """How far a scan has come, and what it has seen."""
+    """The progress and results of a scan."""
 
     __slots__ = ("has_null_key", "high", "index", "low", "position")
 
@@ -99,9 +99,9 @@ this byte tells."""
 def _walk(data: bytes, stop: int, state: _State) -> None:
     """Check the records up to index `stop` one by one.
 
-    Numbers of one or two bytes are read in place, all others by a function that takes ten times as long. A
-    position that leaves the batch needs no check of its own: it ends in an IndexError, or it is not where
-    the record ends, or the last record does not end where the batch does.
+    Numbers of one or two bytes are read in place, all others by a function that takes ten times as long.
+    Positions outside the batch need no separate check: they end in an IndexError, in a wrong record end, or
+    in a last record that does not end where the batch does.
     """
     position, low, high, null_key = state.position, state.low, state.high, state.has_null_key
     step = STEP
@@ -220,7 +220,9 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check as many records as have the shape of the next one; False and no change when too few have."""
+    """Check as many records as have the shape of the next one; False, with nothing changed, if there are too
+    few.
+    """
     start, index = state.position, state.index
     # Cheap, and nearly always decisive: does a record of the same length follow?
     length, position = read_varint(data, start)
@@ -285,9 +287,9 @@ def _uniform_run(data: bytes, count: int, state: _State) -> bool:
 
 
 def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
-    """Where the numbers from the key length on stand; the same bytes there make the same structure.
+    """The columns of the numbers from the key length on; the same bytes there mean the same structure.
 
-    None when the record does not come out at its end, which `_walk` then explains.
+    None if the record does not end at its end, which `_walk` then reports.
     """
     length, position = read_varint(data, key_at)
     columns = list(range(key_at, position))
@@ -318,7 +320,7 @@ def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
 
 
 def _extremes(zigzags: bytes) -> tuple[int, int]:
-    """Least and greatest of the one-byte zigzag numbers."""
+    """The least and greatest of the one-byte zigzag numbers."""
     first, last = zigzags[0], zigzags[-1]
     # Time mostly runs forward: no number is negative, the first is the least, the last the greatest.
     if not first & 1 and not zigzags.translate(None, bytes(range(first, last + 1, 2))):
@@ -328,7 +330,9 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """Least and greatest of the two-byte zigzag numbers: `lows` has their first bytes, `highs` the second."""
+    """The least and greatest of the two-byte zigzag numbers: `lows` has their first bytes, `highs` the
+    second.
+    """
     least, greatest = lows[0], lows[-1]
     # Again time mostly runs forward. Then no high byte lies above the last one, and from where that one first
     # appears no low byte exceeds the last; the other way around for the first.

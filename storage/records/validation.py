@@ -73,7 +73,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """The rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
+    """The validation rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30
@@ -91,7 +91,7 @@ class AppendPolicy:
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules that a topic's settings make."""
+        """The rules that result from a topic's settings."""
         return cls(
             partition=partition,
             max_message_bytes=config.max_message_bytes,
@@ -110,7 +110,7 @@ _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """The rules for a partition; one object for all that have these settings, where none of it is said."""
+    """The rules for a partition; one shared object per combination of settings."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
@@ -122,11 +122,11 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
 
 
 class ValidatedBatches:
-    """What may be appended once base offsets and leader epoch are stamped into `data`.
+    """Batches that may be appended once base offsets and leader epoch are stamped into `data`.
 
-    `data` is the buffer that was given unless `converted`; it is empty when an old client sent nothing.
-    `headers` are those of the batches in `data` as they stand there, with base offset 0: at most one.
-    `log_append_time` is ms, or -1 when the timestamps are the producer's.
+    `data` is the given buffer unless `converted`; it is empty if an old client sent nothing. `headers` are
+    those of the batches in `data`, with base offset 0: at most one. `log_append_time` is in ms, or -1 if the
+    timestamps are the producer's.
     """
 
     __slots__ = ("converted", "data", "headers", "log_append_time")
@@ -152,12 +152,12 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Check what one partition of a Produce request of that version brought; None is the newest.
+    """Validate the records of one partition in a Produce request of that version; None is the newest.
 
-    A header field that the broker decides (the timestamp type, with it the greatest timestamp) is corrected
-    in place when `data` is writable, otherwise in a copy. Raises the errors of storage.errors as their
-    docstrings say; record errors carry the index of each record at fault. With `quick`, TakesLong instead of
-    anything that takes more than a few milliseconds.
+    A header field that the broker decides (the timestamp type, and with it the largest timestamp) is
+    corrected in place if `data` is writable, otherwise in a copy. Raises the errors of storage.errors as
+    documented there; record errors carry the index of each offending record. With `quick`, raises TakesLong
+    instead of taking more than a few milliseconds.
     """
     size_bytes = len(data)
     try:
@@ -265,10 +265,10 @@ def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple
 def _check_records(
     records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
 ) -> None:
-    """Refuse the batch with the index of each record at fault.
+    """Reject the batch with the index of each offending record.
 
-    There may be none although the extremes of the timestamps looked bad: a record without timestamp is in no
-    range. `is_log_append_time` is what the producer claims.
+    There may be none although the extremes of the timestamps were outside the range: a record without
+    timestamp is not checked. `is_log_append_time` is the producer's claim.
     """
     errors: list[tuple[int, str]] = []
     about_time = False
@@ -315,7 +315,7 @@ def _timestamp_error(
 
 
 def _as_created(data: memoryview) -> list[Record]:
-    """The records with the timestamps that their producer gave, also where the batch says LogAppendTime."""
+    """The records with their producer's timestamps, even if the batch has LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
     _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
@@ -325,7 +325,9 @@ def _as_created(data: memoryview) -> list[Record]:
 def _validate_unusual(
     data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
-    """Anything but exactly one batch of format 2: an old format, a cut, several batches, or garbage."""
+    """Validate anything but exactly one batch of format 2: an old format, an incomplete batch, several
+    batches, or garbage.
+    """
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
     sizes, magics = _batches(data)
     if not sizes:
@@ -352,7 +354,7 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """Size and magic of each whole batch or message in a row; CorruptRecord where none can begin."""
+    """The size and magic of each whole batch or message; CorruptRecord at a position where none can begin."""
     sizes: list[int] = []
     magics: list[int] = []
     position = 0
@@ -376,7 +378,7 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
 
 
 def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
-    """A message set of format 0 or 1 as one batch of format 2."""
+    """Convert a message set of format 0 or 1 to one batch of format 2."""
     from kafka_compat.storage.records.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:

@@ -39,24 +39,24 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What is cached: a segment."""
+    """A cached object: a segment."""
 
     sealed: bool
     used: bool
     """Set by each use, cleared by the hand of the clock."""
 
     def release(self) -> None:
-        """Let go of what can be opened again. Must not open anything."""
+        """Release everything that can be reopened. Must not open anything."""
 
 
 def soft_limit() -> int:
-    """How many descriptors this process may have, as `ulimit -n` says it now."""
+    """The present descriptor limit of this process (`ulimit -n`)."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 class OpenSegments:
-    """The open segments of one broker. `descriptors_max` is asked at each opening, since a limit may be
+    """The open segments of one broker. `descriptors_max` is called at each opening, since the limit may be
     raised.
     """
 
@@ -83,8 +83,8 @@ class OpenSegments:
         return min(max(self._descriptors_max() // 8, SEALED_MIN), SEALED_MAX)
 
     def note(self, segment: Closable) -> None:
-        """`segment` has opened something, or is open and was sealed or made active: others close beyond the
-        bound.
+        """Register `segment` after it opened something, was sealed or became active: others are closed beyond
+        the bound.
         """
         with self._lock:
             if segment.sealed:
@@ -100,17 +100,18 @@ class OpenSegments:
                 ring[segment] = None
 
     def forget(self, segment: Closable) -> None:
-        """`segment` has let go of everything by itself."""
+        """Unregister `segment`, which has released everything itself."""
         with self._lock:
             self._active.pop(segment, None)
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close some segments for a connection, if more than `kept` are open; whether that was done."""
+        """Close some segments for a connection, if more than `kept` are open; return whether any were closed.
+        """
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed ones first, when no descriptor is left; returns how many."""
+        """Close some segments, sealed ones first, when no descriptor is left; return their number."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):
@@ -131,10 +132,9 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system whose calls, refused for want of a descriptor, are made again after `spare` closed
-    something.
+    """A file system that retries calls that fail for lack of a descriptor, after `spare` has closed some.
 
-    `spare` answers 0 when there is nothing left to close: then the refusal stands.
+    If `spare` returns 0, there is nothing left to close and the error is raised.
     """
 
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:

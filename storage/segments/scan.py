@@ -22,7 +22,7 @@ CHUNK_SIZE_BYTES: Final = 1024 * 1024
 
 
 class ScannedBatch(NamedTuple):
-    """A batch at its place in the file."""
+    """A batch and its position in the file."""
 
     position: int
     header: BatchHeader
@@ -33,7 +33,7 @@ class ScannedBatch(NamedTuple):
 def scan_headers(
     file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
 ) -> Iterator[ScannedBatch]:
-    """The whole batches in [position, end), by their headers; stops silently at bytes that cannot be one."""
+    """Iterate over the whole batches in [position, end) by their headers; stops silently at invalid bytes."""
     while position < end:
         chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
         view = memoryview(chunk)
@@ -56,17 +56,17 @@ def scan_headers(
 
 
 class Readable(Protocol):
-    """What of a file a walk over its batches needs."""
+    """The part of a file that a scan needs."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """At most `size_bytes` from `position`; fewer only at the end of the file."""
 
 
 def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
-    """Whole, intact batches from `position` on, with their bytes.
+    """Iterate over whole, intact batches from `position` on, with their bytes.
 
-    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards (the
-    first must have `next_offset` or more): what precedes it is the clean prefix of the file.
+    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset decreases (the first
+    must have `next_offset` or more): the batches before it are the valid prefix of the file.
     """
     while position < end:
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))

@@ -26,9 +26,7 @@ SMALL_BYTES: Final = 64 * 1024
 
 
 class SegmentIndexes:
-    """The offset index, the time index and the transaction index; the owner tells which log they belong
-    to.
-    """
+    """The offset, time and transaction index of a segment; the owner passes the log that they belong to."""
 
     __slots__ = (
         "_base_offset",
@@ -62,7 +60,7 @@ class SegmentIndexes:
             self.clear()
 
     def clear(self) -> None:
-        """There is no batch any more: nothing but the file of the transaction index is touched."""
+        """Remove all entries; only the file of the transaction index is touched."""
         self.offset_index = self.time_index = None
         self._is_new = True
         self._max_timestamp = -1
@@ -74,7 +72,7 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
     ) -> bool:
-        """Account for a batch; False when an entry is due and the indexes must be loaded first."""
+        """Account for a batch; False if an entry is due and the indexes must be loaded first."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -91,7 +89,7 @@ class SegmentIndexes:
     # --- files
 
     def load(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """The offset index and the time index, made anew where their files are missing or corrupt."""
+        """The offset index and the time index, rebuilt if their files are missing or corrupt."""
         offset_index, time_index = self.offset_index, self.time_index
         if offset_index is not None and time_index is not None:
             return offset_index, time_index
@@ -113,7 +111,7 @@ class SegmentIndexes:
     def rebuild(
         self, log: File, log_size_bytes: int, interval_bytes: int, *, stores: bool = True
     ) -> tuple[OffsetIndex, TimeIndex]:
-        """Make both anew from the headers in the log file, and store them."""
+        """Rebuild both indexes from the headers in the log file, and store them."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
         offset_index, time_index = anew._begin()
         end = 0
@@ -133,14 +131,14 @@ class SegmentIndexes:
         return offset_index, time_index
 
     def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Empty ones, which very many segments need not have."""
+        """Create empty indexes, which most segments of a large broker do not need."""
         offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
         self.offset_index, self.time_index = offset_index, time_index
         self._is_new = False
         return offset_index, time_index
 
     def store(self) -> None:
-        """Write the files, not durably. The time index ends with the largest timestamp, as Kafka's."""
+        """Write the files, not durably. The time index ends with the largest timestamp, as in Kafka."""
         if self.txn_index is not None:
             self.txn_index.store()
         if self._is_new:
@@ -153,24 +151,23 @@ class SegmentIndexes:
         self.stored = True
 
     def transactions(self) -> TransactionIndex:
-        """The transaction index, which reads its file when it is asked."""
+        """The transaction index, which reads its file on demand."""
         if self.txn_index is None:
             self.txn_index = self._files.txn_index()
         return self.txn_index
 
     def release(self) -> None:
-        """Let go of what the files hold."""
+        """Release indexes that are stored."""
         if self.stored:
             self.offset_index = self.time_index = self.txn_index = None
 
     # --- the largest timestamp
 
     def max_timestamp(self) -> TimestampEntry | None:
-        """The largest timestamp, and the last offset of the batch that brought it; (-1, base offset) for
-        none.
+        """The largest timestamp, and the last offset of its batch; (-1, base offset) if there is none.
 
-        It is remembered, and read for the first time from the end of the time index. None where that does not
-        tell, and the indexes must be loaded.
+        It is cached, and first read from the end of the time index. None if that is not conclusive and the
+        indexes must be loaded.
         """
         if not self._max_timestamp_known:
             last = self._files.read_last_time_entry()
@@ -187,8 +184,8 @@ class SegmentIndexes:
     # --- truncation
 
     def truncate(self, log: File, size_bytes: int, end_offset: int) -> None:
-        """Forget the batches from `size_bytes` of the log on, of which `end_offset` is the first offset.
-        All are loaded, and `log` still has what stays.
+        """Remove the batches from `size_bytes` of the log on, the first offset of which is `end_offset`. All
+        indexes are loaded, and `log` still contains the remaining batches.
         """
         assert self.offset_index is not None and self.time_index is not None
         self.offset_index.truncate(size_bytes)
