@@ -21,7 +21,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 def alter_partitions(
     context: ControllerContext, request: AlterPartitionRequested
 ) -> Procedure[AlterPartitionReply]:
-    """Change what may be changed, and tell all brokers' metadata."""
+    """Apply the permitted changes, and update all brokers' metadata."""
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return AlterPartitionReply(ControllerError.STALE_BROKER_EPOCH)
@@ -47,7 +47,7 @@ def alter_partitions(
 
 
 def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
-    """The partitions that are now as their leader asked."""
+    """The partitions whose state now matches the leader's request."""
     return {
         partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
     }

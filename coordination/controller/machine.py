@@ -39,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """How many are to be deleted and are still there, and how many of them cannot be at present."""
+    """The number of pending deletions, and how many of them are ineligible at present."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -48,7 +48,7 @@ class DeletionCounts(NamedTuple):
 
 
 class Controller:
-    """The machine. It does nothing until Elected, and may be elected again after Resigned."""
+    """The state machine. Inactive until Elected; may be elected again after Resigned."""
 
     def __init__(self, broker_id: int, settings: outcomes.ControllerSettings | None = None) -> None:
         self.broker_id = broker_id
@@ -61,22 +61,22 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this is a term."""
+        """Whether a term is active."""
         return self._term is not None
 
     @property
     def topics(self) -> Set[str]:
-        """The topics that the controller knows, now and at any time: the view changes with them."""
+        """A live view of the topics that the controller knows."""
         return frozenset() if self._term is None else self._term.context.assignments.keys()
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term."""
+        """The number of unclean leader elections in this term."""
         return 0 if self._term is None else self._term.context.unclean_elections
 
     @property
     def deletions(self) -> DeletionCounts:
-        """What is to be deleted, of topics and of replicas."""
+        """The pending deletions of topics and replicas."""
         if self._term is None or not self._term.context.deletions:
             return DeletionCounts()
         context = self._term.context
@@ -94,11 +94,11 @@ class Controller:
         )
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The name of the topic with the id, as AlterPartition asks for."""
+        """The name of the topic with the ID, for AlterPartition."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
-        """What is to be done because of the event, in order."""
+        """Handle an event; return the effects in order."""
         if isinstance(event, events.Resigned):
             return self._resign()
         due = self._resign() if isinstance(event, Elected) else []
@@ -144,7 +144,7 @@ class Controller:
 
 
 class _Term:
-    """What lives from an election to the resignation."""
+    """The state of one term, from election to resignation."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.context = ControllerContext(settings, elected)
@@ -158,7 +158,7 @@ class _Term:
         )
 
     def procedure(self, event: Event) -> Procedure[None]:
-        """What to do about an event."""
+        """The procedure that handles an event."""
         match event:
             case Elected():
                 yield from self._take_over(event)
@@ -265,7 +265,7 @@ class _Term:
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
-        """Take these partitions over as a controller does all of them that begins."""
+        """Adopt these partitions as at the beginning of a term."""
         context = self.context
         found = {
             partition: state
@@ -300,7 +300,7 @@ class _Term:
 
 
 def _refusal(event: Event) -> list[Effect]:
-    """What somebody is told who asks one that is not the controller."""
+    """The reply to a request that arrives while this broker is not the controller."""
     error = ControllerError.NOT_CONTROLLER
     match event:
         case events.AlterPartitionRequested(request_id):

@@ -39,7 +39,7 @@ _FROM = {
 
 
 class Strategy(Enum):
-    """How a leader is chosen; the rules are those of coordination/controller/leader_election.py."""
+    """Leader election strategy; the rules are in coordination/controller/leader_election.py."""
 
     OFFLINE = "a new leader"
     UNCLEAN = "a new leader, unclean if need be"
@@ -49,13 +49,13 @@ class Strategy(Enum):
 
 
 class Partitions:
-    """Moves partitions from state to state."""
+    """State transitions of partitions."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """The states of partitions that the controller takes over."""
+        """Set the states of partitions that the controller adopts."""
         context = self._context
         for partition in partitions:
             state = context.states.get(partition)
@@ -68,12 +68,12 @@ class Partitions:
             context.partition_phases[partition] = phase
 
     def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
-        """Move the partitions that may move to a state other than online."""
+        """Move the eligible partitions to a state other than online."""
         for partition in self._movable(partitions, target):
             self._context.partition_phases[partition] = target
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
-        """Find leaders for all partitions without one. Returns those that got one."""
+        """Elect leaders for all partitions without one. Returns those that got one."""
         context = self._context
         waiting = [
             partition
@@ -85,8 +85,9 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Give new partitions their first leader, and the others one by the strategy. Returns those that got
-        one."""
+        """Give new partitions their first leader, and elect one for the others by the strategy. Returns those
+        that got one.
+        """
         context = self._context
         movable = self._movable(partitions, PartitionPhase.ONLINE)
         batch = RequestBatch(context)

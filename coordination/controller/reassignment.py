@@ -36,7 +36,7 @@ _NOTHING_TO_CANCEL = Outcome(
 
 
 class Reassignments:
-    """Begins, resumes, completes and cancels reassignments."""
+    """Starts, resumes, completes and cancels reassignments."""
 
     def __init__(
         self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
@@ -49,7 +49,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Begin (or cancel, where None) what was asked for; each partition with its outcome."""
+        """Start (or cancel, if None) the requested reassignments; returns the outcome of each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -69,7 +69,7 @@ class Reassignments:
         return outcomes
 
     def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
-        """Begin what the legacy node asks for and is not under way."""
+        """Start the reassignments in the legacy node that are not in progress."""
         context = self._context
         context.requested_reassignments = dict(targets)
         failed = []
@@ -86,19 +86,19 @@ class Reassignments:
         self._drop_requested(failed)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Go on with those of the partitions that are being reassigned."""
+        """Resume reassignments of these partitions."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             yield from self._advance(partition, self._context.assignment(partition))
 
     def complete(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Finish those of the partitions whose target is in sync by now."""
+        """Complete reassignments of these partitions whose target is in sync."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             assignment = self._context.assignment(partition)
             if self._is_complete(partition, assignment):
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """The assignments of the partitions that are being reassigned, among these or (None) all."""
+        """The assignments in reassignment, among these partitions or (None) all."""
         wanted = self._context.reassigning if partitions is None else partitions
         assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
@@ -176,7 +176,7 @@ class Reassignments:
             yield from self._partitions.elect([partition], Strategy.REASSIGNMENT)
 
     def _remove(self, partition: TopicPartition, brokers: Iterable[int]) -> Procedure[None]:
-        """These replicas are not needed any more: they are stopped and deleted, whatever becomes of it."""
+        """Stop and delete replicas that are no longer needed, ignoring the outcome."""
         replicas = [(partition, broker) for broker in brokers]
         for phase in (
             ReplicaPhase.OFFLINE,
@@ -187,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Raise the leader epoch and tell all replicas, those being added as new ones."""
+        """Increase the leader epoch and notify all replicas; added ones as new."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -215,8 +215,8 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """Why replicas that are on the brokers `present` cannot move to these; None when they can. In words that
-    Kafka's tools show.
+    """The reason, in the words of Kafka's tools, why replicas on the brokers `present` cannot move to these;
+    None if they can.
     """
     problem = None
     added = [broker for broker in target if broker not in present]

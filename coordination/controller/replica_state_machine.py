@@ -41,14 +41,13 @@ _FROM = {
 
 
 class Replicas:
-    """Moves replicas from state to state."""
+    """State transitions of replicas."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """The states of the replicas of partitions that the controller takes over: one that is away may not
-        be deleted."""
+        """Set the states of replicas of adopted partitions; an offline replica is ineligible for deletion."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)
@@ -56,7 +55,7 @@ class Replicas:
             context.replica_phases[(partition, broker)] = phase
 
     def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
-        """Move the replicas that may move there, and tell the brokers."""
+        """Move the eligible replicas to a state, and notify the brokers."""
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
         for partition, broker in replicas:

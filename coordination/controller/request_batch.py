@@ -17,7 +17,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class RequestBatch:
-    """Collects what to tell the brokers; `send` appends it to the context's effects."""
+    """Collects requests to brokers; `send` appends them to the context's effects."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -29,7 +29,7 @@ class RequestBatch:
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
     ) -> None:
-        """Tell the brokers who leads the partition, and all brokers' metadata."""
+        """Send LeaderAndIsr of a partition to these brokers, and UpdateMetadata to all."""
         context = self._context
         assignment = context.assignment(partition)
         topic_id = context.topic_ids.get(partition.topic)
@@ -43,7 +43,8 @@ class RequestBatch:
         self.update_metadata(context.brokers, [partition])
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell the brokers' metadata of the partitions, as far as they have a state, and of who lives."""
+        """Send the brokers UpdateMetadata with the partitions that have a state, and with the live brokers.
+        """
         context = self._context
         self._metadata_brokers.update(brokers)
         for partition in partitions:
@@ -62,7 +63,7 @@ class RequestBatch:
             )
 
     def stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
-        """Tell a broker to stop following, and to delete the log where `delete`."""
+        """Ask a broker to stop a replica, and with `delete` to delete its log."""
         partitions = self._stop_replica.setdefault(broker, {})
         known = partitions.get(partition)
         already_delete = known is not None and known.delete
@@ -71,7 +72,7 @@ class RequestBatch:
         )
 
     def send(self) -> None:
-        """Append the requests to the effects, those to the same broker as one."""
+        """Append the requests to the effects, merged per broker."""
         context = self._context
         for broker, leaders in sorted(self._leader_and_isr.items()):
             if broker in context.brokers:
@@ -113,7 +114,7 @@ class RequestBatch:
 def send_metadata(
     context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
 ) -> None:
-    """Have UpdateMetadata sent to the brokers, of the partitions and of who lives."""
+    """Send UpdateMetadata with these partitions and the live brokers."""
     batch = RequestBatch(context)
     batch.update_metadata(brokers, partitions)
     batch.send()

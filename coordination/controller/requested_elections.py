@@ -31,7 +31,7 @@ _FAILED = {
 
 
 class Elections:
-    """Elects on demand."""
+    """Runs elections on demand."""
 
     def __init__(self, context: ControllerContext, partitions: Partitions) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for the partitions, or for all (None) that need it; each with its outcome."""
+        """Elect leaders for the partitions, or for all (None) that need it; returns the outcome of each."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []
@@ -66,7 +66,8 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Give brokers back what they should lead, where more than the allowed share is led elsewhere."""
+        """Return preferred leaderships to brokers that exceed the allowed share of partitions led elsewhere.
+        """
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():
@@ -99,6 +100,6 @@ class Elections:
 
 
 def _election_failed(election: ElectionType, partition: TopicPartition) -> Outcome:
-    """Nobody can be elected."""
+    """The outcome for a partition without an eligible leader."""
     error, strategy = _FAILED[election]
     return Outcome(error, f"Failed to elect leader for partition {partition} under strategy {strategy}")

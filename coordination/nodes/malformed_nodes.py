@@ -17,7 +17,7 @@ MALFORMED_FEATURES = "no features count as finalized"
 
 
 class MalformedNode(ValueError):
-    """A node does not hold what its path promises; the text begins with the path."""
+    """A node's content is invalid; the message begins with the path."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -26,18 +26,19 @@ class MalformedNode(ValueError):
 
 
 class MalformedNodes:
-    """Tells the log of malformed nodes, of each version of a node once. One for the life of a broker."""
+    """Logs malformed nodes, once per version of a node. One instance per broker."""
 
     def __init__(self) -> None:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """`version` is that of the node; `consequence` says what this broker does now, as in "the topic is
-        left alone"."""
+        """Log a malformed node. `version` is the node's; `consequence` describes the effect, as in "the topic
+        is left alone".
+        """
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("%s; %s until the node is mended", error, consequence)
 
     def report_notice(self, error: MalformedNode) -> None:
-        """Of a node that is read once and then removed."""
+        """Log a malformed node that is read once and then removed."""
         log.error("%s; the notice is dropped", error)

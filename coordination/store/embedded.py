@@ -20,8 +20,9 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """The journal cannot be written any more; the changes since are lost. A restart returns to what is on
-    disk."""
+    """The journal cannot be written; changes since the failure are lost. A restart returns to the state on
+    disk.
+    """
 
 
 class _Batch:
@@ -40,14 +41,14 @@ def _now_ms() -> int:
 class EmbeddedMetadataStore:
     """The tree of one journal file. Brokers of one process share it, each through a session of `connect()`.
 
-    Opening may raise OSError or journal.CorruptJournal. The caller sees to it that no other process has the
+    Opening may raise OSError or journal.CorruptJournal. The caller ensures that no other process uses the
     file.
     """
 
     def __init__(
         self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
     ) -> None:
-        """`journal` takes the place of the file at that path."""
+        """`journal` replaces the file at that path."""
         self._journal = journal or Journal(journal_path)
         self._tree = self._journal.open()
         self._now_ms = now_ms
@@ -67,22 +68,22 @@ class EmbeddedMetadataStore:
 
     @property
     def tail_was_cut(self) -> bool:
-        """Whether the last change in the journal could not be read when it was opened."""
+        """Whether the last change in the journal was unreadable when it was opened."""
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":
-        """A new session, which lives until it is closed or expired."""
+        """Open a session, which lasts until it is closed or expires."""
         self._last_session_id += 1
         session = EmbeddedSession(self, self._last_session_id)
         self._sessions[session.session_id] = session
         return session
 
     def snapshot(self) -> bytes:
-        """A journal file that holds the tree as it is now."""
+        """A journal file with the present tree."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
-        """End every session and give the file back."""
+        """End every session and close the file."""
         self._closing = True
         for session in list(self._sessions.values()):
             try:
@@ -94,14 +95,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Data and stat at once, before they are known to be on disk."""
+        """Data and stat, possibly before they are on disk."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Stat or None at once."""
+        """Stat or None, possibly before it is on disk."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -109,14 +110,14 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """The names at once."""
+        """The names of the children, possibly before they are on disk."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)
         return names
 
     async def durable(self) -> None:
-        """Wait until all that was applied so far is on disk. StoreFailed when it never will be."""
+        """Wait until all changes so far are on disk. StoreFailed if that is impossible."""
         if self._failure:
             raise StoreFailed(self._failure)
         batch = self._next or self._current
@@ -141,11 +142,11 @@ class EmbeddedMetadataStore:
         return results
 
     def ephemerals(self, session_id: int) -> list[str]:
-        """The paths of a session's ephemerals."""
+        """The paths of a session's ephemeral nodes."""
         return self._tree.ephemerals(session_id)
 
     async def end_session(self, session_id: int) -> None:
-        """Remove what a session leaves behind."""
+        """Delete a session's ephemeral nodes and watches."""
         self._sessions.pop(session_id, None)
         ephemerals = self.ephemerals(session_id)
         if ephemerals:
@@ -194,8 +195,8 @@ class EmbeddedMetadataStore:
         self._flusher = None
 
     async def _append(self, lines: bytes) -> None:
-        """Write to the journal. While the disk is full this tries again, and those who wait for the lines
-        wait on: their changes are in the tree, and will be on disk.
+        """Write to the journal. While the disk is full the write is retried and callers keep waiting: their
+        changes are in the tree and will be on disk.
         """
         loop = asyncio.get_running_loop()
         reported = False
@@ -239,7 +240,7 @@ class EmbeddedSession(StoreSession):
 
     @property
     def holds_ephemerals(self) -> bool:
-        """Whether anything goes with it."""
+        """Whether the session has ephemeral nodes."""
         return bool(self._store.ephemerals(self._session_id))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
@@ -278,8 +279,7 @@ class EmbeddedSession(StoreSession):
             await self._end(stores.SessionState.CLOSED)
 
     async def expire(self) -> None:
-        """End the session against its owner's will, as a ZooKeeper does that has not heard of it for too
-        long."""
+        """Expire the session, as ZooKeeper does after a period without heartbeats."""
         self._check_connected()
         await self._end(stores.SessionState.EXPIRED)
 
@@ -291,7 +291,7 @@ class EmbeddedSession(StoreSession):
             self._change_state(state)
 
     def _guard(self, watch: Watch | None) -> Watch | None:
-        """A watch that falls silent when its session ends."""
+        """A watch that is ignored after its session ends."""
         if watch is None:
             return None
 

@@ -21,9 +21,9 @@ from kafka_compat.coordination.store.tree import check_path
 
 
 class StoreClient:
-    """The asking end of a connection, on which sessions live. `send` has a message sent.
+    """The client end of a connection and its sessions. `send` sends a message.
 
-    Whoever owns the connection calls `receive` with each message that comes, and `lost` at its end.
+    The owner of the connection calls `receive` with each message, and `lost` at its end.
     """
 
     def __init__(self, send: Callable[[Message], None], session_timeout_ms: int) -> None:
@@ -39,7 +39,7 @@ class StoreClient:
         self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
 
     async def connect(self) -> RemoteSession:
-        """A new session. ConnectionLost when there is no connection any more."""
+        """Open a session. ConnectionLost if the connection has ended."""
         session_id = await self._ask("open")
         if self._is_lost:
             raise stores.ConnectionLost("the process that has the metadata store is gone")
@@ -47,7 +47,7 @@ class StoreClient:
         return session
 
     def receive(self, message: Message) -> None:
-        """Take what came. store_wire.BadFrame when it makes no sense."""
+        """Process a received message. store_wire.BadFrame if it is invalid."""
         match store_wire.decode_answer(message):
             case store_wire.Done(request_id, result):
                 self._settle(request_id, result, None)
@@ -64,7 +64,7 @@ class StoreClient:
                     session.end(SessionState.EXPIRED)
 
     def lost(self) -> None:
-        """The connection ended."""
+        """Handle the end of the connection."""
         self._is_lost = True
         self._next_beat.cancel()
         sessions, self._sessions = self._sessions, {}
@@ -106,7 +106,7 @@ class StoreClient:
         return await future
 
     async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
-        """One of store_wire.READS."""
+        """Send one of store_wire.READS."""
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
@@ -115,16 +115,16 @@ class StoreClient:
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
     async def multi(self, session: RemoteSession, operations: Sequence[stores.Operation]) -> Any:
-        """The results as they came."""
+        """Run a transaction and return its encoded results."""
         return await self._ask("multi", session.session_id, store_wire.encode_operations(operations))
 
     async def close(self, session: RemoteSession) -> None:
-        """End a session at the other end."""
+        """Close a session on the server."""
         self.forget(session)
         await self._ask("close", session.session_id)
 
     def forget(self, session: RemoteSession) -> None:
-        """What is said to it from now on, nobody hears."""
+        """Drop a session: later messages to it are ignored."""
         self._sessions.pop(session.session_id, None)
         self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}
 
@@ -134,7 +134,7 @@ class StoreClient:
 
 
 class RemoteSession(StoreSession):
-    """A session with the store of another process; made by StoreClient.connect."""
+    """A session with the store of another process; created by StoreClient.connect."""
 
     def __init__(self, client: StoreClient, session_id: int) -> None:
         super().__init__(session_id)
@@ -169,7 +169,7 @@ class RemoteSession(StoreSession):
             self._change_state(SessionState.CLOSED)
 
     def end(self, state: SessionState) -> None:
-        """It was ended by others."""
+        """End the session after an expiry or the loss of the connection."""
         self._client.forget(self)
         self._change_state(state)
 

@@ -30,10 +30,10 @@ CHECKS_PER_TIMEOUT = 3
 
 
 class Silence:
-    """For how long nothing was heard. Pure; times are those of a clock that never jumps, in seconds.
+    """The time since the last message. Pure; times are monotonic, in seconds.
 
-    Time in which nobody listened does not count: after a gap between two looks that is longer than the
-    timeout itself, a new one begins.
+    Time in which this process did not run does not count: after a gap between two checks that is longer than
+    the timeout itself, counting restarts.
     """
 
     def __init__(self, timeout_s: float, now_s: float) -> None:
@@ -41,11 +41,11 @@ class Silence:
         self._heard_s = self._looked_s = now_s
 
     def heard(self, now_s: float) -> None:
-        """Something came."""
+        """Record a received message."""
         self._heard_s = now_s
 
     def is_too_long(self, now_s: float) -> bool:
-        """Whether the timeout is over. To be asked several times per timeout."""
+        """Whether the timeout has passed. Call this several times per timeout."""
         if now_s - self._looked_s > self._timeout_s:
             self._heard_s = now_s
         self._looked_s = now_s
@@ -53,7 +53,7 @@ class Silence:
 
 
 class StoreServer:
-    """What one process may do with the store. `send` has a message sent to it."""
+    """The store as served to one client process. `send` sends a message to it."""
 
     def __init__(
         self, store: EmbeddedMetadataStore, session_timeout_ms: int, send: Callable[[Message], None]
@@ -68,7 +68,7 @@ class StoreServer:
         self._next_look = self._loop.call_later(self._look_every_s, self._look)
 
     def receive(self, message: Message) -> None:
-        """Do what a message asks for. store_wire.BadFrame when it asks for nothing that there is."""
+        """Carry out a request. store_wire.BadFrame if it is invalid."""
         request = store_wire.decode_request(message)
         self._silence.heard(self._loop.time())
         match request:
@@ -82,19 +82,19 @@ class StoreServer:
                 self._begin(self._answer(request.request_id, self._close(request)))
 
     def end(self) -> None:
-        """The process is gone: so are its sessions, after what it had asked for."""
+        """End the sessions of a process that has exited, after its pending requests."""
         self._next_look.cancel()
         for session in list(self._sessions.values()):
             self._begin(self._expire(session))
 
     async def expire(self, session_id: int) -> None:
-        """End a session against its owner's will."""
+        """Expire a session."""
         session = self._sessions.get(session_id)
         if session is not None:
             await self._expire(session)
 
     async def settled(self) -> None:
-        """Wait until all that was asked for, and all that followed from the end, is done."""
+        """Wait until all requests, and all consequences of the end of the connection, are done."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 

@@ -24,16 +24,16 @@ _QOP: Final = b"auth"
 
 
 class DigestError(Exception):
-    """The server said what it may not say; the text tells what, and no secret."""
+    """Invalid server message; the text explains it and contains no secret."""
 
 
 class DigestMd5Client:
-    """One exchange: `evaluate` each challenge of the server until `done`."""
+    """One authentication exchange: `evaluate` each challenge of the server until `done`."""
 
     def __init__(
         self, username: str, password: str, *, uri: str = SERVICE_URI, cnonce: str | None = None
     ) -> None:
-        """`cnonce` is this side's random part, made here when None."""
+        """`cnonce` is the client nonce, random if None."""
         self.done = False
         self._username = username
         self._password = password
@@ -42,7 +42,7 @@ class DigestMd5Client:
         self._expected: bytes | None = None
 
     def evaluate(self, challenge: bytes) -> bytes:
-        """What to send next. DigestError."""
+        """Return the next message to send. DigestError."""
         if self.done:
             raise DigestError("it goes on after the end of the exchange")
         if self._expected is None:

@@ -17,7 +17,7 @@ _SECRET: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens"
 
 
 class DigestLogin(NamedTuple):
-    """A name and a password for SASL DIGEST-MD5; `setting` is where they come from."""
+    """Name and password for SASL DIGEST-MD5; `setting` names their source."""
 
     username: str
     password: str
@@ -29,7 +29,8 @@ class DigestLogin(NamedTuple):
 
 
 class Unusable(OSError):
-    """A server is there, and no session with it can be had; the text tells why, and names the settings."""
+    """A server responds, but no session with it is possible; the message explains why and names the settings.
+    """
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -38,20 +39,20 @@ class Unusable(OSError):
 
 
 class Tls(Protocol):
-    """Makes connections ones of TLS. Called by another thread than the event loop's."""
+    """Wraps connections in TLS. Called in a thread other than the event loop's."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """A new connection to a host, after the handshake. It blocks as long as the socket's timeout says.
-        Unusable, or another OSError.
+        """A new connection to a host, after the handshake. Blocks up to the socket's timeout. Unusable, or
+        another OSError.
         """
 
     def explain(self, error: OSError) -> OSError:
-        """What an error of the connection after the handshake is told as."""
+        """The exception to report for an error of the connection after the handshake."""
 
 
 class StoreSecurity(NamedTuple):
-    """`login`: log in at ZooKeeper. `tls`: speak TLS. `protects_nodes`: the nodes that this session makes
-    have ACLs (zookeeper.set.acl).
+    """Security of a session. `login`: authenticate at ZooKeeper. `tls`: use TLS. `protects_nodes`: created
+    nodes get ACLs (zookeeper.set.acl).
     """
 
     login: DigestLogin | None = None
@@ -64,14 +65,14 @@ OPEN: Final = StoreSecurity()
 
 
 class Access(NamedTuple):
-    """What others may do with a node that is protected: its creator may do everything."""
+    """Permissions of other clients on a protected node: its creator has all permissions."""
 
     world_reads: bool
     world_writes: bool
 
 
 def access_of_others(path: str) -> Access:
-    """For a node of a session that protects its nodes, by the path below the chroot: Kafka's own rules."""
+    """Kafka's rules for a node of a session that protects its nodes, by the path below the chroot."""
     if path == _OPEN_TO_ALL:
         return Access(world_reads=True, world_writes=True)
     return Access(world_reads=not path.startswith(_SECRET), world_writes=False)

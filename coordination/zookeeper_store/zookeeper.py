@@ -57,9 +57,9 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A watch that was asked for: armed by the answer of its read, and told once.
+    """A requested watch: armed by the response of its read, and called once.
 
-    `seen` is the stat in that answer, or None where there was no node.
+    `seen` is the stat in that response, or None if the node was missing.
     """
 
     def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:
@@ -69,7 +69,7 @@ class _Watching:
         self.seen: ZnodeStat | None = None
 
     def missed(self, now: ZnodeStat | None) -> stores.EventKind | None:
-        """The first change between what was seen and `now`, or None."""
+        """The first change between `seen` and `now`, or None."""
         if self.seen is None:
             return stores.EventKind.CREATED if now else None
         if now is None or now.czxid != self.seen.czxid:
@@ -80,7 +80,7 @@ class _Watching:
 
 
 class ZooKeeperMetadataStore(StoreSession):
-    """A session with a ZooKeeper ensemble; made by `connect`."""
+    """A session with a ZooKeeper ensemble; created by `connect`."""
 
     def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
         super().__init__(0, SessionState.SUSPENDED)
@@ -123,11 +123,11 @@ class ZooKeeperMetadataStore(StoreSession):
         connection_timeout_ms: int | None = None,
         security: StoreSecurity = OPEN,
     ) -> "ZooKeeperMetadataStore":
-        """A new session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; the chroot is made
-        where it is missing. The servers may grant another session timeout than asked for, as configured.
+        """Open a session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; a missing chroot is
+        created. The servers may grant a session timeout other than requested, as configured.
 
-        ValueError for hosts of another form; ConnectionLost when no server answers in `connection_timeout_ms`
-        (the session timeout when None); LoginFailed.
+        ValueError for malformed hosts; ConnectionLost if no server responds in `connection_timeout_ms` (the
+        session timeout if None); LoginFailed.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         store = cls(hosts, session_timeout_ms, security)
@@ -200,7 +200,7 @@ class ZooKeeperMetadataStore(StoreSession):
             await asyncio.shield(self._stopping)
 
     async def _until_connected(self) -> None:
-        """Wait while the session is suspended. SessionExpired when it is over."""
+        """Wait while the session is suspended. SessionExpired if it has ended."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
             raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
@@ -241,7 +241,7 @@ class ZooKeeperMetadataStore(StoreSession):
         must_exist: bool,
         on_result: OnResult,
     ) -> Any:
-        """Send one read and wait for its answer."""
+        """Send one read and wait for its response."""
         async with self._slots:
             asked_s = time.monotonic()
             try:
@@ -277,7 +277,9 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
+        """The callback for kazoo, which calls it at the first event, and with another event type when it
+        drops the watch.
+        """
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -297,7 +299,7 @@ class ZooKeeperMetadataStore(StoreSession):
             watching.watch(stores.Event(kind, watching.path))
 
     def _hear_state(self, state: str) -> None:
-        """kazoo's listener, called by the connection's thread."""
+        """kazoo's listener, called in the connection's thread."""
         if state == KazooState.LOST:
             # Before this returns: the thread would go on to ask for a new session.
             self._handler.end()
@@ -305,11 +307,13 @@ class ZooKeeperMetadataStore(StoreSession):
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """By the connection's thread, some time after kazoo has told its listeners of a connection."""
+        """Called in the connection's thread, some time after kazoo has notified its listeners of a
+        connection.
+        """
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
-        """By the connection's thread, before the session is lost for it."""
+        """Called in the connection's thread, before the session is lost for that reason."""
         self._handler.call(self._take_refusal, why)
 
     def _pass_on(self, state: str) -> None:
@@ -335,7 +339,9 @@ class ZooKeeperMetadataStore(StoreSession):
             self._resuming = self._handler.loop.create_task(self._resume())
 
     async def _resume(self) -> None:
-        """Set the watches again, then count as connected, unless the connection is lost meanwhile."""
+        """Set the watches again and then report the session as connected, unless the connection is lost
+        meanwhile.
+        """
         connection = self._connection
         groups: dict[tuple[str, bool], list[_Watching]] = {}
         for watching in self._watches:
@@ -346,7 +352,9 @@ class ZooKeeperMetadataStore(StoreSession):
             self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
-        """Set watches anew and tell what they missed. False when the connection was lost meanwhile."""
+        """Set watches again and call them for changes that they missed. False if the connection was lost
+        meanwhile.
+        """
         connection = self._connection
 
         def compare(answer: Any, error: Exception | None) -> None:
