@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
-    """Replacements for parts of a broker; None stands for the machine's own, or for nothing."""
+    """Replaceable parts of a broker; None means the system's own, or none."""
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HostedCoordinators:
-    """See above. Hears from `Leaderships` what is led."""
+    """The coordinators hosted by a broker. `Leaderships` notifies it of led partitions."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` is that of their timers, if it is not to be real time on this loop."""
+        """`scheduler` replaces the timers of the coordinators; by default real time on this loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas

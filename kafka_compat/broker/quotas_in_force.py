@@ -44,12 +44,12 @@ class QuotasInForce:
         context.entity_changes.listeners.append(self.reread)
 
     async def load(self) -> None:
-        """Obey what is stored."""
+        """Load and apply the stored quotas."""
         await asked_for_all(await entity_paths(self._store), self._read, _READS_AT_ONCE)
         self._switch()
 
     async def reread(self, entity_path: str) -> None:
-        """The quotas of a user, a client or an address may be others now."""
+        """Reload the quotas of a user, a client or an address."""
         await self._read(entity_path)
         self._switch()
 

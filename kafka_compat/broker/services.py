@@ -36,8 +36,8 @@ FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """What `api.services` says. Complete from the beginning, but for what is made when the first request asks
-    for it.
+    """The services of `api.services`. Complete from the start, except for parts that are created by the first
+    request.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class BrokerServices:
         return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)
 
     async def read_acls(self) -> None:
-        """Have an authorizer decide who may do what, where the settings name one."""
+        """Create an authorizer and load the ACLs, if the settings name one."""
         settings = self.config.authorizer
         if settings is None:
             return
@@ -152,7 +152,7 @@ class BrokerServices:
         self.authorizer = AclAuthorizer(rules)
 
     async def read_delegation_tokens(self) -> None:
-        """Know the tokens by which clients may log in, where the settings have a secret key for them."""
+        """Load the delegation tokens, if the settings have a secret key for them."""
         config = self.config
         key = config.delegation_token_key
         if key is None:
@@ -167,7 +167,7 @@ class BrokerServices:
         await self.delegation_tokens.start()
 
     def keep_removing_delegation_tokens(self) -> None:
-        """Remove those that have expired, while this broker is the controller."""
+        """Remove expired delegation tokens periodically while this broker is the controller."""
         tokens = self.delegation_tokens
         if tokens is None:
             return

@@ -45,7 +45,7 @@ Handover = Callable[[Any], None]
 
 
 class _Request(NamedTuple):
-    """One that is under way. `keeps`: its answer is looked at later, when the frame has been overwritten."""
+    """A pending request. `keeps`: its response is read later, after the frame buffer was reused."""
 
     correlation_id: int
     api_key: ApiKey
@@ -56,7 +56,7 @@ class _Request(NamedTuple):
 
 
 class BrokerClient:
-    """See the rules above. Connects when the first request is sent."""
+    """A client of one broker, by the rules above. Connects when the first request is sent."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """The response to a request. Byte fields of it are views of the frame that it came in.
+        """Return the response to a request. Its byte fields are views of the received frame.
 
-        `timeout_ms` takes the place of the client's own. Raises ConnectionError when there is no connection,
-        or it broke or was given up before the answer came; MalformedRequest when the answer cannot be read.
+        `timeout_ms` overrides the client's own. Raises ConnectionError if there is no connection, or it
+        breaks or is closed before the response; MalformedRequest if the response is invalid.
         """
         link = self._link or await self._connect()
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
@@ -105,15 +105,15 @@ class BrokerClient:
         return answer
 
     async def connect(self) -> None:
-        """Have a connection, for `ask`. Raises ConnectionError."""
+        """Open a connection for `ask`, if there is none. Raises ConnectionError."""
         if self._link is None:
             await self._connect()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
-        """As `send` over the present connection, and without a task: `handover` is called with the response,
-        or with the exception, as soon as it is there, and never from within this call.
+        """As `send` over the present connection, without a task: `handover` is called with the response or
+        the exception as soon as it arrives, never within this call.
 
-        Byte fields of the response hold until the handover returns. Raises ConnectionError without a
+        Byte fields of the response are valid until `handover` returns. Raises ConnectionError without a
         connection.
         """
         if self._link is None:
@@ -121,7 +121,7 @@ class BrokerClient:
         self._write(self._link, api_key, version, request, self._request_timeout_s, False, handover)
 
     async def close(self) -> None:
-        """Close the connection; requests under way and later ones fail with ConnectionError."""
+        """Close the connection; pending and later requests fail with ConnectionError."""
         self._closed = True
         if self._link is not None:
             self._link.drop(ConnectionError("the client was closed"))
@@ -217,7 +217,7 @@ class BrokerClient:
 
 
 class _Link(asyncio.BufferedProtocol):
-    """One connection, from its beginning to its end, with the requests that are under way on it."""
+    """One connection from open to close, with its pending requests."""
 
     def __init__(
         self,
@@ -238,11 +238,11 @@ class _Link(asyncio.BufferedProtocol):
         self._held: list[tuple[bytes, _Request]] | None = None
 
     def hold(self) -> None:
-        """From now on only what authenticates the connection is sent, until `release`."""
+        """Send only authentication requests until `release`."""
         self._held = []
 
     def release(self) -> None:
-        """Send what was held back."""
+        """Send the requests that were held back."""
         held, self._held = self._held, None
         for frame, request in held or ():
             self.write(frame, request)
@@ -259,7 +259,7 @@ class _Link(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def drop(self, error: ConnectionError) -> None:
-        """Give the connection up; nothing when it was given up before."""
+        """Close the connection; does nothing if it is closed."""
         if self._dropped:
             return
         self._dropped = True

@@ -30,8 +30,8 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class EntityChanges:
-    """Changes of what the store has of users, clients and addresses, their credentials and quotas: tells
-    those who keep some of it in memory.
+    """Change notifications for users, clients and addresses: calls the subscribers that cache their
+    credentials and quotas.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -39,12 +39,12 @@ class EntityChanges:
         self.listeners: list[Listener] = []
 
     async def tell(self, entity_path: str) -> None:
-        """Returns when everybody has heard, and has read what there is to read."""
+        """Return when all subscribers have been notified and have reread the entity."""
         for listener in self.listeners:
             await listener(entity_path)
 
     def tell_soon(self, entity_path: str) -> None:
-        """In a task of its own, again where it fails."""
+        """Notify subscribers in a separate task, with retries."""
         if self.listeners and not self._tasks.closed:
             name = f"reading the new settings of {entity_path}"
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
@@ -52,7 +52,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Created once per start, and never changed (`frozen` would cost 0.5 ms at startup)."""
+    """Parts created once per start and never changed (`frozen` would cost 0.5 ms at startup)."""
 
     config: BrokerConfig
     clock: Clock
@@ -76,7 +76,7 @@ class BrokerContext:
 
 
 class StoreConnection(NamedTuple):
-    """A metadata store that can be read and written."""
+    """A metadata store for reading and writing."""
 
     store: MetadataStore
     cluster_id: str

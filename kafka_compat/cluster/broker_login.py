@@ -21,8 +21,8 @@ _AUTHENTICATE_VERSION: Final = 2
 
 
 async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
-    """Authenticate a connection to `host` over which nothing else is asked meanwhile; for how long that
-    holds, in ms (0: for ever). Raises ConnectionError.
+    """Authenticate an otherwise unused connection to `host`; return the session lifetime in ms (0:
+    unlimited). Raises ConnectionError.
     """
     handshake = await ask(
         ApiKey.SASL_HANDSHAKE, _HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=login.mechanism)

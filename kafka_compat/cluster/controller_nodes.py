@@ -41,11 +41,11 @@ together are worked off together, before the event loop looks at any connection 
 
 
 class Deposed(Exception):
-    """/controller_epoch is not as this controller left it: another one was elected since."""
+    """/controller_epoch has changed since this controller's election: another one was elected."""
 
 
 class ControllerNodes:
-    """The store as the controller uses it, for the session in which it was elected."""
+    """The controller's access to the store, in the session in which it was elected."""
 
     def __init__(self, store: MetadataStore, malformed: malformed_nodes.MalformedNodes) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class ControllerNodes:
         consequence: str,
         watch: Watch | None = None,
     ) -> T | MalformedNode | None:
-        """What a node holds; None when there is no such node."""
+        """The content of a node; None if it is missing."""
         try:
             data, stat = await self._store.get(path, watch)
         except stores.NoNode:
@@ -77,8 +77,9 @@ class ControllerNodes:
         watch_broker: Callable[[int], Watch | None],
         known: Mapping[int, BrokerInfo],
     ) -> dict[int, BrokerInfo | MalformedNode]:
-        """All registered brokers; a registration may change while its broker lives. One of the `known` whose
-        registration became malformed is as it was."""
+        """All registered brokers; a registration may change while its broker lives. If a registration becomes
+        malformed, the broker's entry in `known` is used.
+        """
         ids = []
         for name in await self._children(znodes.BROKER_IDS, watch):
             if is_number(name, INT32_MAX):
@@ -113,7 +114,7 @@ class ControllerNodes:
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
-        """Those of the topics that exist."""
+        """The existing ones of these topics."""
         topics = list(names)
         found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
@@ -131,7 +132,7 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """The states of those partitions that have one; a malformed one is watched."""
+        """The existing states of these partitions; a malformed one is watched."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
@@ -148,7 +149,8 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """A partition's state with its node's version as partition epoch; None also for a malformed one."""
+        """A partition's state with its node's version as partition epoch; None if it is missing or malformed.
+        """
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -167,8 +169,9 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """What /admin/preferred_replica_election asks for; the watch also tells of its creation. A malformed
-        one is removed, as in Kafka: the tool that writes it refuses to while there is one."""
+        """The partitions in /admin/preferred_replica_election; the watch also reports its creation. A
+        malformed node is deleted, as in Kafka, because it would block the tool that writes it.
+        """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:
             return ()
@@ -181,7 +184,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """What /admin/reassign_partitions asks for; the watch also tells of its creation."""
+        """The content of /admin/reassign_partitions; the watch also reports its creation."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)
@@ -193,7 +196,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
-        """The topics that have a value of their own for a setting."""
+        """The topics that override a setting."""
         topics = list(names)
         found = await asked_for_all(topics, self._settings, UNDER_WAY_MOST)
         return {
@@ -212,7 +215,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """The brokers that told of failed folders; their notices are removed."""
+        """The brokers that reported failed log directories; their notices are deleted."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -221,7 +224,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are removed."""
+        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are deleted."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -234,7 +237,9 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """What the notices in a directory say. They are removed: what they are about is read after that."""
+        """The contents of the notices under a path. They are deleted before the entities that they name are
+        read.
+        """
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -256,7 +261,9 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Make /feature, or enable what an older inter.broker.protocol.version had disabled (KIP-584)."""
+        """Create /feature, or enable features that an older inter.broker.protocol.version had disabled
+        (KIP-584).
+        """
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -274,7 +281,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write the states, those of a topic together where nothing is in the way. Raises Deposed."""
+        """Write the states, those of one topic together if possible. Raises Deposed."""
         outcomes = await asked_for_all(
             _by_topic(effect.writes),
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
@@ -293,8 +300,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write states of one topic in one transaction; each by itself where that is refused, or its outcome
-        unknown.
+        """Write states of one topic in one transaction; individually if it fails or its outcome is unknown.
         """
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
@@ -330,9 +336,10 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Whether the state was written, and what is there now. `lost`: an earlier try was not answered.
+        """Write a state; return whether it was written, and the present content. `lost`: an earlier attempt
+        got no response.
 
-        What somebody broke is written over: only the controller writes states, and it knows what was there.
+        A malformed node is overwritten: only the controller writes states, and it knows the previous one.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -378,7 +385,7 @@ class ControllerNodes:
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
-        """Make /partitions and /partitions/P; False when the topic is gone."""
+        """Create /partitions and /partitions/P; False if the topic is deleted."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
                 await self._guarded(epoch_znode_version, [stores.Create(path)])
@@ -405,8 +412,9 @@ class ControllerNodes:
                 return
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Remove a topic's nodes; its own, its settings and the request for it last, at once: a new topic of
-        that name would else lose the settings that it was made with. Raises Deposed."""
+        """Delete a topic's nodes. Its own node, its settings and the deletion request come last, in one
+        transaction: a new topic of that name could otherwise lose its settings. Raises Deposed.
+        """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
@@ -427,7 +435,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """What is left of /admin/reassign_partitions; the node goes when nothing is."""
+        """Write the rest of /admin/reassign_partitions, or delete the node if nothing is left."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)
@@ -470,7 +478,7 @@ class ControllerNodes:
 
 
 def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
-    """At most TOGETHER_MOST at a time."""
+    """Group by topic, at most TOGETHER_MOST per group."""
     topics: dict[str, list[StateWrite]] = {}
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)

@@ -47,7 +47,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
-    """See the rules above. One for the life of a broker, over all of its sessions."""
+    """The controller role of one broker, by the rules above. One instance for all of its sessions."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ControllerService:
         long_work: LongWork,
         malformed: MalformedNodes | None = None,
     ) -> None:
-        """`settings` are asked for when a term begins."""
+        """`settings` is called when a term begins."""
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
@@ -81,7 +81,7 @@ class ControllerService:
 
     @property
     def times(self) -> ControllerTimes:
-        """What it was at in all its terms, and how long it took."""
+        """Statistics of all terms."""
         return self._times.get()
 
     @property
@@ -91,28 +91,28 @@ class ControllerService:
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """The epoch of this broker as controller; None while it is not."""
+        """This broker's controller epoch; None while it is not the controller."""
         if self.term is not None:
             return self.term.epoch
         return self._held[1] if self._held is not None else None
 
     def start(self, store: MetadataStore) -> None:
-        """Follow /controller, and run for it, in this session."""
+        """Follow /controller and run for election in this session."""
         self._following = self._tasks.spawn(
             "following the controller", partial(self._follow, store), OnFailure.RESTART
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Be the controller of a store that no other broker uses: see rule 5."""
+        """Become the controller of a store that no other broker uses: see rule 5."""
         self._held = store, epoch
         self._name(self._broker_id)
 
     async def get_ready(self) -> None:
-        """Be able to serve as controller without delay: see rule 4."""
+        """Import the controller's modules in advance: see rule 4."""
         await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
-        """Resign if need be; the node itself goes with the session."""
+        """Resign if necessary; the node is deleted with the session."""
         if self._following is not None:
             await self._following.stop()
             self._following = None
@@ -120,7 +120,7 @@ class ControllerService:
         self._name(NOBODY)
 
     async def begin(self) -> bool:
-        """Whether this broker is the controller; its term has begun then."""
+        """Start the term if this broker is the controller; return whether it is."""
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
@@ -140,12 +140,12 @@ class ControllerService:
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The controller's reply to a request; None when this broker is not the controller."""
+        """The controller's reply to a request; None if this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
 
     async def drain(self, patience_s: float) -> None:
-        """Wait until all brokers know what this broker decided as controller; not for longer than that."""
+        """Wait, for a limited time, until all brokers have received this controller's decisions."""
         if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
@@ -153,25 +153,25 @@ class ControllerService:
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term of this broker."""
+        """The number of unclean leader elections in this term of this broker."""
         return self.term.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an id, as the controller knows it, if this broker is it."""
+        """The topic with an ID, if this broker is the controller."""
         return self.term.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
-        """Tell the controller, if it is this broker, that a topic's settings changed."""
+        """Notify the controller, if it is this broker, that a topic's settings changed."""
         if self.term is not None:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Tell it that unclean.leader.election.enable of the brokers changed."""
+        """Notify the controller that unclean.leader.election.enable of the brokers changed."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
-        """Have the log told of a node that a request to the controller came upon; once."""
+        """Log a malformed node that a request to the controller encountered, once."""
         self._malformed.report(error, NO_VERSION, consequence)
 
     # --- the campaign
@@ -215,7 +215,7 @@ class ControllerService:
         await self._changed.wait()
 
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Be the controller until the node is gone, or another's."""
+        """Serve as controller until the node is deleted or belongs to another broker."""
         term = self._new_term(store, epoch, await asyncio.to_thread(_term_class))
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ControllerTermSettings(NamedTuple):
-    """What a controller obeys, and how it reaches brokers."""
+    """Controller settings, and how the controller reaches brokers."""
 
     machine: ControllerSettings
     listener: str
@@ -31,7 +31,7 @@ class ControllerTermSettings(NamedTuple):
 def term_settings(
     config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
-    """The settings as they are when a term begins."""
+    """The present settings, for a new term."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
 
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")

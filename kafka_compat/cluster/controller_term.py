@@ -90,7 +90,7 @@ class ControllerTerm:
         self._over = False
 
     async def run(self) -> None:
-        """Serve until Deposed or SessionExpired is raised, or the task is cancelled."""
+        """Serve until Deposed or SessionExpired is raised, or the task is canceled."""
         try:
             await self._handle(await self._persist(self._elected))
             if self._settings.rebalance_interval_s is not None:
@@ -112,9 +112,9 @@ class ControllerTerm:
             await self._channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The machine's reply to a request that `make` builds with its id; None when the term is over.
+        """The machine's reply to a request that `make` builds with its ID; None if the term is over.
 
-        `make` is called when it is the request's turn: the controller has read all topics by then.
+        `make` is called when the request is processed: the controller has read all topics by then.
         """
         if self._over:
             return None
@@ -136,29 +136,29 @@ class ControllerTerm:
             self._waiting.pop(request_id, None)
 
     async def drain(self) -> None:
-        """Wait until all brokers have responded to what was sent to them so far."""
+        """Wait until all brokers have responded to the requests so far."""
         await self._channels.drained()
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term."""
+        """The number of unclean leader elections in this term."""
         return self._machine.unclean_elections
 
     @property
     def backlog(self) -> Backlog:
-        """What is still to be done."""
+        """The pending work."""
         return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an id, as far as the controller knows."""
+        """The topic with an ID, if the controller knows it."""
         return self._machine.topic_named(topic_id)
 
     def topic_settings_changed(self, topic: str) -> None:
-        """A topic's settings changed."""
+        """Handle changed settings of a topic."""
         self._jobs.put_nowait(partial(self._unclean_changed, topic))
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """unclean.leader.election.enable of the brokers is another now."""
+        """Handle a change of unclean.leader.election.enable of the brokers."""
         if allowed != self._unclean_default:
             self._unclean_default = allowed
             self._post(events.UncleanConfigChanged(allowed, dict(self._unclean_topics)))
@@ -180,7 +180,7 @@ class ControllerTerm:
                 await asyncio.sleep(RETRY_S)
 
     def _watch(self, path: str, job: Job) -> Watch | None:
-        """A watch that does `job`; None where the path is watched already."""
+        """A watch that queues `job`; None if the path is watched already."""
         if path in self._watched:
             return None
         self._watched.add(path)
@@ -264,7 +264,7 @@ class ControllerTerm:
         return self._watch(znodes.partition_state_path(*partition), partial(self._state_mended, partition))
 
     async def _read_unclean(self, names: list[str]) -> bool:
-        """Learn what these topics say of unclean elections; whether any of it is new."""
+        """Read the topics' unclean election settings; return whether any has changed."""
         before = dict(self._unclean_topics)
         settings = await self._nodes.topic_settings(names, UNCLEAN)
         for name in names:
@@ -355,7 +355,7 @@ class ControllerTerm:
                         events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
-        """Carry an effect out; the event that its outcome is."""
+        """Carry out an effect; return the event with its outcome."""
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):
@@ -427,7 +427,7 @@ class ControllerTerm:
 
 
 def remote_requests() -> ModuleType:
-    """A standalone broker does not load the messages between brokers."""
+    """Import the messages between brokers, which a standalone broker does not load."""
     from kafka_compat.cluster import remote_requests
 
     return remote_requests

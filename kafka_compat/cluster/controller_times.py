@@ -66,7 +66,7 @@ _STATE_OF: Final = {
 
 
 class Durations:
-    """How often something was done, and how long the last KEPT times took (ms)."""
+    """The number of occurrences, and the durations of the last KEPT (ms)."""
 
     __slots__ = ("count", "kept_ms")
 
@@ -75,13 +75,13 @@ class Durations:
         self.kept_ms: deque[float] = deque(maxlen=KEPT)
 
     def add(self, took_ms: float) -> None:
-        """Once more."""
+        """Add one occurrence."""
         self.count += 1
         self.kept_ms.append(took_ms)
 
 
 class ControllerTimes:
-    """Of one broker."""
+    """Statistics of one broker's controller."""
 
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
@@ -95,7 +95,7 @@ class ControllerTimes:
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """While an event is handled; one that fails is not counted, and ends the term."""
+        """Measure the handling of an event; a failed one, which ends the term, is not counted."""
         began_s = time.monotonic()
         self._begins(event)
         try:
@@ -119,12 +119,12 @@ class ControllerTimes:
         self.state = _STATE_OF.get(name, IDLE)
 
     def answered(self, broker_id: int, took_ms: float) -> None:
-        """A broker has answered a request of the controller."""
+        """Record a broker's response to a request of the controller."""
         self.sent.setdefault(broker_id, Durations()).add(took_ms)
 
 
 class Backlog(NamedTuple):
-    """What a controller has still to do."""
+    """The pending work of a controller."""
 
     waiting: int
     """Events whose turn has not come."""
@@ -134,7 +134,7 @@ class Backlog(NamedTuple):
 
 
 class TimedQueue(asyncio.Queue[T]):
-    """A queue that tells how long each item was in it (ms)."""
+    """A queue that reports how long each item waited (ms)."""
 
     def __init__(self, waited: Callable[[float], None]) -> None:
         super().__init__()

@@ -43,7 +43,7 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is how long a registration of the broker's life before is waited for."""
+        """`wait_s`: how long to wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
         """Of the registration of now (KIP-380)."""
         self._current = current
@@ -60,8 +60,8 @@ class Enrolment:
         """Set as soon as the broker leaves: no session is replaced any more."""
 
     async def enter(self, info: BrokerInfo) -> None:
-        """Register in the current session, and take part. Raises NodeExists when another broker has the id,
-        UnsupportedFeatures, and other MetadataStoreErrors.
+        """Register in the current session and start dependent parts. Raises NodeExists if another broker has
+        the ID, UnsupportedFeatures, and other MetadataStoreErrors.
         """
         self._info = info
         session = self._current.session
@@ -72,7 +72,7 @@ class Enrolment:
         await self._config_changes.start(session)
 
     async def leave(self) -> None:
-        """Take part no more. The registration goes with the session."""
+        """Stop dependent parts. The registration ends with the session."""
         self.is_leaving = True
         await self._step_back()
 
@@ -92,7 +92,7 @@ class Enrolment:
                 self._tasks.spawn("registering anew", self._reenter, OnFailure.RESTART)
 
     async def _reenter(self) -> None:
-        """Register anew, in new sessions until one stands."""
+        """Register again, in new sessions until one succeeds."""
         while not self.is_leaving:
             await self._step_back()
             if await self._enter_again():
@@ -101,7 +101,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """One try with a new session; whether it stands. Raises CannotGoOn alone."""
+        """Make one attempt with a new session; return whether it succeeded. Raises only CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

@@ -19,7 +19,7 @@ class FirstMetadata:
         """
 
     def update(self, has_topics: bool) -> None:
-        """The metadata came."""
+        """Record the receipt of metadata."""
         if has_topics or not self.expects_topics:
             self.received.set()
         else:

@@ -82,7 +82,7 @@ class IsrProposals:
             self._task = asyncio.get_running_loop().create_task(self._send_all())
 
     async def close(self) -> None:
-        """Send nothing more; proposals under way stay without an answer."""
+        """Stop sending; pending proposals get no result."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -33,13 +33,13 @@ Key = tuple[str, int]
 
 
 class Leaderships(Protocol):
-    """Who wants to know what this broker leads."""
+    """Interface notified of leadership changes of this broker."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """It has begun to lead a partition."""
+        """This broker became leader of a partition."""
 
     def stopping(self, topic: str, partition: int) -> None:
-        """It leads a partition no more, or holds it no more."""
+        """This broker is no longer leader of a partition, or no longer holds it."""
 
 
 class LeaderState(NamedTuple):
@@ -60,7 +60,7 @@ class LeaderState(NamedTuple):
 
 
 class StopState(NamedTuple):
-    """One partition of a StopReplica, whatever its version."""
+    """One partition of a StopReplica, independent of its version."""
 
     topic: str
     partition: int
@@ -69,7 +69,7 @@ class StopState(NamedTuple):
 
 
 class ReplicaStates:
-    """See the rules above. Fencing by broker and controller epochs is the caller's."""
+    """Applies states to replicas, by the rules above. The caller checks broker and controller epochs."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ReplicaStates:
         self._min_insync_replicas = min_insync_replicas
 
     def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
-        """Lead and follow; the outcome of each partition."""
+        """Become leader or follower of the partitions; return the result of each."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
@@ -157,7 +157,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until the disk has done what was decided before about these partitions; then `apply`."""
+        """Wait until earlier operations on these partitions are done on disk; then `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states
@@ -165,9 +165,9 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Hold these partitions no more; the outcome of each, once those that are deleted cannot come back.
+        """Stop holding these partitions; return the result of each, once deleted ones cannot reappear.
 
-        `turn` is the caller's on the event loop; None for one that may take all the time it needs.
+        `turn` yields to the event loop; None if the caller may block it.
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
@@ -201,7 +201,7 @@ class ReplicaStates:
 
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
-    """The partitions of a LeaderAndIsr, whatever its version."""
+    """The partitions of a LeaderAndIsr of any version."""
     found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
@@ -226,7 +226,7 @@ def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:
-    """The partitions of a StopReplica, also of the versions before 3."""
+    """The partitions of a StopReplica of any version."""
     for old in request.ungrouped_partitions:
         yield StopState(old.topic_name, old.partition_index, NO_EPOCH, request.delete_partitions)
     for older in request.topics:

@@ -87,7 +87,7 @@ class Membership:
 
     @property
     def orders(self) -> ControllerOrders:
-        """What obeys the controller's requests."""
+        """The handler of the controller's requests."""
         return self._orders.get()
 
     # --- composition
@@ -176,27 +176,28 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """What ends transactions in all partitions; `local` does in those that this broker leads."""
+        """The writer of transaction markers for all partitions; `local` writes those that this broker leads.
+        """
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        """The coordinators of all transactional ids; `local` are those on this broker."""
+        """The coordinators of all transactional IDs; `local` are those on this broker."""
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """What other brokers report of partitions that they lead; None for a standalone broker."""
+        """Access to partitions led by other brokers; None for a standalone broker."""
         return None if self._peering is None else self._peering.remote_partitions()
 
     # --- start
 
     async def follow_settings(self) -> None:
-        """Settings are about to be read: changes from now on are received later."""
+        """Start recording settings changes, before settings are read."""
         if self._peering is not None:
             await self._peering.follow_settings()
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
-        """The logs are loaded: lead what can be led without the controller, which is everything in a store of
-        its own, and nothing in a shared one.
+        """Become leader of partitions that need no controller, after the logs are loaded: all in a private
+        store, none in a shared one.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -209,7 +210,7 @@ class Membership:
         await self._source.finish_recovery(self._context.metadata.cluster_id)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Let every broker know that this one is there. Raises StartupError, as when its id is taken."""
+        """Register this broker. Raises StartupError, for example if its ID is taken."""
         if self._peering is not None:
             self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
             await self._peering.register(broker)
@@ -231,7 +232,8 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """The broker responds to requests from now on: return when clients find what they look for."""
+        """Complete startup while the broker responds to requests: return when clients can find their topics.
+        """
         if self._peering is None:
             return
         await self.await_metadata()
@@ -241,14 +243,14 @@ class Membership:
             log.warning("No controller has sent metadata yet: clients learn of no topics until then")
 
     async def await_metadata(self) -> None:
-        """Wait for a while until this broker knows its cluster."""
+        """Wait, for a limited time, for the first metadata of the cluster."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_METADATA_S):
                 await self._first_metadata.received.wait()
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Create the topics of KAFKA_CREATE_TOPICS that do not exist; a failure is logged. In the background
-        where the brokers of the replicas may have yet to come.
+        """Create missing topics of KAFKA_CREATE_TOPICS; failures are logged. Runs in the background if
+        brokers may still have to join.
         """
         for topic in wanted:
             if self._peering is None:
@@ -268,7 +270,7 @@ class Membership:
     # --- changes
 
     def announce(self, entity_path: str) -> None:
-        """The settings of an entity of the store changed: notify those who obey them."""
+        """Announce changed settings of an entity to all brokers that apply them."""
         if self._peering is not None:
             self._peering.announce(entity_path)
         else:
@@ -289,7 +291,7 @@ class Membership:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
-        """A broker of the cluster has stored new settings."""
+        """Handle settings stored by a broker of the cluster."""
         config = self._context.config
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
@@ -305,7 +307,7 @@ class Membership:
         self.service.unclean_default_changed(self._context.config.bool("unclean.leader.election.enable"))
 
     def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
-        """A disk failed: let clients and the controller know that this broker no longer leads these
+        """Handle a disk failure: report to clients and the controller that this broker no longer leads these
         partitions.
         """
         if self._tasks is None:
@@ -327,21 +329,19 @@ class Membership:
     # --- snapshots
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The files of the first log directory that hold the metadata of a standalone broker, as they are
-        now.
-        """
+        """Files of the first log directory with the present metadata of a standalone broker."""
         assert not self._source.is_shared
         return self._source.snapshot()
 
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Have other brokers lead what this broker leads, as far as there are any."""
+        """Move leaderships to other brokers, if there are any."""
         if self._peering is not None:
             await self._peering.shut_down_controlled()
 
     async def leave(self) -> None:
-        """Take part no longer. May be called again."""
+        """Leave the cluster. May be called again."""
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             if self._peering is not None:
@@ -353,7 +353,7 @@ class Membership:
         await self._source.leave()
 
     async def close(self) -> None:
-        """Give back the store, and whatever else is open. Nothing is requested afterwards."""
+        """Close the store and everything else that is open. No request may follow."""
         peering, self._peering = self._peering, None
         if peering is not None:
             await peering.close()

@@ -22,7 +22,7 @@ _UNKNOWN = -1
 
 
 class TopicUpdate(NamedTuple):
-    """Partitions of one topic as they are now."""
+    """The present state of partitions of one topic."""
 
     name: str
     topic_id: UUID
@@ -30,7 +30,7 @@ class TopicUpdate(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """What a controller reports. `topics` are those that changed."""
+    """An update from a controller. `topics` are those that changed."""
 
     controller_id: int
     brokers: Iterable[BrokerMetadata]
@@ -38,7 +38,7 @@ class MetadataUpdate(NamedTuple):
 
 
 def apply_update(cache: MetadataCache, update: MetadataUpdate) -> None:
-    """Take over what the controller reports, and publish it as one delta."""
+    """Apply an update, and publish it as one delta."""
     change = cache.change()
     change.set_controller(update.controller_id)
     brokers = {broker.broker_id: broker for broker in update.brokers if broker.endpoints}
@@ -68,7 +68,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
 
 
 def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
-    """What a request reports, whatever its version."""
+    """The update in a request of any version."""
     brokers = (
         BrokerMetadata(
             broker.id, {end.listener: (end.host, end.port) for end in broker.endpoints}, broker.rack
@@ -83,7 +83,7 @@ def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
-    """Partitions by topic, also of the versions before 5, which name the topic with each."""
+    """Group partitions by topic, also for versions before 5, in which each partition names its topic."""
     if not request.ungrouped_partition_states:
         return request.topic_states
     from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState

@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Everything that was found is in the store: it is new no longer. Adoptions that a crash cut short
-        begin again until then.
+        """Mark the store as complete: everything found on disk is in it. Until then, adoptions interrupted by
+        a crash are repeated.
         """
         if self.is_new:
             assert self._store is not None
@@ -70,15 +70,15 @@ class OwnStore:
             self.is_new = False
 
     def snapshot(self) -> dict[str, bytes]:
-        """The files of the first log directory that hold the metadata, as they are now."""
+        """Files of the first log directory with the present metadata."""
         assert self._tree is not None
         return {JOURNAL_NAME: self._tree.snapshot()}
 
     async def leave(self) -> None:
-        """Nothing: the store is needed until the broker has stopped."""
+        """Do nothing: the store is needed until the broker has stopped."""
 
     async def close(self) -> None:
-        """End the session and give the journal back."""
+        """End the session and close the journal."""
         tree, self._tree = self._tree, None
         if tree is not None:
             await tree.close()

@@ -55,8 +55,8 @@ class Recovery:
         """By what their nodes hold: very many partitions are in the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Finish deletions, then lead the topics of the store. Logs of topics that it does not know are
-        adopted when it may lack some (`adopts`), and set aside otherwise.
+        """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
+        the store may lack some (`adopts`), and set aside otherwise.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
@@ -87,7 +87,7 @@ class Recovery:
     # --- deletions that a crash cut short
 
     async def _delete(self, name: str) -> list[int]:
-        """Delete a topic; its partitions."""
+        """Delete a topic; return its partitions."""
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -121,7 +121,8 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
+        """Read a topic, to be led by this broker in the next epoch; the changes are appended to `operations`.
+        """
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -179,7 +180,7 @@ class Recovery:
 
     @contextmanager
     def _logging_malformed(self, stat: stores.Stat) -> Iterator[None]:
-        """Log a malformed node: once, though the controller will find it, too."""
+        """Log a malformed node once, although the controller will find it too."""
         try:
             yield
         except MalformedNode as error:
@@ -187,7 +188,7 @@ class Recovery:
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
-        """Lead a topic's partitions; clients learn of them when all are led."""
+        """Become leader of a topic's partitions; they are published together at the end."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
         )
@@ -216,7 +217,9 @@ class Recovery:
                 await turn.pause_if_due()
 
     async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """These partitions, whose disk is offline, have no leader until a start finds the disk working."""
+        """Record that these partitions, whose disk is offline, have no leader until the disk works at
+        startup.
+        """
         states: dict[str, PartitionState] = {}
         for name, index in lost:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
@@ -242,7 +245,7 @@ class Recovery:
     # --- logs that the store does not know
 
     async def _adopt(self) -> None:
-        """Topics that have folders here and are not in the tree."""
+        """Adopt topics that have directories here and are not in the tree."""
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
@@ -269,8 +272,8 @@ class Recovery:
             )
 
     async def _write_topic(self, adopted: _AdoptedTopic) -> None:
-        """Write the topic and its partitions: in one transaction as far as they are few. What a crash keeps
-        from being written the next start makes up for.
+        """Write the topic and its partitions, in one transaction if they are few. The next startup completes
+        a write that a crash interrupted.
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
@@ -289,7 +292,7 @@ class Recovery:
 
 
 class _AdoptedTopic:
-    """A topic as its folders tell it."""
+    """A topic as described by its partition directories."""
 
     def __init__(
         self,
@@ -299,7 +302,7 @@ class _AdoptedTopic:
         partitions: Mapping[int, UUID | None],
         local_id: int,
     ) -> None:
-        """`partitions`: the topic ids in the folders."""
+        """`partitions`: the topic IDs in the partition directories."""
         topic_id = next((item for item in partitions.values() if item), None) or topic_nodes.new_topic_id()
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
@@ -316,9 +319,9 @@ class _AdoptedTopic:
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """As genuine Kafka with folders that it finds on its disks and not in its cluster: of topics deleted
-    while the disk was away, or copied from elsewhere. Nothing in them is lost. The folders of topics in
-    `left_alone`, whose nodes cannot be read, wait until those are mended.
+    """Set aside directories that do not belong to the cluster, as Apache Kafka does: of topics deleted while
+    the disk was offline, or copied from elsewhere. No data is lost. Directories of topics in `left_alone`,
+    whose nodes are unreadable, wait until those are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

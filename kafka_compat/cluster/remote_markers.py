@@ -36,7 +36,7 @@ and brokers before Kafka 4.2 read it.
 
 
 class _MarkerRequest:
-    """A request on its way to `leader_id`: the partitions whose outcome is not known yet."""
+    """A pending request to `leader_id`, with the partitions that have no result yet."""
 
     def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
         self.leader_id = leader_id
@@ -50,7 +50,7 @@ class _MarkerRequest:
 
 
 class ClusterMarkerWriter:
-    """MarkerWriter of a broker of a cluster: `local` writes where this broker leads."""
+    """MarkerWriter for a cluster: `local` writes markers of partitions that this broker leads."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ClusterMarkerWriter:
         peers: Peers,
         topic_exists: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`topic_exists` asks the metadata store: a broker that has just started may know of no topic."""
+        """`topic_exists` queries the metadata store: a broker that has just started may know no topics."""
         self._local = local
         self._metadata = metadata
         self._peers = peers
@@ -68,7 +68,7 @@ class ClusterMarkerWriter:
         metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Always: `write` looks closer, and needs no marker for what is gone."""
+        """Always true: `write` checks further, and writes no marker for deleted topics."""
         return True
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
@@ -89,7 +89,7 @@ class ClusterMarkerWriter:
                 self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
-        """Wait no longer for brokers that are no longer leaders."""
+        """Stop waiting for brokers that are no longer leaders."""
         if not (delta.partitions or delta.deleted):
             return
         for request in list(self._under_way):

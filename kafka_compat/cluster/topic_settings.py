@@ -24,7 +24,7 @@ DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.
 
 
 class TopicSettings:
-    """Reads the settings of topics and applies them to the topics' logs, as the feed reports them, too."""
+    """Reads topic settings and applies them to logs, also when the feed reports them."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TopicSettings:
                     self._configure(name)
 
     async def read_all(self) -> None:
-        """Learn the topics' own settings, before any log is opened."""
+        """Read the topics' own settings, before any log is opened."""
         try:
             topics = await self._store.children(znodes.TOPICS)
         except NoNode:
@@ -71,8 +71,9 @@ class TopicSettings:
         self._replicas.quotas.configure_topic(topic, {})
 
     async def _stored(self, topic: str) -> dict[str, str] | None:
-        """What the store has; None where it has nothing of the topic. Of a malformed node, what it said
-        before, or else settings with which nothing is deleted."""
+        """The stored settings; None if there are none. For a malformed node, its previous settings, or else
+        settings that delete nothing.
+        """
         path = znodes.config_path("topics", topic)
         try:
             data, stat = await self._store.get(path)
@@ -100,10 +101,10 @@ class TopicSettings:
                 held.configure(config, self.overrides.min_isr(topic, partition))
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Read the settings of topics that this broker begins to hold, before their logs are made.
+        """Read the settings of topics that this broker begins to hold, before their logs are created.
 
-        What the store does not answer is asked again, as Kafka does, for as long as this broker runs: the
-        controller does not tell twice what it was answered.
+        Reads without a response are retried, as in Kafka, as long as this broker runs: the controller does
+        not repeat its request.
         """
         for topic in topics:
             if topic not in self.overrides:
@@ -121,7 +122,7 @@ class TopicSettings:
                 await asyncio.sleep(RETRY_S)
 
     async def reread(self, topic: str) -> None:
-        """Publish the settings of a topic as they are now."""
+        """Read and publish the present settings of a topic."""
         stored = await self._stored(topic)
         if stored is not None:
             self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=stored))

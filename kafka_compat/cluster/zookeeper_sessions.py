@@ -13,8 +13,9 @@ from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
-    """What opens a session as the settings zookeeper.* say. The first one raises ConfigError when they
-    cannot be."""
+    """The function that opens sessions by the settings zookeeper.*. The first call raises ConfigError if they
+    are invalid.
+    """
     hosts = config.str("zookeeper.connect") or ""
     session_timeout_ms = config.int("zookeeper.session.timeout.ms")
     connection_timeout = config.get("zookeeper.connection.timeout.ms")
@@ -46,7 +47,7 @@ _EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSW
 
 
 def store_security(config: BrokerConfig) -> StoreSecurity:
-    """Reads the files that the settings name. ConfigError."""
+    """Session security, read from the files in the settings. ConfigError."""
     login = _login(config)
     has_certificate = False
     security = OPEN._replace(login=login)
