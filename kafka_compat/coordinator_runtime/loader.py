@@ -21,7 +21,7 @@ _Latest = dict[bytes, tuple[bytes, int]]
 
 
 class Loader:
-    """Feed it every batch of a shard in order, then take `records`."""
+    """Collects the effective records of a shard: pass every batch in order, then read `records`."""
 
     def __init__(self) -> None:
         self.record_count = 0
@@ -29,8 +29,8 @@ class Loader:
         self._open: dict[int, _Latest] = {}
 
     def feed(self, batch: ReplayedBatch) -> None:
-        """Records of a transaction count once its commit marker is read, and at the place in the log where
-        they were written, so that one outside transactions that was written after them wins.
+        """Add a batch. Records of a transaction take effect once its commit marker is read, at their position
+        in the log, so that a later record outside transactions supersedes them.
         """
         if batch.committed is not None:
             ended = self._open.pop(batch.producer_id, None)
@@ -55,7 +55,7 @@ class Loader:
                 self._latest[key] = latest
 
     def _delete(self, key: bytes, latest: _Latest) -> None:
-        """A deletion outside transactions holds for what open transactions have written before it, too."""
+        """Apply a deletion outside transactions, which also covers earlier records of open transactions."""
         latest.pop(key, None)
         if latest is self._latest:
             for pending in self._open.values():

@@ -27,7 +27,7 @@ _PART_RECORDS: Final = 500
 
 
 class PartitionCoordinatorLog:
-    """CoordinatorLog over the partitions that this broker leads."""
+    """CoordinatorLog on the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class PartitionCoordinatorLog:
             partition.when_committed(offset, callback)
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
-        """Raises KafkaError when the log cannot be read."""
+        """Read the log. Raises KafkaError if it cannot be read."""
         try:
             yield from _replay(self._partition(shard).log)
         except StorageError as error:

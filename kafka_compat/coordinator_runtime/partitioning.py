@@ -9,12 +9,12 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)
 def shard_of(key: str, shard_count: int) -> int:
-    """Kafka's choice: the absolute value of Java's String.hashCode, modulo the number of partitions."""
+    """Kafka's partitioner: the absolute value of Java's String.hashCode, modulo the number of partitions."""
     return _absolute(java_hash_code(key)) % shard_count
 
 
 def java_hash_code(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 code units, as a signed 32-bit number."""
+    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):

@@ -50,7 +50,8 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """See the rules above. `running` has every machine that takes events, by its key."""
+    """The runtime of one kind of coordinator, by the rules above. `running` has every active machine, by key.
+    """
 
     def __init__(
         self,
@@ -66,11 +67,11 @@ class CoordinatorRuntime(Generic[M, R]):
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
         commit_timeout_ms: int | None = None,
     ) -> None:
-        """`topic` and `noun` ("group") are for the log; `now_ms` is the time of day.
+        """`topic` and `noun` ("group") are for log lines; `now_ms` is the time of day.
 
-        `encode` raises ValueError for what does not fit into a record, `decode` MalformedRequest, and it is
-        None for a record of a kind that is nobody's business here. `perform` carries out what a machine's
-        Output has beside answers and a write.
+        `encode` raises ValueError for a value that does not fit into a record; `decode` raises
+        MalformedRequest, and returns None for an irrelevant record type. `perform` carries out effects of an
+        Output other than responses and a write.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -92,14 +93,14 @@ class CoordinatorRuntime(Generic[M, R]):
     # Life
 
     def close(self) -> None:
-        """Stop all timers and answer waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and respond to waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
         for index in list(self._shards):
             self.unload(index)
         self.timers.close()
 
     def every(self, interval_ms: int, callback: Callable[[], None]) -> None:
-        """Call again and again until this is closed."""
+        """Call a function periodically until the runtime is closed."""
 
         def call() -> None:
             self.timers.call_later(interval_ms, call)
@@ -108,7 +109,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.timers.call_later(interval_ms, call)
 
     def run_cooperatively(self, work: Iterator[int]) -> None:
-        """Do long work between requests, until this is closed; see `scheduler.run_cooperatively`."""
+        """Run long work between requests until the runtime is closed; see `scheduler.run_cooperatively`."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:
@@ -122,7 +123,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """This broker has become the leader of a shard. With `delay` loading begins after this returns."""
+        """Load a shard of which this broker became leader. With `delay` loading begins after this returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -148,7 +149,7 @@ class CoordinatorRuntime(Generic[M, R]):
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All the work of loading, in small pieces, each with its size; see `run_cooperatively`."""
+        """All work of loading in small pieces, each with its size; see `run_cooperatively`."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -186,12 +187,12 @@ class CoordinatorRuntime(Generic[M, R]):
             )
 
     def _run(self, running: RunningMachine[M]) -> None:
-        """The machine takes events from now on."""
+        """Activate a machine."""
         self.running[running.key] = running
         self.carry_out(running, running.machine.loaded(self.now()))
 
     def unload(self, index: int) -> None:
-        """This broker no longer leads a shard."""
+        """Unload a shard of which this broker is no longer leader."""
         shard = self._shards.pop(index, None)
         if shard is not None:
             self._give_up(shard)
@@ -213,7 +214,7 @@ class CoordinatorRuntime(Generic[M, R]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether there may be machines that do not run yet."""
+        """Whether machines may still be loading."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def shard_of(self, key: str) -> int:
@@ -221,7 +222,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
-        """The error for a key that is not in `running`; NONE when this broker is its coordinator."""
+        """The error for a key that is not in `running`; NONE if this broker is its coordinator."""
         if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         shard_count = self._log.shard_count
@@ -231,12 +232,12 @@ class CoordinatorRuntime(Generic[M, R]):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
     def host(self, key: str, machine: M) -> RunningMachine[M]:
-        """Run a new machine; the key must not be refused."""
+        """Activate a new machine; the key must not be refused."""
         running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
-        """Whether the machine's shard is still led; what is over sends nothing."""
+        """Whether the machine's shard is still led; otherwise it sends nothing."""
         return running.shard.state is not ShardState.FAILED
 
     def now(self) -> Now:
@@ -245,7 +246,7 @@ class CoordinatorRuntime(Generic[M, R]):
     # Events
 
     def carry_out(self, running: RunningMachine[M], out: Output) -> None:
-        """Answer, append, and see to the machine's alarm."""
+        """Carry out an Output: respond, append, and set the machine's timer."""
         for note in out.notes:
             log.info("%s %s: %s", self._noun, running.key, note)
         for waiter, result in out.responses:
@@ -286,7 +287,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
-        """Called back by the log, in its order."""
+        """Handle committed records; the log calls this in order."""
         shard = append.running.shard
         appends = shard.appends
         if error and not is_committed(error):
@@ -312,7 +313,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 self.carry_out(running, machine.written(write.purpose, error, self.now()))
 
     def _replay_for_dead(self, append: Append[M]) -> None:
-        """The machine has died while its records were on their way."""
+        """Replay records of a machine that died before they were committed."""
         producer = append.write.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in append.write.records:
@@ -330,7 +331,7 @@ class CoordinatorRuntime(Generic[M, R]):
         running.machine.replay(record, log_offset, producer_id)
 
     def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """The first record of a machine, or of one that has died before it was committed."""
+        """Replay the first record of a machine, or of one that died before the record was committed."""
         running = shard.add(record.machine_key, self._new_machine(record.machine_key))
         self._replay(shard, record, log_offset, producer_id)
         if shard.is_replayed:
@@ -343,7 +344,7 @@ class CoordinatorRuntime(Generic[M, R]):
             self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
 
     def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction is committed in a shard."""
+        """Apply the committed marker of a transaction in a shard."""
         shard = self._shards.get(index)
         if shard is not None and shard.state is not ShardState.FAILED:
             shard.replay_end_marker(producer_id, committed)
@@ -359,7 +360,7 @@ class CoordinatorRuntime(Generic[M, R]):
     # The clock
 
     def set_alarm(self, running: RunningMachine[M]) -> None:
-        """See to it that the machine is woken when its next deadline comes."""
+        """Set the timer for the machine's next deadline."""
         wake_at_ms = running.machine.wake_at_ms
         if wake_at_ms is None:
             return
@@ -375,12 +376,12 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.tick(self.now()))
 
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
-        """What waits is in order of time: an alarm that is set is the earlier one."""
+        """Set the timer for the oldest append, unless it is set: appends are in time order."""
         if shard.appends_alarm is None:
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
     def _report_timeouts(self, shard: Shard[M]) -> None:
-        """Answer requests that have waited for `commit_timeout_ms`."""
+        """Time out requests that have waited for `commit_timeout_ms`."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):

@@ -23,11 +23,11 @@ def assign_replicas(
     shift: int | None = None,
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """Replicas of `partitions` new partitions, the preferred leader first.
+    """Assign replicas to `partitions` new partitions, the preferred leader first.
 
     `racks` are the brokers, all or none of them with a rack; `replication_factor` is at most their number.
-    `start` is the place of partition 0's leader in the round, `shift` that of the first follower after it;
-    both are drawn unless given. `first_partition` is the number of the first new partition.
+    `start` is the index of partition 0's leader, `shift` the offset of the first follower after it; both are
+    random unless given. `first_partition` is the number of the first new partition.
     """
     brokers = alternating(racks)
     rack_count = len(set(racks.values()))
@@ -46,7 +46,7 @@ def assign_replicas(
 
 
 def alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """The brokers in an order that goes from rack to rack: a1 b1 c1 a2 b2 c2. Without racks, by their ids."""
+    """Brokers in rack-alternating order: a1 b1 c1 a2 b2 c2. Without racks, by ID."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

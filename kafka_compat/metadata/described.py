@@ -10,7 +10,7 @@ from kafka_compat.metadata.topic_names import is_internal
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """Who holds a partition. `leader` is -1 while there is none."""
+    """The replicas of a partition. `leader` is -1 if there is none."""
 
     partition: int
     leader: int
@@ -24,7 +24,7 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic and its partitions, in the order of their numbers."""
+    """A topic and its partitions, by number."""
 
     name: str
     topic_id: UUID
@@ -37,7 +37,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """A living broker; `endpoints` maps a listener's name to (host, port)."""
+    """A live broker; `endpoints` maps a listener's name to (host, port)."""
 
     broker_id: int
     endpoints: dict[str, tuple[str, int]]

@@ -51,7 +51,7 @@ class ConfigChange:
 
 
 class MetadataDelta:
-    """The difference between the metadata of `version` and of the version before it."""
+    """The difference between the metadata of `version` and of the previous version."""
 
     __slots__ = (
         "broker_ids",
@@ -111,14 +111,14 @@ class MetadataFeed:
         self._is_publishing = False
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call it with each delta from now on."""
+        """Call a function with each later delta."""
         self._subscribers.append(subscriber)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Number the delta and pass it on."""
+        """Number a delta and pass it to the subscribers."""
         self.version += 1
         delta.version = self.version
         self._unpublished.append(delta)

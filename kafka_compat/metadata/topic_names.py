@@ -15,12 +15,14 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(topic: str) -> bool:
-    """Whether clients may not write to the topic, and Metadata marks it as internal."""
+    """Whether the topic is read-only for clients and marked as internal in Metadata."""
     return topic in INTERNAL_TOPICS
 
 
 def check_topic_name(topic: str) -> None:
-    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) with Kafka's rules: it also has to be a folder's name."""
+    """Check a topic name by Kafka's rules: it must also be a valid directory name. Raises
+    KafkaError(INVALID_TOPIC_EXCEPTION).
+    """
     if not topic:
         problem = "the empty string is not allowed"
     elif topic in (".", ".."):

@@ -14,7 +14,7 @@ _LOG_CONFIGS_MAX = 1000
 
 
 class TopicOverrides:
-    """What this broker knows of the topics' own settings."""
+    """The topic-level settings that this broker knows."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
@@ -26,36 +26,36 @@ class TopicOverrides:
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
-        """Whether the topic's own settings are known; they may be none."""
+        """Whether the topic's own settings are known, even if there are none."""
         return topic in self._overrides
 
     def of(self, topic: str) -> Mapping[str, str]:
-        """The settings that the topic itself has."""
+        """The settings that the topic overrides."""
         return self._overrides.get(topic, _NONE)
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """These are all of them."""
+        """Replace the settings that the topic overrides."""
         self.forget(topic)
         self._overrides[topic] = dict(overrides) if overrides else _NONE
         for name in overrides:
             self._overriding.setdefault(name, set()).add(topic)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone."""
+        """Remove a topic."""
         for name in self._overrides.pop(topic, _NONE):
             self._overriding[name].discard(topic)
 
     def topics_with(self, setting: str) -> list[str]:
-        """The topics that have this setting of their own."""
+        """The topics that override this setting."""
         return list(self._overriding.get(setting, ()))
 
     @property
     def defaults(self) -> LogConfig:
-        """What the logs of topics without settings of their own obey."""
+        """The log settings of topics without overrides."""
         return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
-        """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
+        """The log settings of a topic: its overrides, else the broker's settings, else Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
             overrides = topic_rules.internal_configs(self._config, topic)
@@ -78,5 +78,5 @@ class TopicOverrides:
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:
-        """As in Kafka, min.insync.replicas asks for no more replicas than the partition has."""
+        """The effective min.insync.replicas: as in Kafka, at most the number of the partition's replicas."""
         return min(self.min_insync_replicas(topic), len(partition.replicas))

@@ -27,7 +27,7 @@ _NO_FAILED_PRODUCE: Final = frozenset(
 
 
 class TopicCounts:
-    """Of one topic, or the sum of several."""
+    """Counters of one topic, or the sum of several."""
 
     __slots__ = (
         "bytes_in",
@@ -76,7 +76,7 @@ class TopicCounts:
         """Batches with a sequence or an offset where there must be none, or another one."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
-        """A batch was not appended."""
+        """Count a batch that was not appended."""
         code = code_of(error)
         if code == ErrorCode.MESSAGE_TOO_LARGE:
             self.bytes_rejected += size_bytes
@@ -90,12 +90,12 @@ class TopicCounts:
             self.keyless_in += sum(text.startswith(KEYLESS) for _, text in error.record_errors)
 
     def not_appended(self, error: Exception, size_bytes: int) -> None:
-        """A batch was refused before it came to its log."""
+        """Count a batch that was rejected before it reached its log."""
         self.produces += 1
         self.refused(error, size_bytes)
 
     def add(self, other: TopicCounts) -> None:
-        """Count what `other` has counted, too."""
+        """Add the counters of `other`."""
         self.records_in += other.records_in
         self.bytes_in += other.bytes_in
         self.bytes_out += other.bytes_out
@@ -114,7 +114,7 @@ class TopicCounts:
 
 
 class Counts:
-    """Of all topics of one broker."""
+    """Counters of all topics of one broker."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounts] = {}
@@ -132,25 +132,25 @@ class Counts:
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
-        """Of a topic, made for its first partition."""
+        """The counters of a topic, created for its first partition."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicCounts()
         return found
 
     def on_metadata(self, delta: MetadataDelta) -> None:
-        """Forget the topics that were deleted."""
+        """Remove the topics that were deleted."""
         for topic in delta.deleted:
             self.forget(topic.name)
 
     def forget(self, name: str) -> None:
-        """Forget a topic; what it counted stays in the total."""
+        """Remove a topic; its counts remain in the total."""
         deleted = self.topics.pop(name, None)
         if deleted is not None:
             self._deleted.add(deleted)
 
     def total(self) -> TopicCounts:
-        """Of all topics, deleted ones included."""
+        """The sum over all topics, including deleted ones."""
         total = TopicCounts()
         total.add(self._deleted)
         for of_topic in self.topics.values():

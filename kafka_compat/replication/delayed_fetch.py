@@ -45,7 +45,9 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """See the rules above. `start` returns the response or a Deferred, or steps that do."""
+    """One Fetch request, by the rules above. `start` returns the response, a Deferred, or steps that return
+    either.
+    """
 
     __slots__ = (
         "_ctx",
@@ -140,7 +142,7 @@ class DelayedFetch:
         return self._wait.start(result.replicas, self._min_bytes - result.total_bytes, self._max_wait_ms)
 
     def _woken(self) -> None:
-        """There may be enough to read, or the time is over."""
+        """Read again: there may be enough data, or the deadline has passed."""
         if self._is_in_steps:
             self._read_again = True
             if not self._is_reading:
@@ -170,8 +172,8 @@ class DelayedFetch:
             deferred.complete(response)
 
     def _ended(self, result: ReadResult) -> Deferred | None:
-        """What to complete with `result`; None where it is not enough and the request waits on, or has been
-        canceled.
+        """The Deferred to complete with `result`; None if it is not sufficient and the request keeps waiting,
+        or was canceled.
         """
         wait = self._wait
         if wait is None:
@@ -221,7 +223,7 @@ class DelayedFetch:
         return FetchResponse(session_id=self._plan.session_id, throttle_time_ms=throttle_ms)
 
     def _finished(self, response: FetchResponse) -> FetchResponse:
-        """The response with the session that opens with it; counted if a follower gets it."""
+        """The response with the session that it opens; counted if it is for a follower."""
         broker, plan = self._ctx.services, self._plan
         if plan.wants_session:
             now_ms = broker.clock.monotonic_ms()

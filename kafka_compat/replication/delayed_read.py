@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRead:
-    """One read that waits; see the rules above."""
+    """One waiting read, by the rules above."""
 
     __slots__ = (
         "_deferred",
@@ -39,7 +39,7 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called to read again; `waiting` holds this as long as it waits."""
+        """`wake` is called to read again; `waiting` contains this object while it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
@@ -54,7 +54,7 @@ class DelayedRead:
         """Whether the deadline is over."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more in these partitions; returns what `end` gives back."""
+        """Wait for more data in these partitions; returns what `end` later returns."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -74,7 +74,7 @@ class DelayedRead:
         return self._wake is None
 
     def end(self) -> Deferred | None:
-        """Stop waiting; returns the response to complete, None when the caller has left."""
+        """Stop waiting; returns the response to complete, or None if the caller has disconnected."""
         self._wake = None
         deferred = self._deferred
         self._deferred = None
@@ -90,11 +90,11 @@ class DelayedRead:
         return deferred
 
     def cancel(self) -> None:
-        """The caller has left."""
+        """Cancel the read: the caller has disconnected."""
         self.end()
 
     def partition_changed(self, partition: Partition) -> None:
-        """A partition has more to read, or another leader."""
+        """Handle new records in a partition, or a leader change."""
         wake = self._wake
         if wake is None or (self._seen and partition.is_leader and self._lacks_more(partition)):
             return
@@ -107,7 +107,7 @@ class DelayedRead:
             wake()
 
     def _lacks_more(self, partition: Partition) -> bool:
-        """Whether bytes are still missing, after what this partition got since it was read."""
+        """Whether bytes are still missing, after those that this partition received since it was read."""
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:

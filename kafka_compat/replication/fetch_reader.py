@@ -41,7 +41,7 @@ Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
 
 
 class ReadResult:
-    """What was read of the partitions of a fetch."""
+    """The data read from the partitions of a fetch."""
 
     __slots__ = ("found", "is_urgent", "replicas", "total_bytes")
 
@@ -56,7 +56,7 @@ class ReadResult:
 
 
 class FetchReader:
-    """Reads for one request; see the rules above."""
+    """Reads for one request, by the rules above."""
 
     __slots__ = (
         "_committed_only",
@@ -89,8 +89,8 @@ class FetchReader:
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read some of the partitions, after others. `is_first`: with the first read a follower says how far
-        it has come.
+        """Read more of the partitions. `is_first`: the fetch offsets of the first read are a follower's
+        progress.
         """
         broker = self._services
         replicas = broker.replicas
@@ -126,7 +126,7 @@ class FetchReader:
             found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
-        """See rule 3. `now_ms` is None but for the first read."""
+        """Whether the partition can be skipped by rule 3. `now_ms` is None except for the first read."""
         log = partition.log
         end_offset = log.log_end_offset
         if (
@@ -149,7 +149,7 @@ class FetchReader:
     def _read_partition(
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
-        """(its part of the response, its bytes of records, whether the client must get it now)."""
+        """Return (response part, bytes of records, whether the response must be sent at once)."""
         code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self.replica_id
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
@@ -236,7 +236,7 @@ class FetchReader:
 
 
 def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """A partition that is not here."""
+    """The response part of a partition that is not held here."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -248,7 +248,7 @@ def unread(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """The same for one that is here: its list of aborted transactions is null."""
+    """The response part of a partition whose read failed: its list of aborted transactions is null."""
     data = unread(partition, code)
     data.aborted_transactions = None
     return data
@@ -257,8 +257,8 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
 def nearest_replica(
     partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int:
-    """The in-sync follower in `rack` to read from `fetch_offset`, which has it and is furthest on; LEADER
-    when the leader is there itself, or no follower is. `racks` are those of the living brokers.
+    """The in-sync follower in `rack` that has `fetch_offset` and is furthest ahead; LEADER if the leader is
+    in the rack or no follower qualifies. `racks` are those of the live brokers.
     """
     if racks.get(partition.local_id) == rack:
         return LEADER

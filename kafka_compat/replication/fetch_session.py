@@ -53,7 +53,7 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition as a client fetches it, and what the client was last sent about it."""
+    """One partition as a client fetches it, and the state last sent to the client."""
 
     topic: str | UUID
     partition: int
@@ -94,7 +94,7 @@ class FetchSession:
 
 @dataclass(slots=True)
 class FetchPlan:
-    """What a request fetches after sessions are resolved."""
+    """The partitions that a request fetches after session resolution."""
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
@@ -113,11 +113,11 @@ class FetchPlan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a later request of the same session came meanwhile, by another connection."""
+        """Whether a later request of the same session arrived meanwhile on another connection."""
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Whether the response holds this partition, with `size_bytes` of records."""
+        """Whether the response includes this partition, with `size_bytes` of records."""
         return (
             size_bytes > 0
             or self.session is None
@@ -129,7 +129,7 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """The same, and remember what the client is sent."""
+        """As `would_send`, and record the state as sent."""
         is_sent = self.would_send(target, data, size_bytes)
         # A follower that truncates does not take over the high watermark: it must be sent again.
         is_diverging = data.diverging_epoch.end_offset >= 0
@@ -160,7 +160,7 @@ class FetchSessionCache:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are in all sessions."""
+        """The number of partitions in all sessions."""
         return sum(len(session.targets) for session in self._sessions.values())
 
     def plan(
@@ -172,7 +172,7 @@ class FetchSessionCache:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> FetchPlan:
-        """Resolve a request. Raises KafkaError 70, 71 or 106 as KIP-227 and KIP-516 say."""
+        """Resolve a request. Raises KafkaError 70, 71 or 106 as specified by KIP-227 and KIP-516."""
         session = self._sessions.get(session_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
@@ -194,13 +194,13 @@ class FetchSessionCache:
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """The partitions of a session; none where it is missing."""
+        """The partitions of a session; none if it is missing."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
-        """Open the session that a full request asked for, with what its response holds; its id, or NO_SESSION
-        where no session may be evicted for it.
+        """Open the session that a full request asked for, with the content of its response; return its ID, or
+        NO_SESSION if no session may be evicted for it.
         """
         targets = [*plan.targets, *plan.denied]
         if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):
@@ -273,5 +273,5 @@ class FetchSessionCache:
 
 
 def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """See rule 4."""
+    """Deduplicate partitions, see rule 4."""
     return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

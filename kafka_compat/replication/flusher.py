@@ -25,14 +25,14 @@ RETRY_S: Final = 1.0
 
 
 class Flushing(Protocol):
-    """What flushes logs for partitions."""
+    """Interface for flushing partitions' logs."""
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush what `target` holds now, then call `callback(error or None)` on the loop."""
+        """Flush the present content of `target`, then call `callback(error or None)` on the loop."""
 
 
 class Flusher:
-    """Flushes logs of one broker, in the workers of their directories."""
+    """Flushes the logs of one broker, in the workers of their directories."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -40,10 +40,10 @@ class Flusher:
         self._closed = False
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush what `target` holds now, then call `callback(error or None)` on the loop.
+        """Flush the present content of `target`, then call `callback(error or None)` on the loop.
 
-        What a full disk or a lack of descriptors refuses is tried again every second: what failed was no sync
-        of records. A log whose truncation is not on disk yet is flushed after that.
+        A flush refused by a full disk or a lack of descriptors is retried every second: no sync of records
+        has failed. A log with a pending truncation is flushed after it.
         """
         if self._closed:
             return
@@ -53,12 +53,12 @@ class Flusher:
         rounds.request(target, callback)
 
     def close(self) -> None:
-        """Begin no round any more."""
+        """Start no more rounds."""
         self._closed = True
 
 
 class _Rounds:
-    """Those of one directory."""
+    """The flush rounds of one directory."""
 
     def __init__(self, flusher: Flusher, disk: Disk, loop: asyncio.AbstractEventLoop) -> None:
         self._flusher = flusher

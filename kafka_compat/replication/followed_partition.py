@@ -14,7 +14,7 @@ EARLY_BACKOFF_MS = 20
 
 
 class State(Enum):
-    """What to ask the leader next; transitions are in the table of `follower`."""
+    """The next request to the leader; `follower` has the table of transitions."""
 
     FETCHING = "fetching"
     END = "end"
@@ -49,7 +49,7 @@ class FollowedPartition:
         """Whether it had all committed records, by the last response."""
 
     def wanted(self) -> Wanted:
-        """What the next Fetch names, by the end of its log."""
+        """The entry of the next Fetch, by the log end."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

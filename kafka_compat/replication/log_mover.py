@@ -37,7 +37,7 @@ Key = tuple[str, int]
 
 
 class LogMover:
-    """The moves of one broker, a task each. A task that is cancelled leaves its copy as it is."""
+    """The moves of one broker, one task each. A canceled task keeps its copy."""
 
     def __init__(
         self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig, tasks: Tasks
@@ -49,15 +49,15 @@ class LogMover:
         self._moves: dict[Key, Background] = {}
 
     def resume(self) -> None:
-        """Go on with the copies that were found at the start."""
+        """Resume the copies found at startup."""
         for key in list(self._log_dirs.futures):
             if key in self._log_dirs.logs:
                 self._run(key)
 
     def move(self, topic: str, partition: int, directory: str) -> None:
-        """Have the log be in `directory` some time from now. Raises KafkaError, StorageError.
+        """Start moving a log to `directory`. Raises KafkaError, StorageError.
 
-        REPLICA_NOT_AVAILABLE says that there is no log yet, and that it will be created there.
+        REPLICA_NOT_AVAILABLE means that the log does not exist yet and will be created there.
         """
         key = (topic, partition)
         if directory not in self._log_dirs.directories:
@@ -142,7 +142,7 @@ class LogMover:
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
-        """Copy a piece; whether the copy is durable but for a small rest."""
+        """Copy a part; return whether the copy is durable but for a small rest."""
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:

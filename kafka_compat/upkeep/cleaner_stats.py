@@ -15,7 +15,7 @@ class Cleaning:
     __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
 
     def __init__(self, job: CleaningJob, now_ms: int) -> None:
-        """`now_ms` is of the clock that never jumps, here and below."""
+        """`now_ms` is monotonic, here and below."""
         self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
         self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
         self.began_ms = now_ms
@@ -27,18 +27,18 @@ class Cleaning:
         """How full log.cleaner.dedupe.buffer.size was, by the entries of 24 bytes that Kafka counts in."""
 
     def copied(self, group: CleanedGroup) -> None:
-        """A segment stands ready."""
+        """Record a finished segment."""
         self.read_bytes += sum(self._sizes.get(base_offset, 0) for base_offset in group.sources)
         self.written_bytes += group.size_bytes
 
     def ended(self, key_count: int, now_ms: int) -> None:
-        """All is done; `key_count` keys were remembered for it."""
+        """Record the end of the cleaning, for which `key_count` keys were mapped."""
         self.utilization = min(key_count / self._slots, 1.0)
         self.took_ms = max(now_ms - self.began_ms, 0)
 
 
 class CleanerStats:
-    """Of the cleaner of one broker."""
+    """Statistics of one broker's cleaner."""
 
     def __init__(self) -> None:
         self.last: Cleaning | None = None
@@ -51,11 +51,11 @@ class CleanerStats:
         """At the last look: for how long a record has waited beyond max.compaction.lag.ms at most."""
 
     def look_begins(self, now_ms: int) -> None:
-        """Logs that may be compacted are about to be looked at; `saw` is told of each."""
+        """Start a pass over the logs that may be compacted; `saw` is called for each."""
         self.looked_ms = now_ms
         self.dirtiest_ratio, self.overdue_ms = 0.0, 0
 
     def saw(self, dirty: DirtyPart) -> None:
-        """How dirty one of them is."""
+        """Record the dirty ratio of a log."""
         self.dirtiest_ratio = max(self.dirtiest_ratio, dirty.ratio)
         self.overdue_ms = max(self.overdue_ms, dirty.overdue_ms)

@@ -28,16 +28,16 @@ PATIENCE_MS: Final = 30_000
 
 
 class GarbageCollection:
-    """The collections of one broker's process beside those of the youngest objects."""
+    """Collections of a broker's process, except those of the youngest objects."""
 
     def __init__(self, now_ms: int) -> None:
-        """`now_ms` never jumps, here and below."""
+        """`now_ms` is monotonic, here and below."""
         self._due_ms = now_ms + INTERVAL_MS
         self._older = 0
         """How many objects a collection of all may have to look at, at most."""
 
     def look(self, now_ms: int, *, is_idle: bool) -> None:
-        """Collect what is due; called about every second."""
+        """Run the collections that are due; called about every second."""
         survived = gc.get_count()[1]
         if survived >= MIDDLE_MAX:
             gc.collect(1)

@@ -47,14 +47,14 @@ PARTITIONS_PER_CHECKPOINT_MS = 10
 
 
 class _Job(NamedTuple):
-    """`run` gets the time of day in milliseconds, and does its work or returns the steps of it."""
+    """A periodic job. `run` gets the time of day in ms; it does the work or returns its steps."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
 
 
 class Maintenance:
-    """Runs each job of one broker when its interval is over."""
+    """Runs each job of one broker when its interval has passed."""
 
     def __init__(
         self,
@@ -113,16 +113,16 @@ class Maintenance:
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
-        """Look at the clock from now on, in a task of that owner."""
+        """Start the schedule in a task of that owner."""
         tasks.spawn("upkeep", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
-        """End what runs beside the task."""
+        """Stop the work that runs outside the task."""
         if self.cleaner is not None:
             self.cleaner.stop()
 
     async def do_all(self) -> None:
-        """Do every job, due or not, and let those that go on beside the task come to their ends."""
+        """Run every job, due or not, and wait for those that continue outside the task."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
         if self.cleaner is not None:
@@ -137,7 +137,7 @@ class Maintenance:
             await self._tick()
 
     async def _tick(self) -> None:
-        """Do what is due."""
+        """Run the jobs that are due."""
         now_ms, time_of_day_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         for job in self._jobs:
             if now_ms >= self._due_ms[job]:
@@ -152,8 +152,8 @@ class Maintenance:
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
     ) -> Steps[None]:
-        """Look at these partitions, unless they are gone by then. What the disk of one refuses does not keep
-        the others from their turns.
+        """Process these partitions, unless they are deleted meanwhile. A disk error of one does not affect
+        the others.
         """
         replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
@@ -168,7 +168,7 @@ class Maintenance:
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
-        """Have leaders propose that followers that lag leave their ISRs."""
+        """Have leaders propose the removal of lagging followers from their ISRs."""
         now_ms = self._clock.monotonic_ms()
 
         def look(partition: Partition) -> None:
@@ -223,7 +223,7 @@ class Maintenance:
         return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
-        """Compact all that the log of a partition holds but records that are too young for it."""
+        """Compact the log of a partition, except records that are too young."""
         if partition.log.segments.active.size_bytes:
             partition.log.roll(self._clock.now_ms())
         await self._the_cleaner().clean_now(partition)
