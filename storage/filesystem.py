@@ -123,8 +123,7 @@ class Filesystem(Protocol):
 
 
 class OsFile:
-    """A descriptor that is closed with this object: a slice that is being sent keeps a deleted file readable.
-    """
+    """A descriptor that is closed with this object: a slice that is being sent keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 

@@ -187,8 +187,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker; its response is returned as StopReplicaAnswered if any partition is deleted.
-    """
+    """StopReplica to one broker; its response is returned as StopReplicaAnswered if any partition is deleted."""
 
     broker: BrokerEpoch
     controller_epoch: int

@@ -35,8 +35,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This broker is no longer the controller: all state is discarded, pending requests get NOT_CONTROLLER.
-    """
+    """This broker is no longer the controller: all state is discarded, pending requests get NOT_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,7 @@ class AlterPartitionRequested:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested:
-    """A broker's request to move its leaderships before it shuts down. Answered by ControlledShutdownReply.
-    """
+    """A broker's request to move its leaderships before it shuts down. Answered by ControlledShutdownReply."""
 
     request_id: Hashable
     broker_id: int

@@ -438,8 +438,7 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node name of an entity; None is the default entity, which applies to entities without own settings.
-    """
+    """The node name of an entity; None is the default entity, which applies to entities without own settings."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 

@@ -136,8 +136,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data to read.
-    """
+    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data to read."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]

@@ -121,8 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, to be led by this broker in the next epoch; the changes are appended to `operations`.
-        """
+        """Read a topic, to be led by this broker in the next epoch; the changes are appended to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)

@@ -50,8 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """The runtime of one kind of coordinator, by the rules above. `running` has every active machine, by key.
-    """
+    """The runtime of one kind of coordinator, by the rules above. `running` has every active machine, by key."""
 
     def __init__(
         self,

@@ -42,8 +42,7 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the number of brokers allows.
-    """
+    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the number of brokers allows."""
     prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
     return InternalTopic(
         config.int(f"{prefix}.num.partitions"),

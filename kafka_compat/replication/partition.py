@@ -301,8 +301,7 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once every record below `offset` is committed, or with an error if leadership ends first.
-        """
+        """Call back once every record below `offset` is committed, or with an error if leadership ends first."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:

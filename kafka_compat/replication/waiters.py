@@ -79,8 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in the order of addition. Its truth value is as fast as a dictionary's.
-    """
+    """The listeners of one partition, in the order of addition. Its truth value is as fast as a dictionary's."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

@@ -188,8 +188,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log in a new partition directory that no checkpoint refers to. Raises as `create`.
-        """
+        """Create an empty log in a new partition directory that no checkpoint refers to. Raises as `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -257,8 +256,7 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Remove the log from this directory but keep its partition directory: `remove` must follow at once.
-        """
+        """Remove the log from this directory but keep its partition directory: `remove` must follow at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 

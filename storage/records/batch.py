@@ -211,8 +211,7 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the base offset and the leader epoch, which the CRC does not cover, to the batch at `position`.
-    """
+    """Write the base offset and the leader epoch, which the CRC does not cover, to the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
 

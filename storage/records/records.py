@@ -185,8 +185,7 @@ def build_batch(
 
 
 def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) -> bytes:
-    """Build the batch of `header` and its uncompressed records `body`; its length and CRC are computed here.
-    """
+    """Build the batch of `header` and its uncompressed records `body`; its length and CRC are computed here."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
     batch = bytearray(HEADER.pack(*header))

@@ -369,8 +369,7 @@ class Segment:
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """The position of the first batch whose last offset is at least `offset`; the size if there is none.
-        """
+        """The position of the first batch whose last offset is at least `offset`; the size if there is none."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -419,8 +418,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord if the log file is shorter than its written size: it was shortened externally.
-        """
+        """Raise CorruptRecord if the log file is shorter than its written size: it was shortened externally."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(
