@@ -30,9 +30,7 @@ class InvalidRecord(StorageError):
 
 
 class MisplacedBatch(InvalidRecord):
-    """A batch with impossible offsets, count or sequence, or of a kind that only a broker may write. Kafka
-    code 87.
-    """
+    """A batch with impossible offsets, count or sequence, or reserved for brokers. Kafka code 87."""
 
 
 class InvalidTimestamp(StorageError):

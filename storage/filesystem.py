@@ -30,9 +30,7 @@ class File(Protocol):
     """A file open for reading and for appending. It is closed when the last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append, and return the number of bytes written, which is smaller than given on a full disk or a
-        signal.
-        """
+        """Append, and return the number of bytes written: fewer on a full disk or a signal."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """At most `size_bytes` from `position`; fewer only at the end of the file."""
@@ -123,7 +121,7 @@ class Filesystem(Protocol):
 
 
 class OsFile:
-    """A descriptor that is closed with this object: a slice that is being sent keeps a deleted file readable."""
+    """A descriptor closed with this object: a slice that is being sent keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 

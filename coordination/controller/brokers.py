@@ -67,9 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leaderships away from a broker that shuts down, and stop its followers. Replies with the
-        partitions that it still leads.
-        """
+        """Move leaderships from a broker that shuts down; replies with the partitions that it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:

@@ -60,9 +60,7 @@ class ReplicaPhase(Enum):
 
 
 class ControllerContext:
-    """The controller's state during one term. `brokers` are the registered brokers, including those shutting
-    down.
-    """
+    """The controller's state in one term. `brokers` are all registered, including those shutting down."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.settings = settings
@@ -230,9 +228,7 @@ class ControllerContext:
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The leader epoch for StopReplica, with special values for a deletion and for a partition without a
-        leader.
-        """
+        """The leader epoch for StopReplica; special values for a deletion and a missing leader."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)

@@ -28,9 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """The result for each partition. For a request for all partitions, those that needed no election are
-    omitted.
-    """
+    """The result for each partition. For a request for all partitions, those without need are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -144,9 +142,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """A partition in UpdateMetadata. The leader -2 (LEADER_DURING_DELETE) means that the topic is being
-    deleted.
-    """
+    """A partition in UpdateMetadata. The leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -187,7 +183,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker; its response is returned as StopReplicaAnswered if any partition is deleted."""
+    """StopReplica to one broker; its response returns as StopReplicaAnswered if any partition is deleted."""
 
     broker: BrokerEpoch
     controller_epoch: int

@@ -35,7 +35,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This broker is no longer the controller: all state is discarded, pending requests get NOT_CONTROLLER."""
+    """This broker is no longer the controller: state is discarded, pending requests get NOT_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class AlterPartitionRequested:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested:
-    """A broker's request to move its leaderships before it shuts down. Answered by ControlledShutdownReply."""
+    """A broker's request to move its leaderships before shutdown. Answered by ControlledShutdownReply."""
 
     request_id: Hashable
     broker_id: int
@@ -183,9 +183,7 @@ class StopReplicaAnswered:
 
 @dataclass(frozen=True, slots=True)
 class LogDirsFailed:
-    """Brokers reported failed log directories (/log_dir_event_notification): their replica states are
-    queried.
-    """
+    """Brokers reported failed log directories (/log_dir_event_notification) and must be queried."""
 
     broker_ids: tuple[int, ...]
 

@@ -85,8 +85,8 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Give new partitions their first leader, and elect one for the others by the strategy. Returns those
-        that got one.
+        """Elect leaders by the strategy, and the first leaders of new partitions. Returns partitions with
+        leaders.
         """
         context = self._context
         movable = self._movable(partitions, PartitionPhase.ONLINE)

@@ -43,7 +43,7 @@ class RequestBatch:
         self.update_metadata(context.brokers, [partition])
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Send the brokers UpdateMetadata with the partitions that have a state, and with the live brokers."""
+        """Send the brokers UpdateMetadata with the partitions that have a state, and the live brokers."""
         context = self._context
         self._metadata_brokers.update(brokers)
         for partition in partitions:

@@ -66,7 +66,7 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Return preferred leaderships to brokers that exceed the allowed share of partitions led elsewhere."""
+        """Return preferred leaderships to brokers above the allowed share of partitions led elsewhere."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():

@@ -18,9 +18,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A live broker. `epoch` is the czxid of its registration, which fences requests from earlier
-    registrations.
-    """
+    """A live broker. `epoch` is the czxid of its registration and fences earlier registrations."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -46,7 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """This state, plus the partitions of the topic as `found` that it lacks, which were added meanwhile."""
+        """This state, plus the partitions in `found` that it lacks, which were added meanwhile."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})

@@ -143,7 +143,7 @@ class Following:
             self.wake()
 
     async def _begin(self) -> None:
-        """Read everything in a new session. Changes made meanwhile have notices, which are processed later."""
+        """Read everything in a new session. Changes made meanwhile have notices, processed later."""
         session_id = self._store.session_id
         self._store.on_state(self._session_changed)
         self._unwatched.update(self._notices)

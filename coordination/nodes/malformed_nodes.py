@@ -32,9 +32,7 @@ class MalformedNodes:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """Log a malformed node. `version` is the node's; `consequence` describes the effect, as in "the topic
-        is left alone".
-        """
+        """Log a malformed node. `version` is the node's; `consequence` as in "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("%s; %s until the node is mended", error, consequence)

@@ -151,9 +151,7 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for the oldest
-    readers.
-    """
+    """/brokers/ids/N, version 5. Host and port are of the first PLAINTEXT endpoint, for old readers."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
     return encode_json(
         {
@@ -438,7 +436,7 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node name of an entity; None is the default entity, which applies to entities without own settings."""
+    """The node name of an entity; None is the default, for entities without their own settings."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 

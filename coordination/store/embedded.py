@@ -20,9 +20,7 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """The journal cannot be written; changes since the failure are lost. A restart returns to the state on
-    disk.
-    """
+    """The journal cannot be written; later changes are lost. A restart returns to the state on disk."""
 
 
 class _Batch:

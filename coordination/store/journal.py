@@ -215,7 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore nodes. `payloads` are those seen before: very many partitions have the same state and share it."""
+    """Restore nodes. `payloads` are those seen before: many partitions have the same state and share it."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

@@ -193,9 +193,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the sorted names of a node's children. Raises NoNode, without setting a watch, if the node
-        is missing.
-        """
+        """Return the sorted names of a node's children. Raises NoNode, without setting a watch."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
@@ -210,7 +208,7 @@ class MetadataStore(ABC):
     async def create(
         self, path: str, data: bytes | None = None, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node under an existing parent. Returns its path. NodeExists, NoNode,
+        """Create a node under an existing parent, and return its path. NodeExists, NoNode,
         NoChildrenForEphemerals.
         """
         result = await self._one(Create(path, data, ephemeral, sequential))
@@ -239,9 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """As `ensure` for several nodes, in one transaction unless other clients create them at the same
-        time.
-        """
+        """As `ensure` for several nodes, in one transaction unless other clients interfere."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:

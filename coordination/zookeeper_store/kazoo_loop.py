@@ -136,7 +136,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data to read."""
+    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -328,9 +328,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """kazoo's hook at a new connection, before it sends queued requests. AuthFailedError ends the
-        session.
-        """
+        """kazoo's hook at a new connection, before queued requests. AuthFailedError ends the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""

@@ -29,7 +29,7 @@ class DigestLogin(NamedTuple):
 
 
 class Unusable(OSError):
-    """A server responds, but no session with it is possible; the message explains why and names the settings."""
+    """A server responds, but no session is possible; the message explains why and names the settings."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

@@ -277,9 +277,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """The callback for kazoo, which calls it at the first event, and with another event type when it
-        drops the watch.
-        """
+        """The callback for kazoo: called at the first event, or with another type on dropping the watch."""
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -307,9 +305,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """Called in the connection's thread, some time after kazoo has notified its listeners of a
-        connection.
-        """
+        """Run in the connection's thread, some time after kazoo has reported a connection."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
@@ -339,9 +335,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._resuming = self._handler.loop.create_task(self._resume())
 
     async def _resume(self) -> None:
-        """Set the watches again and then report the session as connected, unless the connection is lost
-        meanwhile.
-        """
+        """Set the watches again, then report the session as connected, unless the connection is lost."""
         connection = self._connection
         groups: dict[tuple[str, bool], list[_Watching]] = {}
         for watching in self._watches:
@@ -352,9 +346,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
-        """Set watches again and call them for changes that they missed. False if the connection was lost
-        meanwhile.
-        """
+        """Set watches again and call them for missed changes. False if the connection was lost."""
         connection = self._connection
 
         def compare(answer: Any, error: Exception | None) -> None:

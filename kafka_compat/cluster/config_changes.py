@@ -50,7 +50,7 @@ class ConfigChanges:
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notices in this session. Those that exist at the first start are of changes known by then."""
+        """Process notices in this session. Those that exist at the first start are of known changes."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

@@ -149,7 +149,7 @@ class ControllerNodes:
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """A partition's state with its node's version as partition epoch; None if it is missing or malformed."""
+        """A partition's state with its node's version as partition epoch; None if missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -236,9 +236,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """The contents of the notices under a path. They are deleted before the entities that they name are
-        read.
-        """
+        """The contents of the notices under a path, which are deleted before their entities are read."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -260,9 +258,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or enable features that an older inter.broker.protocol.version had disabled
-        (KIP-584).
-        """
+        """Create /feature, or enable it after an older inter.broker.protocol.version disabled it (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -299,7 +295,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write states of one topic in one transaction; individually if it fails or its outcome is unknown."""
+        """Write states of one topic in one transaction; individually if it fails or is in doubt."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))

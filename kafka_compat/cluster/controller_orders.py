@@ -1,6 +1,4 @@
-"""Handling of controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by
-epochs.
-"""
+"""Controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by epochs."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ class Fence:
 
 
 class ControllerOrders:
-    """Carries out controller requests. None arrives before the broker has registered: it would not know its
-    own epoch.
-    """
+    """Carries out controller requests, which arrive only after the broker has registered."""
 
     def __init__(
         self,

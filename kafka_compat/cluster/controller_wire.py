@@ -118,9 +118,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
 def update_metadata(
     controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
 ) -> UpdateMetadataRequest:
-    """Build UpdateMetadata for the broker that registered with `broker_epoch`; `topics` are
-    `metadata_topics`.
-    """
+    """Build UpdateMetadata for the broker of `broker_epoch`; `topics` are `metadata_topics`."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -216,9 +214,7 @@ def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse
 def isr_changes(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
 ) -> dict[TopicPartition, IsrChange]:
-    """The changes that an AlterPartition of this version requests; topics whose ID is not in `names` are
-    omitted.
-    """
+    """The changes that an AlterPartition of this version requests, without topics that `names` lacks."""
     changes: dict[TopicPartition, IsrChange] = {}
     for topic in request.topics:
         name = _topic_name(topic, version, names)

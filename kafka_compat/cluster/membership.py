@@ -176,7 +176,7 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions; `local` writes those that this broker leads."""
+        """The writer of transaction markers for all partitions; `local` writes those led by this broker."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
@@ -231,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """Complete startup while the broker responds to requests: return when clients can find their topics."""
+        """Complete startup, with requests being served: return when clients can find their topics."""
         if self._peering is None:
             return
         await self.await_metadata()

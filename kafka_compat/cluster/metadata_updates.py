@@ -1,6 +1,4 @@
-"""UpdateMetadata: applies the controller's updates to the metadata cache, from a request or from the
-controller in this process.
-"""
+"""Application of UpdateMetadata, from a request or the controller in this process, to the metadata cache."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class Peering:
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Move leaderships to other brokers by ControlledShutdown, with the retries of controlled.shutdown.*."""
+        """Move leaderships to other brokers by ControlledShutdown, retrying as controlled.shutdown.* say."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return

@@ -121,7 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """Read a topic, to be led by this broker in the next epoch; the changes are appended to `operations`."""
+        """Read a topic, to be led by this broker in the next epoch; append the changes to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -216,9 +216,7 @@ class Recovery:
                 await turn.pause_if_due()
 
     async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Record that these partitions, whose disk is offline, have no leader until the disk works at
-        startup.
-        """
+        """Record that these partitions have no leader until startup finds their disk working."""
         states: dict[str, PartitionState] = {}
         for name, index in lost:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)

@@ -84,7 +84,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """The epoch of the new node; None if the node exists, possibly from an attempt whose response was lost."""
+    """The epoch of the new node; None if it exists, possibly from an attempt whose response was lost."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

@@ -1,6 +1,4 @@
-"""Shared metadata store of a cluster, a ZooKeeper or a tree shared by brokers on one machine: sessions,
-cluster ID and broker ID.
-"""
+"""Shared metadata store of a cluster, on ZooKeeper or in another process: sessions, cluster ID, broker ID."""
 
 from __future__ import annotations
 

@@ -13,9 +13,7 @@ from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
-    """The function that opens sessions by the settings zookeeper.*. The first call raises ConfigError if they
-    are invalid.
-    """
+    """The function that opens sessions by zookeeper.*. The first call raises ConfigError for bad settings."""
     hosts = config.str("zookeeper.connect") or ""
     session_timeout_ms = config.int("zookeeper.session.timeout.ms")
     connection_timeout = config.get("zookeeper.connection.timeout.ms")

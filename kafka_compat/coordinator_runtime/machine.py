@@ -110,9 +110,7 @@ class Machine(Protocol[R_in]):
         """Start after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Handle the result of a Write: its records are committed and replayed, or (error) failed or
-        unresolved.
-        """
+        """Handle the result of a Write: committed and replayed, or (error) failed or unresolved."""
 
     def tick(self, now: Now) -> Output:
         """Handle everything that is due."""

@@ -50,7 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """The runtime of one kind of coordinator, by the rules above. `running` has every active machine, by key."""
+    """Runtime of one kind of coordinator, by the rules above. `running` has all active machines by key."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class Shard(Generic[M]):
         return running
 
     def note_transaction(self, running: RunningMachine[M], producer_id: int) -> None:
-        """Record that the machine has records in a producer's transaction, so that it is notified of its end."""
+        """Record that the machine takes part in a producer's transaction, to notify it of the end."""
         self._in_transaction.setdefault(producer_id, set()).add(running.key)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:

@@ -23,9 +23,7 @@ _CLEANERS_BOUNDS = (
 
 
 def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
-    """Raise KafkaError unless these settings are dynamic for one broker, or (`per_broker` false) for all
-    brokers.
-    """
+    """Raise KafkaError unless these settings are dynamic for a broker, or (`per_broker` false) for all."""
     keys = broker_keys()
     fixed = [name for name in settings if name in keys and keys[name].read_only]
     if fixed:

@@ -20,9 +20,7 @@ def is_internal(topic: str) -> bool:
 
 
 def check_topic_name(topic: str) -> None:
-    """Check a topic name by Kafka's rules: it must also be a valid directory name. Raises
-    KafkaError(INVALID_TOPIC_EXCEPTION).
-    """
+    """Check a topic name by Kafka's rules. Raises KafkaError(INVALID_TOPIC_EXCEPTION)."""
     if not topic:
         problem = "the empty string is not allowed"
     elif topic in (".", ".."):

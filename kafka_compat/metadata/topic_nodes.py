@@ -16,9 +16,7 @@ FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
-    """The operations that create a topic in one transaction. `has_config`: settings of an earlier topic
-    exist.
-    """
+    """The transaction that creates a topic. `has_config`: settings of an earlier topic exist."""
     config_path = znodes.config_path("topics", state.name)
     config = znodes.encode_config(configs)
     return [

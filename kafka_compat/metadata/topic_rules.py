@@ -42,7 +42,7 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the number of brokers allows."""
+    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the brokers allow."""
     prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
     return InternalTopic(
         config.int(f"{prefix}.num.partitions"),
@@ -129,9 +129,7 @@ def replicas_for(
 
 
 def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
-    """Each broker's rack, if there are enough brokers. KafkaError if only some have one: replicas could not
-    be separated.
-    """
+    """Each broker's rack, if there are enough brokers. KafkaError if only some brokers have a rack."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -45,9 +45,7 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """One Fetch request, by the rules above. `start` returns the response, a Deferred, or steps that return
-    either.
-    """
+    """One Fetch request. `start` returns the response, a Deferred, or steps that return either."""
 
     __slots__ = (
         "_ctx",

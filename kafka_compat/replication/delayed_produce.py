@@ -20,9 +20,7 @@ _NONE: Final = ErrorCode.NONE
 
 
 class DelayedProduce:
-    """One Produce request, completed when all of its partitions are committed, at the deadline, or when its
-    caller disconnects.
-    """
+    """One Produce request: completed when its partitions are committed, or at the deadline."""
 
     __slots__ = ("_deferred", "_replicas", "_response", "_timer", "_waiting")
 
@@ -36,9 +34,7 @@ class DelayedProduce:
     def wait_for(
         self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
     ) -> None:
-        """Wait until the records below `offset` are replicated or flushed as `acks` requires; an error
-        changes the response.
-        """
+        """Wait until records below `offset` are as safe as `acks` requires; an error changes the response."""
         key = id(answer)
         self._waiting[key] = answer
 

@@ -50,7 +50,7 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the proposal was based on an outdated state: it stays pending until LeaderAndIsr arrives."""
+        """Whether the proposal was based on outdated state: it stays pending until LeaderAndIsr arrives."""
         return self.error in _OUT_OF_DATE
 
     @property
@@ -256,7 +256,7 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The offset up to which all replicas of rules 4 and 5 have the records; the leader's is `local_end`."""
+        """The end of the records on all replicas of rules 4 and 5; the leader's is `local_end`."""
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():

@@ -1,6 +1,4 @@
-"""Listeners for partitions that this broker becomes, or stops being, leader of. For the cluster's metadata
-see `metadata/feed.py`.
-"""
+"""Listeners for partitions that this broker starts or stops leading. Compare `metadata/feed.py`."""
 
 from __future__ import annotations
 

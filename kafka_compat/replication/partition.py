@@ -301,7 +301,7 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once every record below `offset` is committed, or with an error if leadership ends first."""
+        """Call back once all records below `offset` are committed, or with an error if leadership ends."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
@@ -359,9 +359,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove records that the leader does not have. Raises StorageError, or KafkaError if this broker is
-        leader.
-        """
+        """Remove records that the leader lacks. Raises StorageError, or KafkaError on a leader."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
@@ -395,9 +393,7 @@ class Partition:
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """Record that a follower has all records below `fetch_offset`; `leader_end_offset` was the log end at
-        its fetch.
-        """
+        """Record a follower's fetch from `fetch_offset`; `leader_end_offset` was the log end then."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)

@@ -58,7 +58,7 @@ Connect = Callable[[int], Client | None]
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """The index of the fetcher, of `count`, that serves a partition: Kafka's hash, for the same distribution."""
+    """The index of the fetcher, of `count`, for a partition: Kafka's hash, for the same distribution."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -100,7 +100,7 @@ class ReplicaFetchers:
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier leader or epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)

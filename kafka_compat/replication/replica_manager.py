@@ -34,7 +34,7 @@ class Fetching(Protocol):
     """Interface for fetching from leaders."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier leader or epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
 
     def stop(self, partition: Partition) -> None:
         """Stop fetching. When this returns, nothing more is written to the partition's log."""

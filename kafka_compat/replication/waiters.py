@@ -79,7 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in the order of addition. Its truth value is as fast as a dictionary's."""
+    """The listeners of one partition, in order of addition. Its truth value is as fast as a dict's."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

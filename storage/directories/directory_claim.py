@@ -38,7 +38,7 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Lock the directory for this process, and create it if it is missing. Raises LogDirInUse, OSError."""
+        """Lock the directory for this process; create it if missing. Raises LogDirInUse, OSError."""
         if self._lock is not None:
             return
         try:
@@ -62,7 +62,7 @@ class DirectoryClaim:
             self._lock = None
 
     def is_new(self, broker_id: int, cluster_id: str) -> bool:
-        """Whether no broker owns the directory yet. Raises InconsistentMetaProperties if another broker does."""
+        """Whether the directory has no owner. Raises InconsistentMetaProperties if another broker owns it."""
         stored = _read(self._filesystem, self._path)
         for name, value in {"cluster.id": cluster_id, "broker.id": str(broker_id)}.items():
             if stored.get(name, value) != value:

@@ -35,7 +35,7 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """The pending removals of one log directory. `settle` runs in its worker; all other methods on the loop."""
+    """The pending removals of one log directory. `settle` runs in its worker, all else on the loop."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class DirectoryRemovals:
         self._leaving.setdefault(key, [])
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether neither a partition directory under removal nor a checkpoint entry refers to the partition."""
+        """Whether neither a pending removal nor a checkpoint entry refers to the partition."""
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:

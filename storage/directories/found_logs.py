@@ -113,7 +113,7 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs: startup needs space, which a full disk may not have otherwise."""
+    """Remove the directories of deleted logs: startup needs space, which a full disk may lack."""
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -152,7 +152,7 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by the summary of a clean stop, not necessarily the last; None if the log has changed since."""
+    """Open a log by the summary of a clean stop, even an earlier one; None if the log has changed since."""
     summary = log_summaries.decode(line)
     # A truncation takes the recovery point back before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:

@@ -157,9 +157,7 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Summaries of all logs except those whose directories startup must read: with pending file
-        deletions, or missing files.
-        """
+        """Summaries of all logs without pending file deletions or missing files."""
         unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
@@ -188,7 +186,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log in a new partition directory that no checkpoint refers to. Raises as `create`."""
+        """Create an empty log in a new directory that no checkpoint refers to. Raises as `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -256,7 +254,7 @@ class LogDirectory:
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """Remove the log from this directory but keep its partition directory: `remove` must follow at once."""
+        """Release the log but keep its partition directory: `remove` must follow at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 

@@ -92,9 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Set the log start to `start_offset`, in the epoch that contains it; return whether anything
-        changed.
-        """
+        """Set the log start to `start_offset`, in the epoch that contains it; return whether it changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False

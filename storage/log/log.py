@@ -646,9 +646,7 @@ class Log:
             segment.abandon()
 
     def close(self) -> None:
-        """Flush, and write the files that a clean startup relies on: indexes, producer snapshot, leader
-        epochs.
-        """
+        """Flush, and write the files for a clean startup: indexes, producer snapshot, leader epochs."""
         if self.closed:
             return
         self.disk.check()

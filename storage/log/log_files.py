@@ -215,7 +215,7 @@ class LogFiles:
         )
 
     def sync_names(self) -> None:
-        """Make durable the names of new files, and partition.metadata with the name of the directory itself."""
+        """Make durable the names of new files, partition.metadata, and the name of the directory."""
         if self._metadata_changed:
             self._metadata_changed = False
             self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")

@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments, oldest first and never empty: the last is the active one, to which batches are appended."""
+    """The segments, oldest first and never empty: the last is the active one, which gets new batches."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 

@@ -271,7 +271,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest transaction that is open, or whose marker may not be replicated yet."""
+        """The first offset of the oldest transaction that is open or whose marker may be unreplicated."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)

@@ -120,9 +120,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time from which a cleaning may remove the tombstones of this batch (KIP-534); stored as the
-        base timestamp.
-        """
+        """When a cleaning may remove tombstones (KIP-534); stored as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -211,7 +209,7 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the base offset and the leader epoch, which the CRC does not cover, to the batch at `position`."""
+    """Write base offset and leader epoch, which the CRC does not cover, to the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
 

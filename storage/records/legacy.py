@@ -160,9 +160,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """Read all records of a producer's message set; a compressed message must be the only one
-    (InvalidRecord).
-    """
+    """Read all records of a producer's message set; a compressed message must be alone (InvalidRecord)."""
     messages: list[Message] = []
     position = 0
     while position < len(data):

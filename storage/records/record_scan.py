@@ -220,9 +220,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check as many records as have the shape of the next one; False, with nothing changed, if there are too
-    few.
-    """
+    """Check as many records as have the shape of the next one; False, with no change, if too few."""
     start, index = state.position, state.index
     # Cheap, and nearly always decisive: does a record of the same length follow?
     length, position = read_varint(data, start)
@@ -330,9 +328,7 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """The least and greatest of the two-byte zigzag numbers: `lows` has their first bytes, `highs` the
-    second.
-    """
+    """Least and greatest of the two-byte zigzag numbers: `lows` are the first bytes, `highs` the others."""
     least, greatest = lows[0], lows[-1]
     # Again time mostly runs forward. Then no high byte lies above the last one, and from where that one first
     # appears no low byte exceeds the last; the other way around for the first.

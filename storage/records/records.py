@@ -65,9 +65,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 32-bit varint at `position`; InvalidRecord if truncated or too
-    long.
-    """
+    """Return (value, next position) of the 32-bit varint at `position`; InvalidRecord if malformed."""
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -79,9 +77,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 64-bit varint at `position`; InvalidRecord if truncated or too
-    long.
-    """
+    """Return (value, next position) of the 64-bit varint at `position`; InvalidRecord if malformed."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
@@ -185,7 +181,7 @@ def build_batch(
 
 
 def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) -> bytes:
-    """Build the batch of `header` and its uncompressed records `body`; its length and CRC are computed here."""
+    """Build the batch of `header` and the uncompressed records `body`; computes its length and CRC."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
     batch = bytearray(HEADER.pack(*header))

@@ -325,9 +325,7 @@ def _as_created(data: memoryview) -> list[Record]:
 def _validate_unusual(
     data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
-    """Validate anything but exactly one batch of format 2: an old format, an incomplete batch, several
-    batches, or garbage.
-    """
+    """Validate anything but one batch of format 2: old formats, several batches, or garbage."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
     sizes, magics = _batches(data)
     if not sizes:

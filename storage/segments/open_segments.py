@@ -106,7 +106,7 @@ class OpenSegments:
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close some segments for a connection, if more than `kept` are open; return whether any were closed."""
+        """Close some segments for a connection, if more than `kept` are open; return whether it did."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:

@@ -322,9 +322,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """The largest timestamp of the first batch, from which the age of a segment is counted; None if
-        empty.
-        """
+        """Largest timestamp of the first batch, from which the segment's age is counted; None if empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
@@ -369,7 +367,7 @@ class Segment:
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """The position of the first batch whose last offset is at least `offset`; the size if there is none."""
+        """Position of the first batch whose last offset is at least `offset`; the size if there is none."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -418,7 +416,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord if the log file is shorter than its written size: it was shortened externally."""
+        """Raise CorruptRecord if the log file is shorter than its written size, so was cut externally."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(

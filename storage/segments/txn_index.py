@@ -20,9 +20,7 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry of a Fetch response: a read_committed consumer skips this producer's records from that offset
-    on.
-    """
+    """An entry of a Fetch response: read_committed consumers skip this producer from that offset on."""
 
     producer_id: int
     first_offset: int
