@@ -38,9 +38,9 @@ class LogConfig:
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
     message_downconversion_enable: bool = True
-    """Whether consumers of Fetch 0 to 3 get records, converted to an old format."""
+    """Whether Fetch 0 to 3 gets records converted to an old format."""
     validate_records: bool = True
-    """Ours: whether the records inside client batches are checked one by one."""
+    """Extension: whether the records inside client batches are checked one by one."""
 
     producer_id_expiration_ms: int = DAY_MS
     """A broker setting (producer.id.expiration.ms) that every log of the broker shares."""

@@ -150,7 +150,7 @@ class OsFile:
             fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
 
     def size(self) -> int:
-        # A third of what fstat costs, and nothing here reads or writes at the position of the descriptor.
+        # A third of the cost of fstat; no code here depends on the descriptor's position.
         return os.lseek(self.fd, 0, os.SEEK_END)
 
     def fileno(self) -> int:
@@ -229,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # Of two threads the second finds it done.
+        # The second of two threads finds it done.
         with _unsharing:
             self._unshare(path)
 
@@ -298,8 +298,8 @@ class RealFilesystem:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):
-                # Of the three kinds of locks this one excludes the POSIX lock that Java takes, and is not
-                # dropped when this process closes another descriptor of the same file.
+                # Of the three kinds of locks this one conflicts with the POSIX lock that Java takes, and is
+                # not released when this process closes another descriptor of the same file.
                 whole_file = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
             else:
@@ -340,7 +340,7 @@ def _write_fully(fd: int, content: Buffer) -> None:
 
 @functools.cache
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    # os.posix_fallocate changes the size of the file; only the call of glibc can keep it.
+    # os.posix_fallocate changes the size of the file; only the glibc call can keep it.
     import ctypes
 
     if not sys.platform.startswith("linux"):

@@ -24,11 +24,11 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+"""Empty writes: they follow the same rules as others, and their outcome is meaningless."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
-"""How many partitions or replicas one step goes through."""
+"""The number of partitions or replicas that one step processes."""
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
@@ -81,14 +81,14 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """The topics that were deleted last: what was read of them before is out of date."""
+        """The most recently deleted topics: data read about them earlier is outdated."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
-        """How many partitions got a leader that may miss records."""
+        """The number of unclean leader elections."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Assignments and states: those of very many partitions are the same."""
+        """Shared assignments and states: those of most partitions are equal."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():

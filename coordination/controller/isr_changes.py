@@ -36,7 +36,7 @@ def alter_partitions(
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
     for partition in conflicts:
-        # The state may be as wished: a write whose answer was lost.
+        # The state may be as requested already: by a write whose response was lost.
         decided = _decide(context, request.broker_id, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided

@@ -135,7 +135,8 @@ class Partitions:
         for partition, state in written.items():
             context.partition_phases[partition] = PartitionPhase.ONLINE
             batch.leader_and_isr(state.isr, partition, state, is_new=True)
-        # A state that is there already, written by a predecessor or by a try whose answer was lost, stands.
+        # A state that exists already, written by a predecessor or by an attempt whose response was lost, is
+        # kept.
         led = set(written)
         for partition in conflicts:
             found = context.states.get(partition)

@@ -78,7 +78,7 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            # What the node names was checked by the tool that wrote it, save when somebody else did.
+            # The tool that wrote the node has checked its content, unless another client wrote it.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")

@@ -27,7 +27,7 @@ _FAILED = {
         "OfflinePartitionLeaderElectionStrategy(true)",
     ),
 }
-"""What the controller says of a failed election, in words that Kafka's tools show."""
+"""Error messages for failed elections, in the words of Kafka's tools."""
 
 
 class Elections:

@@ -41,7 +41,7 @@ class Notices:
         self._now_ms = now_ms
         self._last = ""
         self.has_begun = False
-        """Whether it is known which notices are new."""
+        """Whether the set of known notices is initialized."""
 
     async def pass_over(self, store: MetadataStore) -> None:
         """Skip the notices that exist already."""

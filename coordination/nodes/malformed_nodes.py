@@ -10,7 +10,7 @@ import logging
 log = logging.getLogger(__name__)
 
 NO_VERSION = -1
-"""In place of a node's version, where its very name is wrong."""
+"""Replaces a node's version if its name itself is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps the settings that it had, and loses no records"
 MALFORMED_FEATURES = "no features count as finalized"

@@ -38,7 +38,7 @@ FEATURE = "/feature"
 CONSUMERS = "/consumers"
 CLIENT_METRICS = "/config/client-metrics"
 
-#: The nodes that Kafka makes at its start, so that everything else finds its parent.
+#: The parent nodes that Kafka creates at startup.
 PERSISTENT_PATHS = (
     CONSUMERS,
     BROKER_IDS,
@@ -59,15 +59,15 @@ PERSISTENT_PATHS = (
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""What a listener may speak, in the order of Kafka's numbers for them."""
+"""Security protocols of listeners, in the order of Kafka's numbers."""
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Brokers count a topic's partitions from 0, and keep a place for those that nobody told them of."""
+"""Brokers count a topic's partitions from 0, and keep a place for unreported ones."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
-"""The last id of a block that another block can follow."""
+"""The highest last ID of a block that can be followed by another block."""
 
-#: The entity name of a config that holds for every broker, user, client or address without its own.
+#: The entity name of the default settings of all brokers, users, clients or addresses.
 DEFAULT_ENTITY = "<default>"
 
 

@@ -60,8 +60,8 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # The sessions of the process before this one ended with it. Their line goes to disk with the first
-        # that anyone waits for.
+        # The sessions of the previous process ended with it. Their line is written with the first awaited
+        # one.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
@@ -186,7 +186,7 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # As long as they were not called, whoever reads waits for this batch.
+            # Until they are called, readers wait for this batch.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
@@ -246,7 +246,7 @@ class EmbeddedSession(StoreSession):
         try:
             found = self._store.get(path, self._guard(watch))
         except stores.NoNode:
-            # That a node is gone must not be learnt either before it is certain.
+            # A missing node must not be reported before that is durable either.
             await self._store.durable()
             raise
         await self._store.durable()

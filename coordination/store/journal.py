@@ -31,7 +31,7 @@ from kafka_compat.coordination.store.tree import Node, Tree, split
 log = logging.getLogger(__name__)
 
 JOURNAL_NAME = "kafka-compat-metadata.journal"
-"""The file, in the first of the log.dirs."""
+"""The name of the file, in the first directory of log.dirs."""
 
 FORMAT = "kafka-compat metadata journal"
 COMPACT_BYTES_MIN = 4 * 1024 * 1024
@@ -55,7 +55,7 @@ class Journal:
         self._snapshot_bytes = 0
         self._bytes = 0
         self.tail_was_cut = False
-        """Whether the end of the file could not be read: by a crash, or by something worse."""
+        """Whether the end of the file was unreadable, after a crash or other damage."""
 
     def open(self) -> Tree:
         """Read the tree from the file, an empty one if it is missing. Cuts off a tail left by a crash.
@@ -174,7 +174,7 @@ def encode_snapshot(tree: Tree) -> bytes:
 
 
 _decode = json.JSONDecoder().raw_decode
-"""In two thirds of the time that `json.loads` takes."""
+"""Takes two thirds of the time of `json.loads`."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
@@ -197,7 +197,7 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
             _refuse_if_it_was_on_disk(lines, tree.zxid, name, position)
             break
         zxid, now_ms, changes, _ = entry
-        # A snapshot may already hold transactions whose lines were still to be written.
+        # A snapshot may already contain transactions whose lines were not written yet.
         if zxid > tree.zxid:
             tree.replay(zxid, now_ms, [_with_bytes(change) for change in changes])
         position = end

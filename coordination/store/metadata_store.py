@@ -22,7 +22,7 @@ ANY_VERSION = -1
 
 
 _AT_ONCE = 256
-"""How many nodes of a tree are removed in one transaction."""
+"""The number of nodes of a tree deleted in one transaction."""
 
 
 class MetadataStoreError(Exception):
@@ -295,7 +295,7 @@ class MetadataStore(ABC):
                 continue
             operations.append(Delete(current))
             if len(operations) % _AT_ONCE == 0:
-                # The event loop is others', too.
+                # Yield to the event loop.
                 await asyncio.sleep(0)
         while operations:
             await self.multi(operations[: -_AT_ONCE - 1 : -1])

@@ -31,7 +31,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """By request: who waits for the answer, and the watch that counts only if there is one."""
+        """By request: the future of the response, and the watch that applies only if there is one."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
@@ -56,7 +56,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # As an answer's: whoever reads the change is woken up after this.
+                    # As for a response: callers that read the change are woken after this.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -86,7 +86,7 @@ class StoreClient:
         future, watch_id = waiting
         if error is not None and watch_id is not None:
             self._watches.pop(watch_id, None)
-        # Whoever asked may have given up.
+        # The caller may have given up.
         if not future.done():
             if error is None:
                 future.set_result(result)
@@ -99,7 +99,7 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process that has the metadata store is gone")
         request_id = self._new_id()
-        # First: a message that is too long is not sent, and nobody waits.
+        # First: a message that is too long is not sent, and no caller waits.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
@@ -110,7 +110,7 @@ class StoreClient:
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
-            # Before the answer: the change may come before that.
+            # Before the response: the event may arrive before it.
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
@@ -163,7 +163,7 @@ class RemoteSession(StoreSession):
         try:
             await self._client.close(self)
         except (stores.ConnectionLost, stores.SessionExpired):
-            # It was over already.
+            # The session has ended already.
             pass
         finally:
             self._change_state(SessionState.CLOSED)

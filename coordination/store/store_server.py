@@ -26,7 +26,7 @@ from kafka_compat.coordination.store.store_wire import Message
 log = logging.getLogger(__name__)
 
 CHECKS_PER_TIMEOUT = 3
-"""How often silence is looked at, and how often a process says that it is there."""
+"""The interval of checks for silence and of heartbeats."""
 
 
 class Silence:
@@ -99,7 +99,7 @@ class StoreServer:
             await asyncio.wait(self._under_way)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        # Tasks take their first step, in which the store is asked, in the order in which they are made.
+        # Tasks start, and call the store, in the order of their creation.
         task = self._loop.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -122,7 +122,7 @@ class StoreServer:
     async def _answer(self, request_id: int, work: Coroutine[Any, Any, Any]) -> None:
         try:
             result = await work
-            # Too long a list of children is told as an error, too.
+            # A list of children that is too long is reported as an error, too.
             self._send(["done", request_id, result])
         except MetadataStoreError as error:
             self._send(["failed", request_id, store_wire.encode_error(error)])

@@ -33,7 +33,7 @@ from kafka_compat.coordination.store.metadata_store import Event, MetadataStoreE
 from kafka_compat.coordination.store.tree import check_path
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
-"""A list of a million topics has room in it; a length beyond is no length but noise."""
+"""Sufficient for a list of a million topics; a larger length is invalid."""
 
 READS = ("get", "exists", "children")
 
@@ -175,7 +175,7 @@ def _parsed(text: bytes) -> list[Any]:
     return message
 
 
-# --- what the process says that uses the store
+# --- messages of the client process
 
 
 def encode_operations(operations: Sequence[Operation]) -> list[Message]:
@@ -230,7 +230,7 @@ def _read_operation(item: Any) -> Operation:
     return operation
 
 
-# --- what the one says that has it
+# --- messages of the server process
 
 
 def encode_node(data: bytes | None, stat: Stat) -> Message:

@@ -22,7 +22,7 @@ class Node:
         self.cversion = 0
         self.owner = owner
         self.children = NO_CHILDREN
-        """Shared by all nodes that have none: see `adopt`."""
+        """Shared by all nodes without children: see `adopt`."""
 
     def adopt(self, name: str, child: "Node") -> None:
         """Add `child` under that name."""

@@ -14,7 +14,7 @@ from hashlib import md5
 from typing import Final
 
 SERVICE_URI: Final = "zookeeper/zk-sasl-md5"
-"""Service and host in every exchange with a ZooKeeper, whatever host it runs on."""
+"""Service and host in every exchange with a ZooKeeper server, on any host."""
 
 _FIELD: Final = re.compile(
     rb'[\s,]*([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))\s*(?=,|$)', re.DOTALL
@@ -100,7 +100,7 @@ def _fields(challenge: bytes) -> dict[str, bytes]:
 
 
 def _hashed_text(text: str) -> bytes:
-    # RFC 2831, 2.1.2.1: in Latin-1 what fits in there, else in UTF-8.
+    # RFC 2831, 2.1.2.1: Latin-1 if possible, else UTF-8.
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

@@ -170,7 +170,7 @@ class Result:
         self._handler.call(self._resolve, None, error)
 
     def _resolve(self, value: Any, error: Exception | None) -> None:
-        # kazoo may report one failure of the connection twice; an awaiting caller may have given up.
+        # kazoo may report one connection failure twice; an awaiting caller may have given up.
         if self.future.done():
             return
         if self.on_result:
@@ -210,7 +210,7 @@ class LoopHandler:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Run on the loop, after all earlier calls."""
-        # The loop may have been closed before the connection's thread has ended.
+        # The loop may be closed before the connection's thread ends.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
@@ -349,7 +349,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
-            # Old servers tell of a wrong password in no other way; a server that is killed does the same.
+            # Old servers report a wrong password only in this way; so does a server that is killed.
             why = f"ZooKeeper at {host} ended the connection at the login. Is {self._login.setting} right?"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error

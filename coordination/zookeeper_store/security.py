@@ -10,10 +10,10 @@ import ssl
 from typing import Final, NamedTuple, Protocol
 
 _OPEN_TO_ALL: Final = "/consumers"
-"""Consumers of Kafka's first years write below this node themselves."""
+"""Early consumers of Kafka write below this node themselves."""
 
 _SECRET: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""What begins so is not for the world to read: credentials, passwords of key stores, tokens."""
+"""Path prefixes that are not world-readable: credentials, keystore passwords, tokens."""
 
 
 class DigestLogin(NamedTuple):
@@ -33,7 +33,7 @@ class Unusable(OSError):
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        # What kazoo logs.
+        # Messages that kazoo logs.
         self.strerror = why
 
 
@@ -60,7 +60,7 @@ class StoreSecurity(NamedTuple):
 
 
 OPEN: Final = StoreSecurity()
-"""As Kafka without a setting of zookeeper's security: plain text, nobody logs in, nodes are everybody's."""
+"""As Kafka without ZooKeeper security settings: plaintext, no authentication, nodes open to all."""
 
 
 class Access(NamedTuple):

@@ -41,10 +41,10 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""kazoo wakes its thread by a byte through a socket pair, which blocks its caller when some 270 wait."""
+"""kazoo wakes its thread by a byte through a socket pair, which blocks the caller when 270 are pending."""
 
 _RETRY_WAIT_S_MAX = 1.0
-"""Between attempts to reach a server again. kazoo's default grows to a minute, long after it is back."""
+"""Between reconnection attempts. kazoo's default grows to a minute, which delays recovery."""
 
 _EVENT_KINDS = {
     EventType.CREATED: stores.EventKind.CREATED,
@@ -108,7 +108,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
         self.requests = 0
-        """How many were answered, and how long the last ones took."""
+        """The number of responses, and the durations of the last ones."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._resuming: asyncio.Task[None] | None = None
@@ -185,7 +185,7 @@ class ZooKeeperMetadataStore(StoreSession):
             finally:
                 self._answered(asked_s)
         for index, answer in enumerate(answers):
-            # ZooKeeper answers for the operations before the one that failed that they were rolled back.
+            # ZooKeeper reports the operations before the failed one as rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
                 raise stores.TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]
@@ -193,7 +193,7 @@ class ZooKeeperMetadataStore(StoreSession):
     async def close(self) -> None:
         if self._state in _ALIVE:
             if self._state is SessionState.SUSPENDED:
-                # There is nobody to say goodbye to.
+                # No server is connected to receive a close request.
                 self._handler.end()
             self._end(SessionState.CLOSED)
         if self._stopping:
@@ -221,8 +221,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # A later connection answered, on which the watches do not stand again yet: they would
-                    # tell of a change after it was read.
+                    # A response on a later connection, where the watches are not set again yet: they would be
+                    # called after the change can be read.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
@@ -245,7 +245,8 @@ class ZooKeeperMetadataStore(StoreSession):
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # No local has the future: one that fails refers to this frame, by the error's traceback.
+                # No local variable holds the future: a failed one refers to this frame through the error's
+                # traceback.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
@@ -299,7 +300,7 @@ class ZooKeeperMetadataStore(StoreSession):
     def _hear_state(self, state: str) -> None:
         """kazoo's listener, called in the connection's thread."""
         if state == KazooState.LOST:
-            # Before this returns: the thread would go on to ask for a new session.
+            # Before this returns: the thread would go on to request a new session.
             self._handler.end()
         if state != KazooState.CONNECTED or self._security.login is None:
             self._pass_on(state)
@@ -387,7 +388,7 @@ class ZooKeeperMetadataStore(StoreSession):
         return self._chroot + path if path != "/" else self._chroot or path
 
     def _request(self, operation: stores.Operation) -> Any:
-        # Built here and not by kazoo's methods: those refuse to write null, which many of Kafka's nodes hold.
+        # Built here, because kazoo's methods refuse to write null, which many of Kafka's nodes hold.
         path = self._full(operation.path)
         if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2

@@ -258,7 +258,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or enable it after an older inter.broker.protocol.version disabled it (KIP-584)."""
+        """Create /feature, or enable it if an older inter.broker.protocol.version disabled it (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:

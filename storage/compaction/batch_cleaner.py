@@ -32,7 +32,7 @@ from kafka_compat.storage.records.records import encode_varint, join_batch, read
 from kafka_compat.storage.segments.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20
-"""For how many offsets at once it is noted which are the last of their key; a byte each."""
+"""The number of offsets whose last-of-key flags are computed at once, one byte each."""
 
 
 class Transactions:
@@ -86,7 +86,7 @@ class Transactions:
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            # A walk that starts behind the marker of a transaction never meets it.
+            # A scan that starts after the marker of a transaction never reaches it.
             if entry.last_offset >= offset:
                 self._aborted.setdefault(entry.producer_id, entry)
 

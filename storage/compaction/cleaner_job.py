@@ -34,10 +34,10 @@ from kafka_compat.storage.segments.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
 PUT_RECORDS = 1000
-"""Records are put into the map in at least so many at once, which costs less than one by one."""
+"""Minimum number of records added to the map at once, which costs less than one by one."""
 
 Throttle = Callable[[int], None]
-"""Called with every number of bytes read or written; it takes its time."""
+"""Called with every number of bytes read or written; it may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class CleaningJob:
     index_interval_bytes: int
     dedupe_buffer_bytes: int
     load_factor: float
-    """How full log.cleaner.io.buffer.load.factor lets the offset map become."""
+    """Maximum load of the offset map (log.cleaner.io.buffer.load.factor)."""
     io_bytes_per_s: float
 
     @property
@@ -134,7 +134,7 @@ class _Cleaning:
         self._throttle = throttle
         self._aborted = list(self._read_transaction_indexes())
         older = [segment for segment in job.segments if segment.base_offset < job.first_dirty_offset]
-        # Formats 0 and 1 have no place for a delete horizon: there the age of the segments decides.
+        # Formats 0 and 1 have no field for a delete horizon: the age of the segments decides.
         self._legacy_horizon_ms = older[-1].modified_ms - job.delete_retention_ms if older else 0
         self._walk = Transactions(())
 
@@ -177,7 +177,7 @@ class _Cleaning:
                         keys, offsets = [], []
             if not found.put(keys, offsets):
                 return found
-            # Offsets between two segments may be gone already.
+            # Offsets between two segments may be missing already.
             found.latest_offset = segment.end_offset - 1
             keys, offsets = [], []
         return found
@@ -310,7 +310,7 @@ class _CleanedSegment:
         for suffix, content in indexes.items():
             filesystem.write_file(self._path(suffix), content)
             filesystem.sync_file(self._path(suffix))
-        # Retention and legacy tombstones go by this time, which a cleaning must not refresh.
+        # Retention and legacy tombstones rely on this time, which a cleaning must not refresh.
         filesystem.set_modified_ms(self._path(LOG_SUFFIX), modified_ms)
         self._file.sync()
         return self._size_bytes

@@ -35,7 +35,7 @@ class Throttle:
 
     def __call__(self, size_bytes: int) -> None:
         now = time.monotonic()
-        # Time that was not used is not made up for later.
+        # Unused capacity does not accumulate.
         self._due = max(self._due, now - self.STEP_S) + size_bytes / self._bytes_per_s
         if self._due > now + self.STEP_S:
             time.sleep(self._due - now)

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kafka_compat.storage.records.batch import Buffer
 
 DICT_ENTRY_BYTES = 176
-"""Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""
+"""Memory of a dictionary entry without its key, at the peak of the table's growth."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
-"""For how many batches it is noted that there are tombstones in them; eight bytes each."""
+"""The number of batches whose tombstones are tracked, eight bytes each."""
 _DIGEST = struct.Struct("<QQ")
 
 
@@ -40,7 +40,7 @@ class OffsetMap:
     )
 
     get: Callable[[bytes], int | None]
-    """The last offset of a key, None when it is not known."""
+    """The last offset of a key, None if unknown."""
 
     def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
         """`load_factor` is the maximum share of used slots."""
@@ -129,7 +129,7 @@ class _Dictionary:
         for index, key in enumerate(keys):
             if key not in known:
                 self._free_bytes -= DICT_ENTRY_BYTES + len(key)
-                # The first key fits in any case: a cleaning must get on.
+                # Always accept the first key: a cleaning must make progress.
                 if self._free_bytes < 0 and known:
                     return index
             known[key] = offsets[index]
@@ -152,7 +152,7 @@ class _Dictionary:
         offsets = array("q", self._offsets.values())
         digests = bytearray()
         while self._offsets:
-            # The last one first: that takes no time.
+            # Pop from the end, which takes constant time.
             digests += _digest(self._offsets.popitem()[0])
         self._offsets.clear()
         offsets.reverse()
@@ -174,7 +174,7 @@ class _Slots:
         self._slots = _prime_up_to(max(slots, 3))
         self._count = 0
         self._count_max = int(self._slots * load_factor)
-        # Pages that were never written to take no memory.
+        # Untouched pages take no memory.
         self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
 
     def __len__(self) -> int:
@@ -198,7 +198,7 @@ class _Slots:
                     return index
                 self._count += 1
                 words[at + 1], words[at + 2] = high, low
-            # One more than the offset: 0 stands in slots that are free.
+            # Offset plus one: 0 marks free slots.
             words[at] = offsets[index] + 1
         return len(offsets)
 
@@ -219,7 +219,7 @@ class _Slots:
         at = slot * 3
         if not words[at] or (words[at + 1] == high and words[at + 2] == low):
             return at
-        # The number of slots is prime: any step meets all of them.
+        # The number of slots is prime, so any step visits all of them.
         step = 1 + low % (slots - 1)
         while True:
             slot = (slot + step) % slots

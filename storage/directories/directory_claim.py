@@ -44,7 +44,7 @@ class DirectoryClaim:
         try:
             if not self._filesystem.exists(self._path):
                 self._filesystem.mkdir(self._path)
-                # A parent that we may not read is the administrator's to keep.
+                # An unreadable parent directory is the administrator's responsibility.
                 with contextlib.suppress(PermissionError):
                     self._filesystem.sync_directory(os.path.dirname(self._path))
             self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")

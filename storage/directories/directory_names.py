@@ -12,7 +12,7 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
 RETURNING = ".kafka-compat-restoring"
-"""A file that is there while the logs return to a state of before: see `saved_states`."""
+"""A file that exists while the logs return to a saved state: see `saved_states`."""
 
 
 def directory_name(key: TopicPartition) -> str:
@@ -47,5 +47,5 @@ def parse_name(name: str) -> TopicPartition | None:
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None
-    # One text for all partitions of a topic, wherever it is asked from.
+    # One shared string for all partitions of a topic.
     return intern(topic), int(number)

@@ -52,8 +52,7 @@ class DirectoryRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose partition directory or checkpoint entries are on their way out, with those who
-        wait for it."""
+        """Partitions whose directory or checkpoint entries are being removed, with their waiters."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -64,7 +63,7 @@ class DirectoryRemovals:
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
         """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
-        # In this order: see `settle`.
+        # The order matters: see `settle`.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
@@ -85,7 +84,7 @@ class DirectoryRemovals:
 
     def settle(self) -> Iterator[None]:
         """Carry out the removals, in steps. Raises RefusedForNow (the rest stays pending), LogDirFailure."""
-        # A key is noted as leaving after its removal: what is noted here has its removal taken below.
+        # A partition is added here after its removal, so every one seen here is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
         while self._waiting:
@@ -115,7 +114,7 @@ class DirectoryRemovals:
         path = self._disk.path
         try:
             for number, removal in enumerate(removals, 1):
-                # It may have been renamed at an earlier try.
+                # It may have been renamed by an earlier attempt.
                 with contextlib.suppress(FileNotFoundError):
                     self._filesystem.rename(removal.source, removal.target)
                 if number % RENAMES_PER_STEP == 0:

@@ -23,7 +23,7 @@ from kafka_compat.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Iterator[None] | None]
-"""Something to do with a disk; as a generator, something that may be interrupted at each yield."""
+"""A job on a disk; a generator may be interrupted at each yield."""
 Done = Callable[[Exception | None], None]
 
 
@@ -68,7 +68,7 @@ class ThreadWorker:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
         self._jobs: deque[tuple[Job, Done | None]] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """One True for each job, and a False at the end."""
+        """One True per job, and a False at the end."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -79,12 +79,12 @@ class ThreadWorker:
         (self._urgent if urgent else self._jobs).append((job, done))
         self._tokens.put(True)
         if self._thread is None:
-            # A daemon: a disk that hangs must not keep a process that has to end.
+            # A daemon thread: a hanging disk must not prevent the process from exiting.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # When the loop is closed, no caller waits any more.
+        # When the loop is closed, no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 
@@ -97,7 +97,7 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while self._tokens.get():
-            # Urgent jobs that ran at a yield of another left their tokens behind.
+            # Urgent jobs that ran during another job left their tokens in the queue.
             if not self._run_urgent() and self._jobs:
                 self._do(*self._jobs.popleft())
         while self._run_urgent() or self._jobs:

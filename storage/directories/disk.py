@@ -15,10 +15,10 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""What the operating system says when there is no space left, or none for this user."""
+"""Errors that mean that no space is left, or none for this user."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""What it says when it is the process or the machine that lacks something, and not the disk."""
+"""Errors that mean that the process or the machine lacks a resource, not the disk."""
 
 
 TIMES_KEPT: Final = 512
@@ -49,17 +49,17 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """Why the last write was refused, where that was not the disk's failure."""
+        """The reason for refusing the last write, if that was not a disk failure."""
         self.flushes = 0
-        """How many logs were flushed, and how long the last ones took."""
+        """The number of flushes, and the durations of the last ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
-        """Whether a log of this directory may be durable up to another offset than its checkpoint says."""
+        """Whether the durable offset of a log may differ from its checkpoint."""
         self.log_starts_moved = True
-        """The same of where logs start."""
+        """Whether the start of a log may differ from its checkpoint."""
         self.on_failure = on_failure
         self.worker: Worker = worker if worker is not None else InlineWorker()
-        """Where this directory's syncs are made."""
+        """The worker for this directory's syncs."""
 
     def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
         """Take the directory offline because of `error`, and return the exception to raise. A shortage of

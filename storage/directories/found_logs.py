@@ -27,7 +27,7 @@ from kafka_compat.storage.log.recovery import RecoveryProgress
 logger = logging.getLogger(__name__)
 
 THREADS = 16
-"""For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
+"""Minimum number of logs for using threads at startup and shutdown."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class FoundLogs:
         self.cleaned: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.duplicates: list[Log] = []
-        """Logs of which another directory holds more."""
+        """Logs of which another directory has a longer copy."""
         self.recovered_bytes = 0
         self.truncated: dict[TopicPartition, int] = {}
 
@@ -63,11 +63,11 @@ def find_logs(
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
-    # A crash of the machine can have lost the end of a segment and kept the next one.
+    # A machine crash may have lost the end of a segment and kept the next one.
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
-    # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
+    # Compaction left gaps in these, whatever their topic's cleanup.policy is now.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
@@ -154,7 +154,7 @@ def _reopen(
 ) -> Log | None:
     """Open a log by the summary of a clean stop, even an earlier one; None if the log has changed since."""
     summary = log_summaries.decode(line)
-    # A truncation takes the recovery point back before it touches a file.
+    # A truncation lowers the recovery point before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:
         return None
     return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))

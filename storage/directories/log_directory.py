@@ -105,7 +105,7 @@ class LogDirectory:
             filesystem, self.disk, self.checkpoints, self.deletions, self.worker
         )
         self._truncations: deque[_PendingTruncation] = deque()
-        # One for all logs: each mention of a method makes another object.
+        # One shared object: each access to a bound method creates another.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
@@ -114,7 +114,7 @@ class LogDirectory:
     def online(self) -> bool:
         return self.disk.failure is None
 
-    # --- start and end: nothing else is under way, so that these do without the worker
+    # --- start and end: nothing else is running, so the worker is not used
 
     def begin(self, clean: bool) -> None:
         """Start after the logs are loaded: reconcile the checkpoints and remove the clean-shutdown marker.
@@ -127,7 +127,7 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # From now on a crash leaves unclean logs. Durable before the first append can be.
+            # From now on a crash leaves unclean logs. Must be durable before the first append.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:
@@ -194,7 +194,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # What removes files may want a descriptor.
+                # Deleting files may need a descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):
@@ -209,7 +209,7 @@ class LogDirectory:
         self.disk.check()
         self._check_settled(key)
         self._check_vacant(path)
-        # What a crash leaves of it goes with the next start.
+        # The next startup removes what a crash leaves of it.
         building = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
         try:
             write_fork(source, building, self._filesystem, is_new_topic=True)
@@ -248,7 +248,7 @@ class LogDirectory:
         key = log.topic, log.partition
         offset = log.log_end_offset
         if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-            # What comes in the place of the lost records was never cleaned.
+            # Records that replace the lost ones have not been cleaned.
             self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
         self._truncations.append(_PendingTruncation(key, log, offset, truncation))
         self._submit_settle()
@@ -325,7 +325,7 @@ class LogDirectory:
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
 
-    # --- the worker's part: what was decided becomes durable
+    # --- the worker's part: makes decisions durable
 
     def _submit_settle(self) -> None:
         if not self._settle_submitted:
@@ -333,7 +333,7 @@ class LogDirectory:
             self.worker.submit(self._settle, _logged)
 
     def _settle(self) -> Iterator[None]:
-        # First: what comes while we are at it has a job of its own.
+        # First: truncations that arrive meanwhile get their own job.
         self._settle_submitted = False
         try:
             yield from self._settle_truncations()
@@ -353,7 +353,7 @@ class LogDirectory:
             yield
         for item in waiting:
             self.disk.check()
-            # Of a log that is deleted the files are as good as gone.
+            # The files of a deleted log are no longer needed.
             if not item.log.closed:
                 item.truncation.run()
             self._truncations.popleft()

@@ -34,7 +34,7 @@ from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFil
 logger = logging.getLogger(__name__)
 
 PREFERRED_MAX = 10_000
-"""Directories that are remembered for logs to come; beyond, the oldest are forgotten."""
+"""Maximum number of preferred directories for future logs; beyond it, the oldest are dropped."""
 
 T = TypeVar("T")
 
@@ -44,12 +44,12 @@ class LoadReport:
 
     def __init__(self) -> None:
         self.clean = True
-        """Whether every directory had been closed cleanly."""
+        """Whether every directory was shut down cleanly."""
         self.log_count = 0
         self.recovered_bytes = 0
         """Bytes read and checked."""
         self.truncated: dict[TopicPartition, int] = {}
-        """Bytes cut off behind the last whole batch."""
+        """Bytes cut off after the last whole batch."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.offline: list[str] = []
 
@@ -81,7 +81,7 @@ class LogDirs:
         self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
-        """The partitions that were compacted, with the offsets up to which they are clean."""
+        """The compacted partitions, with their clean offsets."""
         self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id

@@ -39,9 +39,9 @@ class _Switch(NamedTuple):
     future: Log
     target: LogDirectory
     truncations: list[Truncation]
-    """Of the new log, which wait until the old one cannot come back."""
+    """Truncations of the new log, which wait until the old one cannot reappear."""
     due_ms: int
-    """When the old folder may be deleted."""
+    """When the old directory may be deleted."""
 
 
 class LogMoves:
@@ -55,7 +55,7 @@ class LogMoves:
         monotonic_ms: Callable[[], int],
     ) -> None:
         self.futures: dict[TopicPartition, Log] = {}
-        """The copies that are to take the places of logs."""
+        """The copies that will replace logs."""
         self._directories = directories
         self._logs = logs
         self._config_for = config_for
@@ -111,8 +111,7 @@ class LogMoves:
 
         def work() -> None:
             if future.topic_id is None and topic_id is not None:
-                # The broker was killed before it had noted the id in the partition directory that it had just
-                # made.
+                # The broker was killed before it had written the ID to the new partition directory.
                 future.assign_topic_id(topic_id)
                 future.flush()
             placed.append(target.rename_copy(key, future, path, self._config_for(key[0])))
@@ -140,7 +139,8 @@ class LogMoves:
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
-        # Until the old partition directory is gone, its directory's checkpoints speak of the old log as well.
+        # Until the old partition directory is removed, its directory's checkpoints also have entries of the
+        # old log.
         log.abandon()
         switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
         future.truncations.follow(partial(_remember, switch.truncations))

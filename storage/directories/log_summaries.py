@@ -34,10 +34,10 @@ class LogSummary(NamedTuple):
 
     directory_changed_ns: int
     log_changed_ns: int
-    """When the newest log file changed."""
+    """Modification time of the newest log file."""
     end_offset: int
     has_producers: bool
-    """Whether the snapshot at the end holds any."""
+    """Whether the snapshot at the end contains any."""
     topic_id: UUID | None
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
@@ -100,7 +100,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# Very many logs have the same in these.
+# Most logs have the same values in these fields.
 
 
 @lru_cache(256)

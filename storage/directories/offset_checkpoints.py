@@ -34,14 +34,11 @@ class OffsetCheckpoints:
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Logs that left, whose directories a crash may bring back: until `forget` the files say of them
-        what they said.
-        """
+        """Removed logs, whose directories a crash may restore: their entries stay until `forget`."""
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
-        """Those that are not written yet."""
+        """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
-        """The entries of the file as bytes: of very many, which are written every few seconds, few have
-        changed. None until they are wanted.
+        """The entries of the file as bytes, since few of very many change between writes. None until needed.
         """
 
     def read(self, name: str) -> dict[TopicPartition, int]:

@@ -34,7 +34,7 @@ class DirtyPart:
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """For how long a record has waited beyond max.compaction.lag.ms; 0 when none has."""
+    """How long a record has waited beyond max.compaction.lag.ms; 0 if none has."""
 
     @property
     def ratio(self) -> float:

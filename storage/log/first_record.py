@@ -40,7 +40,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
         found = yield from _search(segment, offset, end_offset)
         if found is not None:
             return found if found.offset < end_offset else None
-        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        # Segments may have been removed or replaced meanwhile; the replacement is searched again.
         number = (
             segments.number_of(offset)
             if segment.deleted
@@ -52,7 +52,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
 def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
     segment.check_whole()
     position = segment.position_of(offset)
-    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    # Keep a reference: the segment may be closed or removed before the next batch is read.
     file = segment.file
     batches = scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes)
     for count, batch in enumerate(batches, 1):

@@ -26,13 +26,11 @@ class Flushing:
         self.end_offset = end_offset
         """All records below it are durable."""
         self.last_ms = clock.monotonic_ms()
-        """When the last flush ended, on the clock that never jumps."""
+        """When the last flush ended, on the monotonic clock."""
         self.truncation_count = 0
-        """How often records were taken from the end of the log."""
+        """How often records were removed from the end of the log."""
         self.lock = threading.Lock()
-        """Held while offsets and the list of segments are read or written together, never over I/O that
-        waits.
-        """
+        """Held while offsets and the list of segments are accessed together, never during I/O."""
         self._name = name
         self._disk = disk
         self._files = files
@@ -72,7 +70,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # The file is replaced as a whole or not at all, so that this may be tried again.
+                # The file is replaced atomically, so the write may be retried.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
@@ -84,6 +82,6 @@ class Flushing:
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
         """Write the leader-epoch-checkpoint, durable on return. Raises OSError."""
-        # Marked before it is done: an epoch that comes meanwhile must be stored again.
+        # Cleared before the write: an epoch that is added meanwhile must be stored again.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
-"""Of an active segment; copying as much takes as long as some links."""
+"""Maximum size of a copied active segment; copying it takes as long as some links."""
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
@@ -67,14 +67,14 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
     filesystem.write_file(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", content)
     transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
-        # Its other indexes are made when it is opened.
+        # Its other indexes are created when it is opened.
         active.txn_index.store()
         if transactions in present:
             content = filesystem.read_file(f"{source}/{transactions}")
             filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
-    # Of a log that is small and whole, what it says of producers is read soon.
+    # For a small and complete log, producer state is rebuilt quickly from its batches.
     if base_offset or log.log_start_offset:
         path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())

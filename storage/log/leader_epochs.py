@@ -24,7 +24,7 @@ class EpochEntry(NamedTuple):
 
 
 _BEGINNING: Final = (EpochEntry(0, 0),)
-"""What very many logs have: the first epoch alone."""
+"""The first epoch alone, which most logs have."""
 
 
 class LeaderEpochs:
@@ -38,7 +38,7 @@ class LeaderEpochs:
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
         """The newest epoch; -1 when there is none."""
         self.changed = False
-        """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
+        """Whether the entries differ from the leader-epoch-checkpoint; the next flush stores them."""
 
     def _set(self, entries: tuple[EpochEntry, ...]) -> None:
         self.entries = entries

@@ -223,7 +223,7 @@ class LogLoader:
         except CorruptFile as error:
             logger.warning("ignoring %s: %s", path, error)
             return None
-        # Zeros are the id of no topic: a broker without ids wrote them, or an earlier version of this one.
+        # Zeros are not a topic ID: a broker without IDs, or an earlier version of this one, wrote them.
         return topic_id if topic_id.int else None
 
 
@@ -251,8 +251,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or the split of a segment had not got to its swap; the source is still there.
-        # Before the rest: without the `.cleaned` file they would count.
+        # A cleaning or a segment split was interrupted before its swap; the source still exists. Before the
+        # rest: without the `.cleaned` file they would be used.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]
@@ -260,7 +260,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     for name in leftovers:
         filesystem.unlink(f"{directory}/{name}")
     if swapped:
-        # The old log file at the first base offset goes last of its segment: while it is there, no other
+        # The old log file at the first base offset is removed last of its segment: while it exists, no other
         # file at that offset is a new one (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):

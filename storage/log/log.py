@@ -139,12 +139,12 @@ class Log:
     ) -> None:
         self.topic, self.partition = key
         self.name = f"{self.topic}-{self.partition}"
-        """As messages name it."""
+        """The name in log messages."""
         self.topic_id = contents.topic_id
         self.log_start_offset = contents.start_offset
         self.log_end_offset = contents.end_offset
         self.opened_end_offset = -1
-        """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
+        """The end offset when the log was opened, if it was closed cleanly before; -1 otherwise."""
         self.closed = False
         self.disk = disk
         self.files = files
@@ -423,7 +423,7 @@ class Log:
         """Add the epochs of the log that this one is a copy of, including those without a record."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
-        # Its own file does not have them.
+        # Its own file does not contain them.
         self.opened_end_offset = -1
 
     # --- read
@@ -527,7 +527,7 @@ class Log:
         """Whether records have been unflushed for flush.ms."""
         return self.flushing.is_due(self.log_end_offset, self.config.flush_ms)
 
-    # --- deletion: segments leave the log before their files change, the oldest first
+    # --- deletion: segments are removed from the log before their files change, oldest first
 
     def advance_log_start_offset(self, offset: int) -> None:
         """Raise the log start to `offset` (DeleteRecords); retention removes segments wholly below it."""
@@ -560,7 +560,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # The other segments give the space for the next try.
+                # The other segments free space for the next attempt.
                 going = going[:-1]
                 if not going:
                     raise
@@ -580,7 +580,8 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Remove every batch that contains `offset` or higher, when a follower diverges from its leader."""
         if offset >= self.log_end_offset:
-            # An epoch in which this replica led and appended nothing: its next leader does not know it.
+            # An epoch in which this replica was leader and appended nothing: the next leader does not know
+            # it.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return
         segments = self.segments
@@ -591,9 +592,9 @@ class Log:
         self.disk.check()
         number = segments.number_of(offset - 1)
         segment = segments.all[number]
-        # All that reads comes before the first change, since it may be refused.
+        # All reads come before the first change, since they may be refused.
         with self.disk.reading(self.name):
-            # Its file is open from here on, so that what follows wants no descriptor.
+            # Its file is open from here on, so that later steps need no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
             producers = self.files.load_producers(
@@ -662,8 +663,8 @@ class Log:
         active.complete()
         if active.size_bytes:
             active.sync(sealed=True)
-        # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
-        # no record are forgotten by the next start anyway.
+        # Most logs of a large broker never had a record and need neither file, as in Kafka. The next startup
+        # drops epochs without a record.
         if self.log_end_offset or self.producers.entries:
             self.files.store_snapshot(self.log_end_offset, self.producers)
         changed = epochs.changed

@@ -23,7 +23,7 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file with the offset from which on a fork's own records are: see `log.fork`."""
+"""The file with the offset from which a fork has its own records: see `log.fork`."""
 
 
 class LogFiles:
@@ -154,7 +154,7 @@ class LogFiles:
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
-                # Retention may take a segment while we are at it, but nothing else may.
+                # Only retention may remove a segment meanwhile.
                 if not segment.deleted:
                     raise
 

@@ -26,7 +26,7 @@ class LogSegments:
         self.active = segments[-1]
         self.active.set_sealed(False)
         self.removals = 0
-        """How often records may have been taken out: what was known of some may not be so any more."""
+        """How often records may have been removed: cached positions may be invalid afterwards."""
 
     @property
     def size_bytes(self) -> int:
@@ -94,7 +94,7 @@ class LogSegments:
                 end = segment.position_of(upper_bound)
             if start < end:
                 break
-            # Compaction can leave nothing behind `offset` in its segment; so can damage before startup.
+            # A segment may have no batch after `offset`, through compaction or damage before startup.
             segment.check_whole()
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None
@@ -104,7 +104,7 @@ class LogSegments:
         if stop == start:
             return None
         if stop - start >= SENDFILE_BYTES_MIN:
-            # A smaller one is checked when it is read.
+            # A smaller slice is checked when it is read.
             segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 

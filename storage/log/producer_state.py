@@ -134,9 +134,9 @@ class ProducerState:
     def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._expire_at_ms = 0
-        # An empty one of these is shared by all partitions, and replaced before anything is put in.
+        # A shared empty one for all partitions, replaced before anything is added.
         self._entries = _NO_ENTRIES
-        # First offset → producer id of open transactions, first offset → marker's offset of ended ones.
+        # First offset → producer ID of open transactions, first offset → marker's offset of ended ones.
         self._ongoing = _NO_OFFSETS
         self._completed = _NO_OFFSETS
 
@@ -212,7 +212,8 @@ class ProducerState:
             entry = ProducerEntry(header.producer_id)
             self._add(entry)
         if header.attributes & CONTROL_FLAG:
-            # A cleaner may leave a control batch without records; its transaction is gone from the log too.
+            # A cleaner may leave a control batch without records; its transaction is no longer in the log
+            # either.
             marker = read_marker(batch) if header.record_count else None
             return None if marker is None else self._end_transaction(entry, header, base_offset, marker)
         if header.producer_epoch != entry.producer_epoch:
@@ -253,7 +254,7 @@ class ProducerState:
             self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
-            # Nobody has read for long: one wide transaction stands for them all.
+            # No consumer has read for long: one wide transaction replaces them all.
             self._completed = {min(self._completed): marker_offset}
         if marker.type is not ControlRecordType.ABORT:
             return None

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called now and then with a partition, the bytes checked so far and the bytes to check in it."""
+"""Called periodically with a partition, the bytes checked so far and the bytes to check in it."""
 
 
 class Opening:
@@ -43,7 +43,7 @@ class Opening:
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.has_changed = False
-        """Whether what was found is not what a clean stop leaves."""
+        """Whether the findings differ from the state after a clean stop."""
         self.leader_epochs = self._read_leader_epochs(filesystem, directory, names)
         self._stored_epochs = self.leader_epochs.encode()
         self.producers: ProducerState
@@ -91,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # The state before the first of these segments must still be known when this is done a second time.
+        # The state before the first of these segments must still be known in a second recovery.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)
@@ -122,7 +122,7 @@ class Opening:
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
-        # An end of the machine before the fork was durable may have emptied it.
+        # A machine crash before the fork was durable may have emptied it.
         return int(content) if content.isdigit() else -1
 
     def _tell_gap(self, base_offset: int) -> None:

@@ -52,7 +52,7 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
                 return found
         elif index % _SEGMENTS_AT_ONCE == _SEGMENTS_AT_ONCE - 1:
             yield None
-        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        # Segments may have been removed or replaced meanwhile; the replacement is searched again.
         index = 0 if segment.deleted else bisect_right(segments.base_offsets, segment.base_offset)
     return None
 
@@ -67,7 +67,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     segment.check_whole()
     offset = max(segment.time_index.offset_before(timestamp), start_offset)
     position = segment.position_of(offset)
-    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    # Keep a reference: the segment may be closed or removed before the next batch is read.
     file = segment.file
     for batch in scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes):
         header = batch.header
@@ -104,7 +104,7 @@ def first_of_batch(
 ) -> TimestampOffset | None:
     """The first record of one batch of any format with at least this timestamp and offset."""
     if header.magic == 2:
-        # Of records that a broker stamped the header tells the time.
+        # For records stamped by a broker the header has the time.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
         least = ANY_TIMESTAMP if stamped or timestamp == ANY_TIMESTAMP else timestamp - header.base_timestamp
         body = records_body(data, header)
@@ -200,7 +200,7 @@ class _Run:
         """The run that begins at `start`; None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # Cheap, and nearly always decisive: does a record of the same length follow?
+        # Cheap, and nearly always decisive: is the next record of the same length?
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)
@@ -232,4 +232,4 @@ class _Run:
 
 
 _AT_LEAST = [bytes(least) + b"\1" * (256 - least) for least in range(128)]
-"""Tables that make 1 of every byte from a value on, and 0 of the others."""
+"""Tables that map every byte from a value on to 1, and the others to 0."""

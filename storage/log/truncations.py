@@ -51,11 +51,11 @@ class Truncation:
                 files.remove_snapshots_behind(-1)
                 self._created.create()
                 if self._created.deleted:
-                    # A later truncation has dropped it already.
+                    # A later truncation has removed it already.
                     self._created.abandon()
             files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
-                # Synced at once: else a crash could bring back old batches behind new ones written in their
+                # Synced at once: otherwise a crash could restore old batches after new ones written in their
                 # place.
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)

@@ -143,7 +143,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
+        # As `_make`, without its check of the number of fields: scans of small batches are sensitive to it.
         return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)

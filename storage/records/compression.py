@@ -131,7 +131,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> bytes:
     size = 0
     while position < len(view):
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Streams that were appended to each other keep their headers.
+            # Concatenated streams keep their headers.
             position += len(_XERIAL_HEADER)
             continue
         if position + _LENGTH.size > len(view):
@@ -232,9 +232,9 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
 
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_RATIO_MAX = 32 << 10
-"""The most that a byte of a frame can become: a block of four bytes repeats one of them 128 KiB times."""
+"""Maximum expansion of a byte of a frame: a block of four bytes repeats one of them 128 KiB times."""
 _ZSTD_KEPT_WINDOW_BYTES_MAX = 8 << 20
-"""A decompressor keeps the memory of the largest window it has seen; level 19 asks for 8 MiB."""
+"""A decompressor keeps the memory of the largest window it has seen; level 19 needs 8 MiB."""
 _ZSTD_SIZE_UNKNOWN = (1 << 64) - 1
 _kept = threading.local()
 
@@ -251,7 +251,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
     try:
         frame = zstandard.get_frame_parameters(data)
-        # Making one takes longer than a small batch does.
+        # Creating one takes longer than decompressing a small batch.
         decompressor: ZstdDecompressor = getattr(_kept, "decompressor", None) or zstandard.ZstdDecompressor()
         if frame.window_size <= _ZSTD_KEPT_WINDOW_BYTES_MAX:
             _kept.decompressor = decompressor
@@ -310,4 +310,4 @@ NAMES: dict[str, CompressionType] = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
-"""Values of the setting compression.type; `producer`, which keeps what came, is not a codec."""
+"""Values of the setting compression.type; `producer`, which keeps the batch's codec, is not a codec."""

@@ -18,10 +18,10 @@ class RecordKeys(NamedTuple):
     """The records of one batch, as columns."""
 
     keys: list[bytes]
-    """Empty ones, too, for records without a key."""
+    """The keys; empty for records without a key."""
     offset_deltas: list[int]
     bounds: list[int]
-    """Where each record starts in the body, and at last where the body ends."""
+    """The start of each record in the body, and finally the end of the body."""
     keyless: list[int]
     """Indexes of the records whose key is null."""
     tombstones: list[int]
@@ -91,7 +91,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
             add_key(body[position:value_at])
             if length < 0:
                 found.keyless.append(index)
-        # An odd first byte makes a length negative, which is null.
+        # An odd first byte means a negative length, which is null.
         if body[value_at] & 1:
             found.tombstones.append(index)
         if value_at >= end:
@@ -104,5 +104,5 @@ def timestamp_delta_at(body: bytes, start: int) -> tuple[int, int]:
     """The timestamp delta in ms of the record that starts there, and the position after it."""
     while body[start] > 127:
         start += 1
-    # Behind the length, and behind the attributes.
+    # After the length and the attributes.
     return read_varlong(body, start + 2)

@@ -61,7 +61,7 @@ def _scan_many(body: bytes, count: int, state: _State) -> None:
 
 
 IS_COMPILED: Final = isinstance(_scan_many, BuiltinFunctionType)
-"""Whether this module is an extension."""
+"""Whether this module is a compiled extension."""
 
 _MIN_RECORD_BYTES: Final = 7
 _RUN_MIN: Final = 8
@@ -88,12 +88,13 @@ class _State:
 
 
 BEYOND: Final = 1 << 40
-"""Where no batch goes on: a negative length leads there, and so to the check of a record's end."""
+"""An invalid position: a negative length leads there, and so to the check of a record's end."""
 STEP: Final = [
     (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
 ]
 """By the first byte of a length of one or two bytes: the bytes of the number and of what it counts, as far as
-this byte tells."""
+this byte tells.
+"""
 
 
 def _walk(data: bytes, stop: int, state: _State) -> None:
@@ -141,7 +142,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
             if delta < low:
                 low = delta
         byte = data[position]
-        # The offset delta as a varint; `_check_offset` looks closer.
+        # The offset delta as a varint; `_check_offset` verifies it.
         if index < 64:
             if byte == 2 * index:
                 position += 1
@@ -222,7 +223,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
     """Check as many records as have the shape of the next one; False, with no change, if too few."""
     start, index = state.position, state.index
-    # Cheap, and nearly always decisive: does a record of the same length follow?
+    # Cheap, and nearly always decisive: is the next record of the same length?
     length, position = read_varint(data, start)
     size = position - start + length
     if length < 0 or data[start + size : position + size] != data[start:position]:
@@ -232,7 +233,7 @@ def _uniform_run(data: bytes, count: int, state: _State) -> bool:
     if wide and data[timestamp_at + 1] > 127:
         return False
     offset_at = timestamp_at + 1 + wide
-    # The run ends where the columns of the offset delta do.
+    # The run ends where the offset delta columns do.
     block = index & ~8191
     if index < 64:
         offset_columns, stop_index = [_ONE_BYTE], 64
@@ -277,7 +278,7 @@ def _uniform_run(data: bytes, count: int, state: _State) -> bool:
             return False
         offset_at += 1
     state.see(low, high)
-    # An odd first byte makes a length negative, which is null.
+    # An odd first byte means a negative length, which is null.
     state.has_null_key |= data[key_at] & 1 != 0
     state.position = start + run * size
     state.index = index + run
@@ -320,7 +321,7 @@ def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
 def _extremes(zigzags: bytes) -> tuple[int, int]:
     """The least and greatest of the one-byte zigzag numbers."""
     first, last = zigzags[0], zigzags[-1]
-    # Time mostly runs forward: no number is negative, the first is the least, the last the greatest.
+    # Time mostly increases: no number is negative, the first is the least, the last the greatest.
     if not first & 1 and not zigzags.translate(None, bytes(range(first, last + 1, 2))):
         return first >> 1, last >> 1
     values = [(byte >> 1) ^ -(byte & 1) for byte in set(zigzags)]
@@ -330,8 +331,8 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
     """Least and greatest of the two-byte zigzag numbers: `lows` are the first bytes, `highs` the others."""
     least, greatest = lows[0], lows[-1]
-    # Again time mostly runs forward. Then no high byte lies above the last one, and from where that one first
-    # appears no low byte exceeds the last; the other way around for the first.
+    # Again time mostly increases. Then no high byte exceeds the last one, and from its first occurrence on no
+    # low byte exceeds the last; the reverse holds for the first.
     first_greatest, last_least = highs.find(highs[-1]), highs.rfind(highs[0])
     if not (
         lows.translate(None, _CONTINUED_EVEN)

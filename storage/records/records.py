@@ -161,7 +161,7 @@ def build_batch(
         attributes |= CONTROL_FLAG
     count = len(records)
     max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
-    # By position, which is quicker; `join_batch` fills in length and CRC.
+    # By position, which is faster; `join_batch` sets length and CRC.
     header = BatchHeader(
         base_offset,
         0,

@@ -44,22 +44,22 @@ from kafka_compat.storage.records.records import Record, iter_records, join_batc
 
 LONG_MAX: Final = 2**63 - 1
 KEYLESS: Final = "Compacted topic cannot accept message without key"
-"""How the message of such a record's error begins."""
+"""The beginning of such a record's error message."""
 QUICK_BYTES_MAX: Final = 4 << 20
 QUICK_BODY_BYTES_MAX: Final = 2 << 20
 QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""What `validate_batches` does quickly: bytes to sum up, to decompress to, to compress, to convert from an
-old format; records to scan, to look at one by one.
+"""Limits of quick work in `validate_batches`: bytes to checksum, to decompress to, to compress, to convert
+from an old format; records to scan, to check one by one.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
-# At hand: a member of an enumeration takes two look-ups by name.
+# Local copy: accessing an enumeration member takes two lookups by name.
 _ZSTD: Final = int(CompressionType.ZSTD)
 _CREATE_TIME: Final = TimestampType.CREATE_TIME
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -81,13 +81,13 @@ class AppendPolicy:
     before_max_ms: int = LONG_MAX
     after_max_ms: int = 3_600_000
     compact: bool = False
-    """Whether cleanup.policy holds `compact`, so that every record needs a key."""
+    """Whether cleanup.policy contains `compact`, so that every record needs a key."""
     compression_type: str = "producer"
     compression_level: int | None = None
     validate_records: bool = True
-    """Ours: False trusts the producer with everything behind the batch header."""
+    """Extension: False trusts the producer with everything after the batch header."""
     partition: str = ""
-    """Topic and number of the partition, for what is told of records without a key; else empty."""
+    """Topic and number of the partition, for log messages about records without a key; else empty."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
@@ -106,7 +106,7 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""Those of the settings that were asked for last: very many topics have the same."""
+"""The most recently used rules: very many topics have the same."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
@@ -226,7 +226,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # Kafka knows no greatest timestamp below "none" either.
+        # Kafka has no largest timestamp below "none" either.
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
@@ -337,7 +337,7 @@ def _validate_unusual(
     if magics[0] == 2:
         if len(sizes) > 1:
             raise InvalidRecord(f"one batch for a partition is allowed, {len(sizes)} came")
-        # Kafka, too, drops the beginning of a second batch that was cut off.
+        # Kafka also drops the beginning of an incomplete second batch.
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
         return validate_batches(

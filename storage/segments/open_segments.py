@@ -31,7 +31,7 @@ SEALED_MAX: Final = 512
 SEALED_MIN: Final = 8
 ACTIVE_MIN: Final = 16
 SPARED_AT_ONCE: Final = 16
-"""How many segments close when a descriptor is refused."""
+"""The number of segments to close when a descriptor is refused."""
 
 OUT_OF_DESCRIPTORS: Final = frozenset((errno.EMFILE, errno.ENFILE))
 

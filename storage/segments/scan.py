@@ -27,7 +27,7 @@ class ScannedBatch(NamedTuple):
     position: int
     header: BatchHeader
     data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
-    """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
+    """The whole batch from `scan_batches`; its first bytes from `scan_headers`."""
 
 
 def scan_headers(
@@ -42,7 +42,7 @@ def scan_headers(
             try:
                 header = read_header(view, at)
             except CorruptRecord:
-                # The rest of it is in the next chunk.
+                # The rest is in the next chunk.
                 break
             if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
                 return
@@ -79,7 +79,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
-            # The checks of _check_intact, which names what is wrong: walks over small batches feel the call.
+            # As _check_intact, which reports the error: scans of small batches are sensitive to the call.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE
@@ -92,7 +92,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             yield ScannedBatch(position + at, header, chunk[at:stop])
             at = stop
         if at == 0:
-            # A batch larger than the chunk, or one whose length is a lie.
+            # A batch larger than the chunk, or one with an invalid length.
             try:
                 header = read_header(chunk)
             except CorruptRecord:

@@ -29,7 +29,7 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 TAIL_BATCHES_MAX: Final = 4096
 _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
-"""The tail of a segment to which nothing was appended since it was opened; never changed."""
+"""The tail of a segment without appends since it was opened; never changed."""
 
 SENDFILE_BYTES_MIN: Final = 32 * 1024
 """Smaller slices are read into the response, which costs less than a system call for each."""
@@ -118,9 +118,9 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Set before the files go, for a flush that runs beside."""
+        """Set before the files are deleted, for a concurrent flush."""
         self.sealed = False
-        """Whether no batch will follow, and the index files hold all there is."""
+        """Whether the segment is sealed and the index files are complete."""
         self.used = False
         """See `open_segments`."""
         self._files = files
@@ -169,7 +169,7 @@ class Segment:
     def _opened(self) -> None:
         self._open_segments.note(self)
         if self.deleted:
-            # Retention was faster than another thread.
+            # Retention deleted it before another thread opened it.
             self.abandon()
 
     @property
@@ -288,8 +288,8 @@ class Segment:
             raise
 
     def _reserve(self, end: int) -> None:
-        # Space in steps that grow with the file makes appends cheaper and files contiguous, while a thousand
-        # small partitions do not hold 32 MB each.
+        # Reserving space in growing steps makes appends cheaper and files contiguous, while a thousand small
+        # partitions do not hold 32 MB each.
         step = min(max(end, RESERVE_FROM_BYTES), RESERVE_STEP_BYTES)
         self.file.reserve(self._reserved_bytes, end + step - self._reserved_bytes)
         self._reserved_bytes = end + step
@@ -343,7 +343,7 @@ class Segment:
         """Whether the offset fits into the 4 bytes of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
-    # --- look-up
+    # --- lookup
 
     @property
     def max_timestamp(self) -> TimestampEntry:

@@ -22,7 +22,7 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 logger = logging.getLogger(__name__)
 
 SMALL_BYTES: Final = 64 * 1024
-"""Of a log file that is read as quickly as its indexes."""
+"""Size of a log file that is read as quickly as its indexes."""
 
 
 class SegmentIndexes:
@@ -44,7 +44,7 @@ class SegmentIndexes:
 
     def __init__(self, files: SegmentFiles, base_offset: int, *, stored: bool) -> None:
         self.stored = stored
-        """Whether the files hold what memory holds."""
+        """Whether the files are up to date with memory."""
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.txn_index: TransactionIndex | None = None
@@ -99,7 +99,7 @@ class SegmentIndexes:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
-                # In a state that was returned to they are not there (`saved_states`).
+                # They are missing after a return to a saved state (`saved_states`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
             logger.warning("making the indexes of %s anew: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
@@ -124,7 +124,7 @@ class SegmentIndexes:
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
-        # On a full disk they stay in memory alone, and serve reads from there.
+        # On a full disk the entries stay in memory and serve reads from there.
         if stores:
             with contextlib.suppress(OSError):
                 self.store()

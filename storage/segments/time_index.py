@@ -105,7 +105,7 @@ class TimeIndex:
         relative = end_offset - self.base_offset
         at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
-        # A new object, since another thread may be looking at the old one.
+        # A new object, since another thread may be reading the old one.
         self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
 
     def _entry(self, number: int) -> tuple[int, int]:
