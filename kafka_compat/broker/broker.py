@@ -67,16 +67,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STARTS_PER_COLLECTION = 8
-"""To look through all that the process holds takes half as long as a start."""
+"""Objects to examine: examining all objects of the process takes half as long as a start."""
 
 
 class Broker:
     """One broker. `membership` is its membership in the cluster."""
 
     services: BrokerServices
-    """What its handlers use; there is from the middle of `start` on."""
+    """The services of request handlers; set in the course of `start`."""
     calls: Calls
-    """The way to its APIs, for clients and for others in this process; from then on, too."""
+    """The dispatcher of its APIs, for clients and for other parts of this process; also set by `start`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Broker:
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
-        """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
+        """Called when the broker cannot continue: the caller must stop it and exit with an error."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -177,8 +177,8 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
-        # again, which takes longer than the loading where there are very many partitions.
+        # Loaded objects are permanent and hardly any is in a cycle: the collector would examine them
+        # repeatedly, which takes longer than loading if there are very many partitions.
         gc.collect()
         gc.disable()
         try:
@@ -259,7 +259,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def failed(directory: str, lost: list[tuple[str, int]]) -> None:
-            # From whatever thread.
+            # Callable from any thread.
             loop.call_soon_threadsafe(self._disk_failed, lost)
 
         log_dirs = self._log_dirs = LogDirs(
@@ -312,7 +312,7 @@ class Broker:
         )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
-    # --- when somebody does not wait for the time
+    # --- immediate upkeep, for callers that do not wait for the schedule
 
     async def catch_up(self) -> None:
         """Run all upkeep that is due by the time of day."""
@@ -341,7 +341,7 @@ class Broker:
         assert self._server is not None
         return self._server
 
-    # --- what must not happen
+    # --- fatal errors
 
     def _end(self) -> None:
         self.on_fatal()
@@ -403,7 +403,7 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # The parts of a broker are in cycles, and were frozen: the next start collects them.
+            # The parts of a broker are in reference cycles and were frozen: the next start collects them.
             gc.unfreeze()
         return sockets
 

@@ -44,9 +44,9 @@ class Entrances:
         self._config = config
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
-        """The certificates, by the listener's name."""
+        """Certificates by listener name."""
         self.delegation_tokens: Keeper | None = None
-        """None where the broker has none."""
+        """None if the broker has none."""
         self._users: Users | None = None
         self._clock = clock
         self._token_sources: list[TokenSource] = []
@@ -184,7 +184,7 @@ class ListenerTls:
             settings.principal_mapping_rules, settings.named("ssl.principal.mapping.rules")
         )
         self.current = TlsContext(settings, between_brokers=between_brokers)
-        """What serves new connections."""
+        """The TLS context of new connections."""
         self._refused: str | None = None
         self._revision = config.revision
 

@@ -21,13 +21,13 @@ class BrokerHooks:
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None
-    """Of the logs."""
+    """The file system of the logs."""
     scheduler: Scheduler | None = None
-    """Of the coordinators' timers."""
+    """The scheduler of the coordinators' timers."""
     middleware: Sequence[Middleware] = ()
-    """What requests pass through on their way to their handlers."""
+    """Stages that requests pass through before their handlers."""
     accounts: Sequence[Account] = ()
-    """What is told of requests that are done."""
+    """Callbacks for completed requests."""
     new_worker: Callable[[str], Worker] | None = None
     """Creates the worker of the log directory at a path."""
     pushed: PushedMetrics | None = None

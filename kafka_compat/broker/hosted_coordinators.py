@@ -49,9 +49,9 @@ class HostedCoordinators:
             TRANSACTIONS_TOPIC: self.transactions,
         }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
-        """Ends transactions in the partitions that this broker leads."""
+        """Completes transactions in the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
-        """Asks coordinators about transactions that come to a partition here."""
+        """Queries coordinators about transactions that write to a local partition."""
         leaderships = context.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)

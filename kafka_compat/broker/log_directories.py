@@ -52,7 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     paths = ", ".join(log_dirs.directories)
     _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # Directories of another broker, and no id in the settings: this is that broker.
+        # Directories of another broker, and no ID in the settings: adopt that broker's ID.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 

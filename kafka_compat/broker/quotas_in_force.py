@@ -79,7 +79,7 @@ class QuotasInForce:
             return
         address = None
         if host is not None:
-            # A quota may be stored by the name of a host.
+            # A quota may be stored under a host name.
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
             address = str(found[0][4][0])
         self._rates.get().limit_address(address, None if rate is None else int(rate))

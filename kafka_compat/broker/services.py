@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# A fetch session that was used within this time is not given up for a new one.
+# A fetch session used within this time is not evicted for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
 
@@ -65,25 +65,25 @@ class BrokerServices:
         self.producer_ids = membership.producer_ids
         self.membership = membership
         self.controller = membership.service
-        """The cluster's controller, as far as this broker is it."""
+        """The controller role of this broker."""
         self.await_metadata = membership.await_metadata
         self.address_for = addresses.address_for
         self.served = served
-        """The APIs and versions that it serves, and tells clients of."""
+        """The APIs and versions that the broker serves and reports to clients."""
         self.authorizer: Authorizer | None = None
-        """Who may do what; None: everybody everything. Before the first request comes it is what it stays."""
+        """The authorizer; None: everything is permitted. Fixed before the first request."""
         self.acls: Keeper | None = None
-        """What the authorizer decides by."""
+        """The ACLs that the authorizer uses."""
         self.delegation_tokens: DelegationTokens | None = None
-        """None without a secret key for them. It is what it stays before the first request comes."""
+        """None without a secret key for delegation tokens. Fixed before the first request."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
         self.counts = context.counts
-        """What partitions and fetches count."""
+        """The counters of partitions and fetches."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
-        """What clients may use; None while nobody has a quota."""
+        """The client quotas; None while there are none."""
         self._tasks = tasks
         self._pushed = pushed
 

@@ -141,7 +141,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # No local keeps the last request while the next is waited for.
+            # No local variable keeps the last request while waiting for the next.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:
@@ -152,7 +152,7 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # The requests behind it are about something else.
+            # Later requests are independent of it.
             log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()

@@ -38,10 +38,10 @@ _ANSWER_MAX_BYTES: Final = 2**31 - 5
 _SIZE: Final = Struct(">i")
 _OF_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _LIFETIME_SHARE: Final = 0.85
-"""After this part of its session a connection is authenticated again, as Kafka's clients do."""
+"""The share of a session after which a connection is authenticated again, as in Kafka's clients."""
 
 Handover = Callable[[Any], None]
-"""Takes a response, or the exception in its place."""
+"""Receives a response, or the exception instead."""
 
 
 class _Request(NamedTuple):
@@ -94,7 +94,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # No local has the future: one that fails refers to this frame, by the error's traceback.
+        # No local variable holds the future: a failed one refers to this frame through the error's traceback.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(
@@ -168,7 +168,7 @@ class BrokerClient:
                         ssl=None if tls is None else tls(),
                     )
                     await self._log_in(link)
-            except (OSError, UnicodeError) as error:  # the latter of a host's name that is none
+            except (OSError, UnicodeError) as error:  # the latter for an invalid host name
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
                 link.drop(ConnectionError("the client was closed"))
@@ -273,7 +273,7 @@ class _Link(asyncio.BufferedProtocol):
         for request in (*waiting, *(request for _, request in held or ())):
             self.loop.call_soon(request.handover, error)
 
-    # --- asyncio's side
+    # --- asyncio protocol methods
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -296,7 +296,7 @@ class _Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.drop(ConnectionError(f"the connection to {self._name} broke: {exc or 'it was closed'}"))
 
-    # --- answers
+    # --- responses
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
@@ -326,7 +326,7 @@ class _Link(asyncio.BufferedProtocol):
     def _look_at_clock(self) -> None:
         self._timer = None
         if not self._waiting:
-            # Quiet for a whole timeout.
+            # No data for a whole timeout.
             self._reader.release_spare()
             return
         deadline_s = min(request.deadline_s for request in self._waiting)
@@ -338,7 +338,7 @@ class _Link(asyncio.BufferedProtocol):
 
 def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
     if answer.done():
-        return  # whoever waited was cancelled
+        return  # the caller was canceled
     if isinstance(response, Exception):
         answer.set_exception(response)
     else:

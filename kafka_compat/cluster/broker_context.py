@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Listener = Callable[[str], Awaitable[None]]
-"""Called with the path of what changed under /config, such as `users/alice` or `clients/<default>`."""
+"""Called with the path of a changed entity under /config, such as `users/alice` or `clients/<default>`."""
 
 
 class EntityChanges:
@@ -65,14 +65,14 @@ class BrokerContext:
     leaderships: Leaderships
     long_work: LongWork
     call_soon: CallSoon
-    """Calls something in the next turn of the loop."""
+    """Calls a function in the next iteration of the loop."""
     end_broker: Callable[[], None]
-    """To be called when the broker cannot go on."""
+    """Called when the broker cannot continue."""
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
-    """How it dials other brokers. Raises StartupError for settings that cannot be."""
+    """The security of connections to other brokers. Raises StartupError for invalid settings."""
     counts: Counts
-    """What its partitions and fetches count."""
+    """The counters of partitions and fetches."""
 
 
 class StoreConnection(NamedTuple):
@@ -81,4 +81,5 @@ class StoreConnection(NamedTuple):
     store: MetadataStore
     cluster_id: str
     may_lack_topics: bool
-    """Whether it is new, or has lost its last entries: topics of the log directories are adopted."""
+    """Whether the store is new, or has lost its last entries: topics of the log directories are then adopted.
+    """

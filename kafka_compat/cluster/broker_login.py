@@ -14,7 +14,7 @@ from kafka_compat.security.broker_security import SaslLogin
 from kafka_compat.security.sasl.client import Untrusted
 
 Ask = Callable[[ApiKey, int, Any], Awaitable[Any]]
-"""Sends a request in a version, and gives the response."""
+"""Sends a request in a version, and returns the response."""
 
 _HANDSHAKE_VERSION: Final = 1
 _AUTHENTICATE_VERSION: Final = 2

@@ -11,7 +11,7 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 FIRST_CONTROLLER_EPOCH = 0
-"""What /controller_epoch holds before the first election."""
+"""The content of /controller_epoch before the first election."""
 
 
 class ControllerEpoch(NamedTuple):

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.05
 MALFORMED_PAUSE_S = 1.0
-"""After an answer that cannot be read: the next one may be like it."""
+"""Backoff after an unreadable response: the next one may be the same."""
 _ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
 
 Address = tuple[str, int]

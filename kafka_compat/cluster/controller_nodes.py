@@ -32,12 +32,13 @@ from kafka_compat.tasks import asked_for_all
 T = TypeVar("T")
 
 RETRY_S = 0.1
-"""Before something is asked again whose answer was lost."""
+"""Backoff before a request without a response is repeated."""
 TOGETHER_MOST = 128
-"""How many states are written in one transaction: a ZooKeeper takes no more than 1 MB at once."""
+"""Maximum number of states written in one transaction: ZooKeeper accepts no more than 1 MB at once."""
 UNDER_WAY_MOST = 100
-"""How many questions to the store are under way at a time. Each answer is little work, but those that come
-together are worked off together, before the event loop looks at any connection again."""
+"""Maximum number of concurrent store requests. Responses that arrive together are processed together, before
+the event loop serves any connection again.
+"""
 
 
 class Deposed(Exception):
@@ -138,13 +139,13 @@ class ControllerNodes:
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read once more with the watch: it may be mended between the two.
+                    # Read again with the watch: the node may be repaired between the two.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again
                 elif state is not None:
                     states[partition] = state
-            # A store in this process responds without a pass of the event loop.
+            # A store in this process responds without yielding to the event loop.
             await asyncio.sleep(0)
         return states
 
@@ -312,7 +313,7 @@ class ControllerNodes:
         try:
             results = await self._guarded(epoch_znode_version, operations)
         except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
-            # One whose answer was lost may have written all of them.
+            # An attempt whose response was lost may have written all of them.
             lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)
@@ -362,7 +363,7 @@ class ControllerNodes:
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
         found = await self.state(write.partition)
-        # A try whose answer was lost may have been the one that wrote what is there.
+        # An attempt whose response was lost may have written the present content.
         ours = lost and found is not None and found.partition_epoch == expected + 1
         return ours and _same(found, write.state), found
 
@@ -413,7 +414,7 @@ class ControllerNodes:
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
         while True:
-            with suppress(stores.NoNode):  # removed by somebody else since we looked
+            with suppress(stores.NoNode):  # deleted by another client meanwhile
                 await self._delete(
                     [node for node in last if await self._store.exists(node)], epoch_znode_version
                 )

@@ -24,7 +24,7 @@ class Fence:
         """`broker_epoch` returns the epoch of this broker's current registration."""
         self._broker_epoch = broker_epoch
         self.controller_epoch = 0
-        """The highest that a controller has sent."""
+        """The highest controller epoch received."""
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """The error for an outdated request: it was meant for an earlier registration of this broker
@@ -72,7 +72,7 @@ class ControllerOrders:
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             await self._states.prepare(states)
-            # Another controller may have spoken meanwhile.
+            # Another controller may have sent a request meanwhile.
             refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
             return refused

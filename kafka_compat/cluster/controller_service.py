@@ -68,7 +68,7 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self.term: ControllerTerm | None = None
-        """What it does as the controller; None while it is not."""
+        """The present term; None while this broker is not the controller."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
         """See rule 5."""
         self._beginning = asyncio.Lock()
@@ -76,7 +76,7 @@ class ControllerService:
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
-        """Set whenever `controller_id` becomes another; those who wait clear it first."""
+        """Set whenever `controller_id` changes; waiting tasks clear it first."""
         self.on_controller_changed: list[Callable[[], None]] = []
 
     @property
@@ -136,7 +136,7 @@ class ControllerService:
         try:
             await term.run()
         finally:
-            # The next request begins another term.
+            # The next request starts another term.
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
@@ -174,7 +174,7 @@ class ControllerService:
         """Log a malformed node that a request to the controller encountered, once."""
         self._malformed.report(error, NO_VERSION, consequence)
 
-    # --- the campaign
+    # --- election
 
     async def _follow(self, store: MetadataStore) -> None:
         while True:
@@ -186,7 +186,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # Whatever it is: a broker that does not know the controller is of no use.
+                # After any failure: a broker that does not know the controller is of no use.
                 log.exception("following the controller failed; it is tried again")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
@@ -204,7 +204,8 @@ class ControllerService:
         except stores.NoNode:
             return
         if stat.ephemeral_owner == store.session_id:
-            # The answer to our election was lost. Nobody can have been elected since, so the epoch is ours.
+            # The response to our election was lost. No other broker can have been elected since, so the epoch
+            # is ours.
             await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
         try:
@@ -237,7 +238,7 @@ class ControllerService:
             log.error("the controller failed and resigns", exc_info=failure)
             with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
-            # Another broker gets the chance: what failed here may fail here again.
+            # Give another broker the chance: what failed here may fail here again.
             await asyncio.sleep(FAILURE_PAUSE_S)
 
     def _new_term(

@@ -17,7 +17,7 @@ class ControllerTermSettings(NamedTuple):
 
     machine: ControllerSettings
     listener: str
-    """The listener that brokers use among themselves."""
+    """The name of the inter-broker listener."""
     unclean_default: bool
     request_timeout_ms: int
     rebalance_interval_s: int | None
@@ -25,7 +25,7 @@ class ControllerTermSettings(NamedTuple):
     local: Callable[[], LocalOrders]
     """The controller's requests to its own broker."""
     security: Callable[[], BrokerSecurity]
-    """How it dials other brokers."""
+    """The security of connections to other brokers."""
 
 
 def term_settings(

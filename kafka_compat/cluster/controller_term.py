@@ -107,7 +107,7 @@ class ControllerTerm:
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
-                # Asked, and not yet handled by the machine.
+                # Queued, and not handled by the machine yet.
                 waiting.cancel()
             await self._channels.close()
 
@@ -194,10 +194,10 @@ class ControllerTerm:
 
     async def _elected(self) -> events.Event:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
-        # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
+        # A watch of an interrupted attempt may be lost with it; a second one only reads once more.
         self._watched.clear()
         await nodes.enable_features(version)
-        # Whoever is elected reads every state anyway.
+        # A newly elected controller reads every state anyway.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()
@@ -227,7 +227,7 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # Of a broker that was gone when it was read, no watch was set.
+        # No watch was set for a broker that had left when it was read.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
@@ -249,7 +249,7 @@ class ControllerTerm:
             elif isinstance(topic, MalformedNode):
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
-                # Made by Kafka before 2.8, or by its old tool: the controller gives it its id (KIP-516).
+                # Created by Kafka before 2.8, or by its legacy tool: the controller assigns the ID (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
@@ -293,7 +293,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # It was malformed until now, and somebody may have asked for its deletion.
+        # It was malformed before, and its deletion may have been requested.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 
@@ -304,7 +304,7 @@ class ControllerTerm:
     async def _deletions_requested(self) -> events.Event:
         topics = await self._read_deletions()
         if not self._machine.topics >= set(topics):
-            # Made just before: without this the request would be taken for one about a topic that is gone.
+            # Created just before: without this the request would be taken for one about a deleted topic.
             await self._handle(await self._topics_changed())
         return events.DeletionsRequested(
             tuple(topic for topic in topics if topic not in self._malformed_topics)
@@ -359,7 +359,7 @@ class ControllerTerm:
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):
-                # The machine pauses.
+                # The machine yields to the event loop.
                 await (await self._long_work.begin()).pause()
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():

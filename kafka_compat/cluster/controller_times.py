@@ -39,9 +39,9 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""As Kafka numbers them, by the names of their metrics."""
+"""States numbered as in Kafka, by the names of their metrics."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
-"""Kafka's controller is never in the second one while it has a term; nor is this one."""
+"""Kafka's controller is never in the second state during a term; nor is this one."""
 
 _STATE_OF: Final = {
     "Elected": "ControllerChange",
@@ -62,7 +62,7 @@ _STATE_OF: Final = {
     "LogDirsFailed": "LogDirChange",
     "ReassignmentsListed": "ListPartitionReassignment",
 }
-"""By the class of an event of coordination/controller/events.py."""
+"""States by the class of an event of coordination/controller/events.py."""
 
 
 class Durations:
@@ -86,11 +86,11 @@ class ControllerTimes:
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
         self.waited = Durations()
-        """For how long events lay before their turn came."""
+        """How long events were queued."""
         self.sent: dict[int, Durations] = {}
-        """Of requests to each broker: how long they took until they were answered."""
+        """Response times of requests to each broker."""
         self.state = IDLE
-        """What it is at now."""
+        """The present state."""
         self._unclean_default: bool | None = None
 
     @contextmanager
@@ -127,9 +127,9 @@ class Backlog(NamedTuple):
     """The pending work of a controller."""
 
     waiting: int
-    """Events whose turn has not come."""
+    """The number of queued events."""
     unsent: Mapping[int, int]
-    """Requests that wait to be sent, by broker."""
+    """The number of queued requests, by broker."""
     deletions: DeletionCounts
 
 

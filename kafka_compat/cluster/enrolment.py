@@ -45,7 +45,7 @@ class Enrolment:
     ) -> None:
         """`wait_s`: how long to wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
-        """Of the registration of now (KIP-380)."""
+        """The epoch of the present registration (KIP-380)."""
         self._current = current
         self._connect_store = connect_store
         self._tasks = tasks
@@ -57,7 +57,7 @@ class Enrolment:
         self._info: BrokerInfo
         self._reentering = False
         self.is_leaving = False
-        """Set as soon as the broker leaves: no session is replaced any more."""
+        """Set when the broker leaves: sessions are no longer replaced."""
 
     async def enter(self, info: BrokerInfo) -> None:
         """Register in the current session and start dependent parts. Raises NodeExists if another broker has
@@ -86,7 +86,7 @@ class Enrolment:
             log.warning(
                 "the session with the metadata store expired: broker %d registers anew", self._info.broker_id
             )
-            # A session that expires while the broker registers in it is noticed by the try under way.
+            # The attempt in progress notices a session that expires during registration.
             if not self._reentering:
                 self._reentering = True
                 self._tasks.spawn("registering anew", self._reenter, OnFailure.RESTART)

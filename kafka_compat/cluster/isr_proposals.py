@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION: Final = 3
 RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
-"""After a failure that nobody foresaw: it may be there the next time, too, and is logged each time."""
+"""Backoff after an unexpected failure: it may recur, and each occurrence is logged."""
 ANSWERS_AT_ONCE: Final = 100
-"""So many are handed over before others get the event loop."""
+"""The number of results delivered before yielding to the event loop."""
 _NO_EPOCH: Final = -1
 
 
@@ -88,7 +88,7 @@ class IsrProposals:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        # Proposals that are made in this turn of the loop go together.
+        # Proposals made in the same iteration of the loop are sent together.
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting, []
@@ -99,7 +99,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # A leader that hears of an unknown error proposes again.
+                # A leader that gets an unknown error proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
@@ -125,7 +125,7 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # Such as a stale broker epoch: this broker registers anew, and has another epoch then.
+            # Such as a stale broker epoch: this broker registers again and then has another epoch.
             log.info("AlterPartition: %s", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 

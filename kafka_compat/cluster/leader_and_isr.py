@@ -47,7 +47,7 @@ class LeaderState(NamedTuple):
 
     topic: str
     topic_id: UUID
-    """0 where it is not known."""
+    """0 if unknown."""
     partition: int
     leader: int
     leader_epoch: int
@@ -115,7 +115,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # For now: the log directory is not offline, and the topic may be deleted meanwhile.
+                # Temporary: the log directory is not offline, and the topic may be deleted meanwhile.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
@@ -140,7 +140,7 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=state.replicas,
             partition_epoch=state.partition_epoch,
-            # As in Kafka, no more than the partition has.
+            # As in Kafka, at most the number of the partition's replicas.
             min_insync_replicas=min(self._min_insync_replicas(state.topic), len(state.replicas)),
         )
 

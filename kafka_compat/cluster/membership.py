@@ -56,7 +56,7 @@ FIRST_METADATA_S = 10.0
 
 class Membership:
     service: ControllerService
-    """Who the controller is, and this broker as the controller."""
+    """The identity of the controller, and this broker's controller role."""
     replicas: ReplicaManager
     topics: Topics
     topic_settings: TopicSettings
@@ -69,7 +69,7 @@ class Membership:
         """None before `create` and after `leave`."""
         self._peering: Peering | None = None
         self._epoch = -1
-        """Of the registration in a store of its own."""
+        """The epoch of the registration in a private store."""
 
     @property
     def is_standalone(self) -> bool:
@@ -311,7 +311,7 @@ class Membership:
         if self._tasks is None:
             return
         if self._peering is None:
-            # The controller will say the same: nobody else can lead.
+            # The controller will report the same: no other replica can be leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed disk", self._report_offline, OnFailure.RESTART)
 
@@ -321,7 +321,7 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # The journal may lie on the disk that failed. The next start finds out by itself.
+            # The journal may be on the failed disk. The next startup detects the failure.
             log.error("Cannot store which partitions are offline: %s", error)
 
     # --- snapshots

@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache counts partitions from 0; one that was not reported yet has no leader that clients could use.
+    # The cache counts partitions from 0; an unreported one has no leader.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)

@@ -21,7 +21,7 @@ from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
-"""Opens the tree at a path; its changes have the times of a function in milliseconds."""
+"""Opens the tree at a path; its changes get the times of a function in milliseconds."""
 
 
 class OwnStore:
@@ -32,7 +32,7 @@ class OwnStore:
         self._tree: EmbeddedMetadataStore | None = None
         self._store: MetadataStore | None = None
         self.is_new = False
-        """Whether the tree was created by this start, or by one that did not finish its recovery."""
+        """Whether the tree was created by this startup, or by one that did not finish its recovery."""
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
-"""After an error that somebody has to mend, such as what the store says of the last block."""
+"""Backoff after an error that needs intervention, such as an invalid last block in the store."""
 TELL_S = 2.0
-"""How long a controller that stops waits for brokers to hear who leads now. One of them may be away."""
+"""How long a controller that stops waits for brokers to receive the new leaders. One may be offline."""
 
 
 class BrokerAddresses:
@@ -71,7 +71,7 @@ class BrokerAddresses:
         self._store = store
         self._listener = listener
         self.leaders: dict[int, Address] = {}
-        """Addresses of leaders that a LeaderAndIsr named, perhaps before the metadata did."""
+        """Addresses of leaders in a LeaderAndIsr, which may arrive before the metadata."""
 
     def known(self, broker_id: int) -> Address | None:
         """The address of a broker in the metadata."""
@@ -273,7 +273,7 @@ class Peering:
             elif response.error_code != ErrorCode.NONE:
                 log.warning("controlled shutdown: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
-                # Else the new leaders would hear of it from the next controller.
+                # Otherwise the new leaders would be reported only by the next controller.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
                 log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)

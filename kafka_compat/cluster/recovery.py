@@ -37,7 +37,7 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 128
-"""How many partitions' nodes are written in one transaction."""
+"""The number of partitions whose nodes are written in one transaction."""
 
 
 class Recovery:
@@ -52,7 +52,7 @@ class Recovery:
         self._replicas = replicas
         self._malformed = malformed
         self._known_states: dict[bytes, PartitionState] = {}
-        """By what their nodes hold: very many partitions are in the same state."""
+        """States by the content of their nodes: most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
         """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
@@ -68,8 +68,8 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Only now, when all topics are known: a coordinator that loads its partition ends the transactions
-        # that were decided, and takes a topic that is not known for a deleted one, which needs no marker.
+        # Only now, when all topics are known: a coordinator that loads its partition completes decided
+        # transactions, and treats an unknown topic as deleted, which needs no marker.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
@@ -84,7 +84,7 @@ class Recovery:
             self._metadata.local_id, [key for key in keys if self._replicas.get(*key) is not None]
         )
 
-    # --- deletions that a crash cut short
+    # --- deletions that a crash interrupted
 
     async def _delete(self, name: str) -> list[int]:
         """Delete a topic; return its partitions."""
@@ -130,7 +130,7 @@ class Recovery:
         created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
-            # The log may know a newer epoch: another broker led it while our tree was not in use.
+            # The log may have a newer epoch: another broker led it while our tree was not in use.
             held = self._log_dirs.logs.get((name, index))
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
@@ -236,10 +236,10 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # The journal may lie on the disk that failed. The next start finds out by itself.
+                # The journal may be on the failed disk. The next startup detects the failure.
                 log.error("Cannot store which partitions are offline: %s", error)
 
-    # --- logs that the store does not know
+    # --- logs unknown to the store
 
     async def _adopt(self) -> None:
         """Adopt topics that have directories here and are not in the tree."""
@@ -309,7 +309,7 @@ class _AdoptedTopic:
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
-            # Retention would delete what compaction had kept.
+            # Retention would delete records that compaction had kept.
             self.overrides = {"cleanup.policy": "compact"}
 
 

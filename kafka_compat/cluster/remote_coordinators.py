@@ -122,7 +122,7 @@ class ClusterCoordinators:
             log.error("a question to broker %d: its answer: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # The producer waits for an answer all the same.
+            # The producer needs a response anyway.
             log.exception("a question to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)

@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 _VERSION_WITH_EPOCH_BUMP: Final = 2
-"""KIP-1228: the first that can say of which transaction.version a marker is; version 1 is as good for others,
-and brokers before Kafka 4.2 read it.
+"""KIP-1228: the first version that states the transaction.version of a marker; version 1 works as well, and
+brokers before Kafka 4.2 support it.
 """
 
 
@@ -122,7 +122,7 @@ class ClusterMarkerWriter:
             log.error("markers for broker %d: its answer: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
-            # A partition without an outcome would leave its transaction open for ever.
+            # A partition without a result would keep its transaction open indefinitely.
             log.exception("markers for broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)

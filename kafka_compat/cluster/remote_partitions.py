@@ -107,7 +107,7 @@ class RemotePartitions:
         """Data that begins with the batch that contains `offset`, or the next one; empty if there is none.
         None if the broker does not know the partition, or `offset` is out of range.
         """
-        # The first batch comes whole, however long (KIP-74).
+        # The first batch is returned whole, however large (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)
         return None if found is None else found.records
 

@@ -16,7 +16,7 @@ from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
-"""A new session with the store. Raises MetadataStoreError when there is none to be had."""
+"""Opens a session with the store. Raises MetadataStoreError if that is impossible."""
 
 
 class CurrentSession(MetadataStore):

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""For a topic whose settings nobody can read: by the broker's defaults a compacted one would lose records."""
+"""For a topic with unreadable settings: with the broker's defaults a compacted one would lose records."""
 
 
 class TopicSettings:
@@ -51,7 +51,7 @@ class TopicSettings:
                 self._know(change.topic, change.settings)
                 self._configure(change.topic)
             elif change.is_of_broker:
-                # Every log whose topic has no value of its own.
+                # Every log whose topic does not override the setting.
                 for name in list(self._metadata.topics):
                     self._configure(name)
 
@@ -109,7 +109,7 @@ class TopicSettings:
         for topic in topics:
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
-                # Meanwhile a change may have been heard of, or another request have read them: that is newer.
+                # Meanwhile a notice or another request may have caused a read: that result is newer.
                 if topic not in self.overrides:
                     self._know(topic, stored or {})
 

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""Where all brokers are there that have to remove something. One may just have died."""
+"""How long to wait for a deletion if all brokers involved are registered. One may just have failed."""
 
 
 class Topics:
@@ -90,7 +90,7 @@ class Topics:
             change.put_topic(replace(topic, partitions=partitions))
         change.publish()
 
-    # --- topics that are created by their first use
+    # --- topics created automatically on first use
 
     async def ensure(
         self,
@@ -115,7 +115,7 @@ class Topics:
         with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
-            # The controller leaves it alone: there is nothing to wait for.
+            # The controller ignores it: there is nothing to wait for.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
@@ -169,7 +169,7 @@ class Topics:
     ) -> TopicMetadata:
         async with self.lock:
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # Two names that collide may come in one request, before anyone is told of either.
+                # One request may contain two names that collide, before either is in the metadata.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(
@@ -230,14 +230,14 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # The settings of a topic that was deleted went, or somebody wrote some, since we looked.
+                # The settings of a deleted topic were deleted, or another client wrote some, meanwhile.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
                     continue
                 if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
-                        # By an attempt whose answer was lost.
+                        # Written by an attempt whose response was lost.
                         return
                     problem = f"Topic '{state.name}' already exists."
                     raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed

@@ -135,7 +135,7 @@ def _verifies(config: BrokerConfig) -> bool:
     name = "zookeeper.ssl.endpoint.identification.algorithm"
     given = (config.str(name) or "").strip()
     if given.lower() not in ("", "https", "false"):
-        # Kafka takes whatever is not HTTPS for a wish not to look at names.
+        # Kafka treats any value other than HTTPS as a request to skip hostname verification.
         expected = "expected HTTPS, or nothing: names of hosts are not compared"
         raise ConfigError(name, given, "there is no such algorithm", expected)
     return given.lower() == "https"
@@ -153,7 +153,7 @@ def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
     kind = _kind(config, "zookeeper.ssl.keystore.type", location)
     password = _secret(config, "zookeeper.ssl.keystore.password")
     if kind == "PEM":
-        # Of a PEM file it is the key's.
+        # For a PEM file it is the key's password.
         return KeyStoreSettings(kind, location, None, password, None, None)
     return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
 

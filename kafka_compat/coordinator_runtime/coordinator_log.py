@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from kafka_compat.errors import ErrorCode
 
 NO_PRODUCER_ID: Final = -1
-"""Outside transactions."""
+"""The producer ID outside transactions."""
 
 
 class ReplayedBatch(NamedTuple):
@@ -77,4 +77,4 @@ STORE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""The error that a client of a coordinator gets for an error of the log; others depend on the request."""
+"""Maps an error of the log to the one for a coordinator's client; other errors depend on the request."""

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 
 LoadedRecord = tuple[bytes, bytes, int, int]
-"""A record that counts: its key, its value, the offset after its batch, and the producer id, which is -1
-unless the outcome of its transaction is not in the log yet.
+"""An effective record: key, value, the offset after its batch, and the producer ID, which is -1 unless the
+outcome of its transaction is not in the log yet.
 """
 
 
 _Latest = dict[bytes, tuple[bytes, int]]
-"""By key the last value, and the offset after its batch. A deleted key has none."""
+"""By key the last value, and the offset after its batch. Deleted keys are absent."""
 
 
 class Loader:

@@ -14,7 +14,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 Waiter = object
-"""A waiting request. The machine keeps it and returns it with the response; it never looks inside."""
+"""A waiting request. The machine keeps it and returns it with the response, without reading it."""
 
 
 class Now(NamedTuple):

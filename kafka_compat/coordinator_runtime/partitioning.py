@@ -23,5 +23,5 @@ def java_hash_code(text: str) -> int:
 
 
 def _absolute(number: int) -> int:
-    # The most negative int has no absolute value in Java; Kafka takes 0 for it.
+    # The most negative int has no absolute value in Java; Kafka uses 0 for it.
     return 0 if number == -(1 << 31) else abs(number)

@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
-        """How long the last shards took to load."""
+        """The loading times of the last shards."""
 
     # Life
 

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""After so much of a long work, or after so long, others get their turn on the event loop."""
+"""Long work yields to the event loop after so many pieces, or after so much time."""
 _LOOK_SIZE: Final = 20
-"""How much is done between two looks at the clock."""
+"""The amount of work between two clock readings."""
 
 
 class TimerHandle(Protocol):

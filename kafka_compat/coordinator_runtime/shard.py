@@ -57,7 +57,7 @@ class Shard(Generic[M]):
         self.leader_epoch = leader_epoch
         self.state = ShardState.LOADING
         self.is_replayed = False
-        """The log has been replayed; while this is LOADING its machines begin to run."""
+        """The log has been replayed; while this shard is LOADING its machines are being activated."""
         self.machines: dict[str, RunningMachine[M]] = {}
         self.appends: deque[Append[M]] = deque()
         self.appends_alarm: Deadline | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 _CANCELLED_MIN = 100
-"""Fewer cancelled deadlines are left where they are."""
+"""Fewer canceled deadlines are left in the queue."""
 
 
 class Deadline:

@@ -36,7 +36,7 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
-        """Of ApiVersions; -1 while the cluster has none."""
+        """The epoch in ApiVersions; -1 if the cluster has none."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
 

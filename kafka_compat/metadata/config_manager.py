@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 NewSettings = Callable[[dict[str, str]], dict[str, str]]
-"""What a change makes of the settings that are stored."""
+"""Computes the new settings from the stored ones."""
 
 
 class ResourceType(IntEnum):
@@ -74,9 +74,9 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Asked about a broker's settings as they would be, before they are stored; ConfigError refuses them.
+        #: Checks a broker's resulting settings before they are stored; raises ConfigError to reject them.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: The same of files that these settings name, which may have changed since.
+        #: Checks the files that these settings name, which may have changed since.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
@@ -258,7 +258,7 @@ class ConfigManager:
             except ConfigError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(str(error))) from error
         if denied is not None:
-            # Kafka, too, looks first at what brokers would be given, and only then at who asks.
+            # Like Kafka, check the broker's settings first and authorization afterwards.
             raise denied
         secrets = [item for item in settings if _is_password(item)]
         if secrets:

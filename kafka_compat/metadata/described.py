@@ -19,7 +19,7 @@ class PartitionMetadata:
     isr: tuple[int, ...]
     partition_epoch: int = 0
     offline: tuple[int, ...] = ()
-    """Replicas whose disk failed on a broker that lives."""
+    """Replicas on failed disks of live brokers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ class TopicOverrides:
         self._config = config
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._overriding: dict[str, set[str]] = {}
-        """The topics that have a setting of their own, by its name."""
+        """The topics that override a setting, by its name."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        """What was made of the same settings before: very many topics have none of their own."""
+        """Results for equal settings: most topics override none."""
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
@@ -74,7 +74,7 @@ class TopicOverrides:
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""
         text = self.of(topic).get("min.insync.replicas")
-        # One that cannot be (an older version may have stored it) is left out, as in `log_config`.
+        # An invalid value (an older version may have stored it) is ignored, as in `log_config`.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:

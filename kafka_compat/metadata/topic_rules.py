@@ -27,10 +27,10 @@ from kafka_compat.metadata.topic_names import (
 )
 
 DEFAULT = -1
-"""A count of partitions or replicas that is left to the broker's settings (KIP-464)."""
+"""A number of partitions or replicas that means the broker's default (KIP-464)."""
 
 CHANGE_TIMEOUT_MS = 15_000
-"""How long a cluster's controller may take to carry a change out; then the client gets REQUEST_TIMED_OUT."""
+"""The time limit for a change by the controller; then the client gets REQUEST_TIMED_OUT."""
 
 
 class InternalTopic(NamedTuple):
@@ -96,7 +96,9 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
 
 
 Charge = Callable[[int], None]
-"""Told how many partitions are about to be made. Raises KafkaError where the client must not (KIP-599)."""
+"""Called with the number of partitions to create. Raises KafkaError if the client may not create them
+(KIP-599).
+"""
 
 
 def replicas_for(

@@ -23,7 +23,7 @@ _NO_FAILED_PRODUCE: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Kafka counts these elsewhere."""
+"""Errors that Kafka counts elsewhere."""
 
 
 class TopicCounts:
@@ -49,31 +49,31 @@ class TopicCounts:
 
     def __init__(self) -> None:
         self.records_in = 0
-        """Records that clients and coordinators wrote."""
+        """Records written by clients and coordinators."""
         self.bytes_in = 0
-        """Their batches as they came."""
+        """The size of their batches as received."""
         self.bytes_out = 0
         """Batches in responses to consumers."""
         self.bytes_rejected = 0
-        """Batches that were too large."""
+        """Batches that exceeded the size limit."""
         self.converted_in = 0
-        """Records of clients that write old formats."""
+        """Records from clients that write old formats."""
         self.converted_out = 0
-        """Records, or sets of records that are compressed, for clients that read old formats."""
+        """Records, or compressed record sets, for clients that read old formats."""
         self.produces = 0
-        """Batches that were to be appended to a partition."""
+        """Batches in requests for a partition."""
         self.failed_produces = 0
         self.fetches = 0
-        """Partitions that were read for a response."""
+        """Partitions read for a response."""
         self.failed_fetches = 0
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
         self.corrupt_in = 0
         """Batches whose checksum or length was wrong."""
         self.keyless_in = 0
-        """Records without a key for a topic that is compacted."""
+        """Records without a key for a compacted topic."""
         self.misplaced_in = 0
-        """Batches with a sequence or an offset where there must be none, or another one."""
+        """Batches with an unexpected or wrong sequence or offset."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
         """Count a batch that was not appended."""
@@ -121,14 +121,14 @@ class Counts:
         self.follower_fetches: dict[int, int] = {}
         """Fetch requests of other brokers, by version."""
         self.fetched_copied_bytes = 0
-        """Of records in responses: those that pass through this process, and those that do not."""
+        """Bytes of records in responses: those that pass through this process, and those that do not."""
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.isr_refusals = 0
         """Proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """Fetches that waited until their max.wait was over."""
+        """Fetches that waited until their max.wait had passed."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:

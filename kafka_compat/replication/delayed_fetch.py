@@ -72,7 +72,7 @@ class DelayedFetch:
             else request.replica_id
         )
         self.is_follower = replica_id >= 0
-        """Whether a broker fetches, for its own replicas."""
+        """Whether the client is a broker that fetches for its replicas."""
         self._quotas = None if self.is_follower else services.quotas
         max_bytes = request.max_bytes
         if not self.is_follower:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 
 
 class DelayedProduce:

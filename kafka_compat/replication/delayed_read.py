@@ -46,12 +46,12 @@ class DelayedRead:
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """Size and high watermark of each partition when it was read; empty where one byte is enough."""
+        """Size and high watermark of each partition when it was read; empty if one byte is enough."""
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
-        """How many bytes the partitions have to get until the reader wakes."""
+        """The number of bytes that wakes the reader."""
         self.has_expired = False
-        """Whether the deadline is over."""
+        """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
         """Wait for more data in these partitions; returns what `end` later returns."""
@@ -111,7 +111,7 @@ class DelayedRead:
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # All that was appended can be read.
+            # All appended records can be read.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

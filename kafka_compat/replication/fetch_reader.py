@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
-"""The replica id of consumers; below it are tools that read the whole log."""
+"""The replica ID of consumers; lower ones are tools that read the whole log."""
 LEADER: Final = -1
-"""In the place of a preferred read replica."""
+"""The value for no preferred read replica."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
-"""A fetched partition, its part of the response, the bytes of its records, and its replica here, if any."""
+"""A fetched partition, its part of the response, the size of its records, and its local replica, if any."""
 
 
 class ReadResult:
@@ -48,11 +48,11 @@ class ReadResult:
     def __init__(self) -> None:
         self.found: list[Found] = []
         self.replicas: list[Partition] = []
-        """All that were read, and those that were passed over."""
+        """The partitions that were read, and those that were skipped."""
         self.total_bytes = 0
-        """Of records."""
+        """The size of the records."""
         self.is_urgent = False
-        """Whether the client must get it now: a partition has an error, or has diverged."""
+        """Whether the response must be sent now: a partition has an error, or has diverged."""
 
 
 class FetchReader:
@@ -82,7 +82,7 @@ class FetchReader:
         self._services = services
         self._plan = plan
         self.replica_id = replica_id
-        """Of the follower that fetches, or CONSUMER."""
+        """The ID of the fetching follower, or CONSUMER."""
         self.max_bytes = max_bytes
         self._rack = rack
         self._committed_only = committed_only
@@ -178,7 +178,7 @@ class FetchReader:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # An epoch that this log has not come to, or no longer has.
+                # An epoch that this log has not reached, or no longer has.
                 return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)

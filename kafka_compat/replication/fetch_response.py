@@ -27,11 +27,11 @@ _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 _FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that a client can do nothing about: Kafka counts the others elsewhere."""
+"""Errors that clients cannot prevent; Kafka counts others elsewhere."""
 _FIXED_BYTES: Final = 16
 _TOPIC_BYTES: Final = 20
 _PARTITION_BYTES: Final = 40
-"""Of a response beside its records: at the top, for each topic, and for each partition; about."""
+"""Approximate sizes in a response besides records: fixed, for each topic, and for each partition."""
 
 
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
@@ -94,7 +94,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
 
 def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
     """Return (the messages, their number, with compressed ones counting once)."""
-    # Few clients ask for old formats.
+    # Few clients request old formats.
     from kafka_compat.storage.records.legacy import count_messages, down_convert
 
     messages = down_convert(records.read(), magic, first_offset=fetch_offset)
@@ -140,7 +140,7 @@ def _add(
     sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
-    # Before format 2, everything is adapted before it is converted.
+    # Before format 2, everything is adapted and then converted.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes, held in found:
         if plan.send(target, data, size_bytes):
@@ -150,7 +150,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Else a segment that lost its end would be noticed when its size is promised already.
+                    # Otherwise a truncated segment would be noticed only after its size has been sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -187,7 +187,7 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
     return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
-# --- its size, for the quota of a consumer (KIP-219)
+# --- response size, for consumer quotas (KIP-219)
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:

@@ -38,12 +38,12 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""Topic name (Fetch up to 12) or topic id as a number (from 13), and partition. A number, since the hash of a
-UUID costs a call of Python, and every fetch looks up its partitions many times.
+"""Topic name (Fetch up to 12) or topic ID as a number (from 13), and partition. A number, since the hash of a
+UUID is a Python call, and every fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""What a session is worth, compared from left to right: whether it is a follower's, how many partitions it
-has, and its id.
+"""The priority of a session, compared from left to right: whether it is a follower's, its number of
+partitions, and its ID.
 """
 
 
@@ -65,7 +65,7 @@ class FetchTarget:
     sent_high_watermark: int = -1
     sent_log_start_offset: int = -1
     replica: Partition | None = None
-    """The partition that a follower's target was read from."""
+    """The partition from which a follower's target was read."""
     agrees: bool = False
     """Whether the log of `replica` agreed with the follower's up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
@@ -80,16 +80,16 @@ class FetchSession:
 
     session_id: int
     is_privileged: bool
-    """Whether it is a follower's."""
+    """Whether the session is a follower's."""
     uses_topic_ids: bool
     targets: OrderedDict[PartitionKey, FetchTarget]
     created_ms: int
     last_used_ms: int
     next_epoch: int = 1
     worth: Worth | None = None
-    """Under which the cache has filed it."""
+    """The session's key in the cache."""
     is_old: bool = False
-    """Whether it was older than the eviction time when it was filed."""
+    """Whether it was older than the eviction time when the key was set."""
 
 
 @dataclass(slots=True)
@@ -98,14 +98,14 @@ class FetchPlan:
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
-    """Of an incremental request, whose response leaves out what did not change."""
+    """Whether the request is incremental: its response omits unchanged partitions."""
     next_epoch: int = FINAL_EPOCH
-    """The epoch that `session` expects as long as this request is its last one."""
+    """The epoch that `session` expects if no later request has arrived."""
     wants_session: bool = False
-    """Whether a full request asks for a session, which `FetchSessionCache.open` gives it."""
+    """Whether a full request asks for a session, which `FetchSessionCache.open` creates."""
     uses_topic_ids: bool = False
     denied: Sequence[FetchTarget] = ()
-    """Partitions that are in the request, or in its session, and that the client may not read."""
+    """Partitions in the request or its session that the client may not read."""
 
     @property
     def session_id(self) -> int:
@@ -131,7 +131,7 @@ class FetchPlan:
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
         """As `would_send`, and record the state as sent."""
         is_sent = self.would_send(target, data, size_bytes)
-        # A follower that truncates does not take over the high watermark: it must be sent again.
+        # A follower that truncates does not adopt the high watermark: it must be sent again.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
@@ -148,11 +148,11 @@ class FetchSessionCache:
         self.slots = slots
         self.eviction_ms = eviction_ms
         self.evictions = 0
-        """Sessions that ended to make room for new ones."""
+        """Sessions that were evicted for new ones."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """The one unused for longest first."""
+        """Sessions, the least recently used first."""
         self._evictable: list[Worth] = []
-        """What clients may evict, sorted."""
+        """The sessions that clients may evict, sorted."""
         self._evictable_by_followers: list[Worth] = []
 
     def __len__(self) -> int:

@@ -65,7 +65,7 @@ class _Rounds:
         self._disk = disk
         self._loop = loop
         self._pending: dict[Log, dict[Callback, None]] = {}
-        """In the order of asking."""
+        """Requests in order of arrival."""
         self._running = False
 
     def request(self, target: Log, callback: Callback) -> None:
@@ -109,7 +109,7 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
         try:
             target.flush()
         except StorageError as error:
-            # The disk has logged it.
+            # The disk has logged the error.
             errors[target] = error
         except Exception as unexpected:
             log.exception("flushing %s-%d failed", target.topic, target.partition)

@@ -10,7 +10,7 @@ from kafka_compat.replication.follower_session import Wanted
 from kafka_compat.replication.partition import Partition
 
 EARLY_BACKOFF_MS = 20
-"""The first backoff after an error of a leader that does not know yet that it is one."""
+"""The first backoff after an error of a leader that does not know its role yet."""
 
 
 class State(Enum):

@@ -55,11 +55,11 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
-"""How long replicas that are throttled wait until their quota is looked at again."""
+"""The interval of quota checks for throttled replicas."""
 _NO_TOPIC_ID: Final = UUID(int=0)
 UNDEFINED: Final = -1
 
@@ -108,9 +108,9 @@ class Follower:
         self._changed: list[FollowedPartition] = []
         """The partitions of the last response (rule 4)."""
         self.fetched_bytes = 0
-        """Of records that were appended."""
+        """Bytes of appended records."""
         self._look_at_all_ms = 0
-        """When the next request looks at all partitions (rule 4)."""
+        """When the next request examines all partitions (rule 4)."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -304,7 +304,7 @@ class Follower:
         self._session.lost()
         self._delay(list(self._followed.values()), now_ms)
 
-    # --- looking up the ends of the leader's log
+    # --- lookups of the leader's log end and start
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
         """The next ListOffsets to send, None if there is none."""
@@ -351,7 +351,7 @@ class Follower:
             item.state = State.FETCHING
         self._await_disk(item)
 
-    # --- what goes wrong
+    # --- failures
 
     def _is_current(self, item: FollowedPartition) -> bool:
         return self._followed.get((item.partition.topic, item.partition.partition)) is item

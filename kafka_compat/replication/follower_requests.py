@@ -20,7 +20,7 @@ from kafka_compat.replication.follower_session import Wanted
 
 FETCH_VERSION: Final = 17
 FETCH_VERSION_WITH_NAMES: Final = 12
-"""For leaders of topics that have no id, which are older than Kafka 2.8."""
+"""For leaders of topics without ID, which are older than Kafka 2.8."""
 LIST_OFFSETS_VERSION: Final = 8
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -33,7 +33,7 @@ class SentFetch:
     request: FetchRequest
     version: int
     asked: dict[PartitionKey, tuple[FollowedPartition, int]]
-    """The partitions of the request, and their fetch offsets."""
+    """The partitions of the request with their fetch offsets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller rejected the proposal; our view of the partition is right."""
+"""Errors for which the proposal is rejected and the local state is right."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -36,7 +36,7 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Our view is outdated, and LeaderAndIsr will follow; until then either ISR may be the true one."""
+"""Errors that mean an outdated local state: LeaderAndIsr will follow; until then either ISR may be valid."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
@@ -188,7 +188,7 @@ class InSyncReplicas:
     def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
-        """The topic's setting; what it comes to is `least`."""
+        """The topic's setting; `least` is the effective value."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 256 * 1024
-"""Appending this takes the event loop well below a millisecond."""
+"""Appending this many bytes takes the event loop well below a millisecond."""
 LAST_BYTES_MAX = 4 * CHUNK_BYTES
-"""As much is copied and made durable at once, with clients waiting, in the last step."""
+"""The maximum size that the last step copies and makes durable while clients wait."""
 RETRY_S = 1.0
 
 Key = tuple[str, int]
@@ -116,7 +116,7 @@ class LogMover:
                     or future.log_end_offset < held.log.log_start_offset
                 ):
                     truncations = held.log.truncation_count
-                    # With the batch that the start lies in.
+                    # With the batch that contains the start.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
@@ -138,7 +138,7 @@ class LogMover:
                 log.warning("the move of %s-%d waits: %s", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
-                    # Refused half-way into its last step.
+                    # Refused during its last step.
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:

@@ -44,7 +44,7 @@ from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -101,7 +101,7 @@ class Partition:
         itself to `moved` whenever its high watermark changes. `counts` are those of its broker.
         """
         self._call_soon = call_soon
-        # Of very many partitions most have no listeners: they are made for the first.
+        # Most partitions of a large broker have no listeners: the lists are created for the first.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -113,7 +113,7 @@ class Partition:
         self.leader_epoch = -1
         self.partition_epoch = 0
         self.epoch_start_offset = 0
-        """Where the log ended when this broker began to lead."""
+        """The log end when this broker became leader."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
         self._commit_waiters: OffsetWaiters | None = None
@@ -123,14 +123,14 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
-        """This broker leads, has no followers, and may commit: the shortest way for an append."""
+        """This broker is leader without followers and may commit: the fastest path of an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
         self._broker_counts = counts if counts is not None else Counts()
         self.counts = self._broker_counts.topic(self.topic)
-        """What the partitions of the topic have taken in and given out."""
+        """The counters of the partition's topic."""
         self.lag = 0
         """How many committed records a follower lacked at its leader's last response."""
 
@@ -206,7 +206,7 @@ class Partition:
         self.in_sync.lead(isr if replicas is None else replicas, isr)
         if leader_epoch > self.leader_epoch:
             # Also without a record of this epoch: a follower with records of a later epoch than ours must
-            # find out where it went astray (KIP-279).
+            # find out where it diverged (KIP-279).
             end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
             self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
@@ -332,7 +332,7 @@ class Partition:
         """Switch to a log in another directory that has the same durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
-        # The checkpoint of that directory does not know it yet.
+        # The checkpoint of that directory does not contain it yet.
         self._moved.add(self)
         self._advance()
 
@@ -375,7 +375,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # Nothing waits for a flush in an empty log; the follower asks for more only when nothing does.
+        # No callback waits for a flush in an empty log; the follower fetches only when none does.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:
@@ -384,7 +384,7 @@ class Partition:
         self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
         self._moved.add(self)
 
-    # --- followers, as the leader sees them
+    # --- followers, from the leader's view
 
     def has_follower(self, broker_id: int) -> bool:
         """Whether that broker may follow: it is a replica, and this broker is leader."""
@@ -413,7 +413,7 @@ class Partition:
         if isr is not None:
             log.info("%s: in-sync replicas shrink from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # A follower that hangs and is not in sync has been waited for long enough, too.
+        # A hanging follower that is not in sync has been waited for long enough, too.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
@@ -456,7 +456,7 @@ class Partition:
         self._isr_changed()
         self._advance_high_watermark(self._monotonic_ms())
 
-    # --- how far
+    # --- progress
 
     def _isr_changed(self) -> None:
         self._under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
@@ -479,7 +479,8 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # Nobody knows what reached the disk; a later sync may falsely succeed, so this replica is done.
+            # It is unknown what reached the disk, and a later sync may falsely succeed, so this replica
+            # stops.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

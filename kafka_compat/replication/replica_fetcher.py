@@ -54,7 +54,7 @@ class Client(Protocol):
 
 
 Connect = Callable[[int], Client | None]
-"""Returns a new client for a broker, None while its address is unknown."""
+"""Returns a new client for a broker, or None while its address is unknown."""
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
@@ -163,10 +163,10 @@ class ReplicaFetcher:
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
-        """Done when fetch after fetch has come to an end."""
+        """Done when the current sequence of fetches has ended."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self.requests = 0
-        """Fetches that were sent."""
+        """The number of fetches sent."""
         self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # it may have failed with an error whose traceback leads back here
+        self._fetching = None  # it may have failed with an error whose traceback refers to this object
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -199,7 +199,7 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # A fetcher that died would leave its partitions behind for ever.
+                # A fetcher that stopped would leave its partitions without a fetcher.
                 log.exception("fetching from broker %d failed", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
@@ -246,7 +246,7 @@ class ReplicaFetcher:
         except Exception as error:
             fetching.set_exception(error)
         finally:
-            # The error's traceback leads to this frame.
+            # The error's traceback refers to this frame.
             del fetching
 
     def _connected(self) -> Client:

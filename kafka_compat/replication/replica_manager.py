@@ -64,9 +64,9 @@ class ReplicaManager:
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
-        """Of the Fetch requests that wait for records."""
+        """The waiting reads of Fetch requests."""
         self.delayed_produces = 0
-        """How many Produce requests wait until their records are safe."""
+        """How many Produce requests wait for replication or a flush."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
         self.local_id = local_id
         self._log_dirs = log_dirs
@@ -77,15 +77,15 @@ class ReplicaManager:
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
         self.counts = counts if counts is not None else Counts()
-        """What its partitions and fetches have counted."""
+        """The counters of partitions and fetches."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
-        """Those whose high watermarks moved since `take_moved_high_watermarks`."""
+        """The partitions whose high watermarks changed since `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
         self.reassigning: set[tuple[str, int]] = set()
-        """Those of which the controller said last that replicas are added or removed (KIP-455)."""
+        """The partitions that were last reported as having replicas added or removed (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -177,7 +177,7 @@ class ReplicaManager:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Before it leads: it must not commit what the ISR is too small for.
+                # Before it becomes leader: it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held

@@ -21,10 +21,10 @@ class Cleaning:
         self.began_ms = now_ms
         self.took_ms = 0
         self.read_bytes = 0
-        """Of segments that were copied, and what was left of them."""
+        """Bytes of copied segments, before and after cleaning."""
         self.written_bytes = 0
         self.utilization = 0.0
-        """How full log.cleaner.dedupe.buffer.size was, by the entries of 24 bytes that Kafka counts in."""
+        """The utilization of log.cleaner.dedupe.buffer.size, in Kafka's entries of 24 bytes."""
 
     def copied(self, group: CleanedGroup) -> None:
         """Record a finished segment."""
@@ -42,13 +42,13 @@ class CleanerStats:
 
     def __init__(self) -> None:
         self.last: Cleaning | None = None
-        """The one that ended last."""
+        """The cleaning that ended last."""
         self.looked_ms = NEVER
-        """When logs were looked at last."""
+        """The time of the last pass over the logs."""
         self.dirtiest_ratio = 0.0
-        """At the last look: the dirty share of the dirtiest log, from 0 to 1."""
+        """In the last pass: the dirty ratio of the dirtiest log, from 0 to 1."""
         self.overdue_ms = 0
-        """At the last look: for how long a record has waited beyond max.compaction.lag.ms at most."""
+        """In the last pass: the longest wait of a record beyond max.compaction.lag.ms."""
 
     def look_begins(self, now_ms: int) -> None:
         """Start a pass over the logs that may be compacted; `saw` is called for each."""

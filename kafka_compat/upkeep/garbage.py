@@ -18,13 +18,13 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (5_000, 1_000_000, 1_000_000)
-"""How many objects are created between two collections of the youngest; the older ones are collected here."""
+"""The number of objects created between two automatic collections; older ones are collected here."""
 MIDDLE_MAX: Final = 10
-"""So many collections of the youngest may pass before their survivors, 50,000 at most, are looked at."""
+"""The number of automatic collections before their survivors, 50,000 at most, are examined."""
 OLDER_MAX: Final = 50_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
-"""For so long an idle moment is waited for."""
+"""How long to wait for an idle moment."""
 
 
 class GarbageCollection:
@@ -34,7 +34,7 @@ class GarbageCollection:
         """`now_ms` is monotonic, here and below."""
         self._due_ms = now_ms + INTERVAL_MS
         self._older = 0
-        """How many objects a collection of all may have to look at, at most."""
+        """The maximum number of objects that a full collection may examine."""
 
     def look(self, now_ms: int, *, is_idle: bool) -> None:
         """Run the collections that are due; called about every second."""

@@ -59,7 +59,7 @@ class LogCleaner:
         self._clean_up_to = log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
         self._waiting: dict[TopicPartition, list[asyncio.Future[None]]] = {}
-        """Who waits for the end of a child."""
+        """Callbacks for the exit of a child."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
         self.stats = CleanerStats()
@@ -148,13 +148,13 @@ class LogCleaner:
         for child in list(self._running.values()):
             child.kill(wait=True)
 
-    # --- what children report
+    # --- messages of children
 
     def group_ready(self, child: _Child, group: CleanedGroup) -> None:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Noted before the first gap appears: a recovery takes gaps for damage in a log that was not cleaned.
+        # Recorded before the first gap appears: recovery treats gaps as damage in a log that was not cleaned.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()

@@ -38,12 +38,13 @@ log = logging.getLogger(__name__)
 TICK_S = 1.0
 TICK_S_MIN = 0.05
 IDLE_LATE_S = 0.003
-"""The loop counts as idle when it wakes the upkeep no later than that."""
+"""The loop counts as idle if it wakes the upkeep with at most this delay."""
 PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
-"""How many active segments are looked at in a second: all of them where there are no more."""
+"""How many active segments are examined per second: all if there are no more."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""With so many times more partitions their checkpoint is written less often: it is written whole."""
+"""The number of partitions per step by which the checkpoint interval grows: the file is written as a whole.
+"""
 
 
 class _Job(NamedTuple):
@@ -98,7 +99,7 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
-        """None while there was nothing to compact yet."""
+        """None until there is a log to compact."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -109,7 +110,7 @@ class Maintenance:
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
         self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
-        # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
+        # The first retention check follows soon after startup (Kafka: log.initial.task.delay.ms).
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
@@ -181,7 +182,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Of very many topics most never ask for it.
+        # Most topics of a large broker never use it.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("flush of", look, self._replicas if asks_by_default else asking)
@@ -189,7 +190,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # The first ones may be looked at twice in a second.
+            # The first ones may be examined twice in a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms), some)
