@@ -26,7 +26,7 @@ from kafka_compat.coordination.store.store_wire import Message
 log = logging.getLogger(__name__)
 
 CHECKS_PER_TIMEOUT = 3
-"""The interval of checks for silence and of heartbeats."""
+"""The number of checks for silence, and of heartbeats, per session timeout."""
 
 
 class Silence:

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STARTS_PER_COLLECTION = 8
-"""Objects to examine: examining all objects of the process takes half as long as a start."""
+"""Restarts between full garbage collections, each of which takes half as long as a start."""
 
 
 class Broker:

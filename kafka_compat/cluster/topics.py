@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""How long to wait for a deletion if all brokers involved are registered. One may just have failed."""
+"""Sufficient for a deletion if all brokers concerned are online. One may just have failed."""
 
 
 class Topics:

@@ -48,7 +48,7 @@ class CoordinatorLog(Protocol):
     ) -> int:
         """Append (key, value) records as one batch; return the offset after it. Raises KafkaError.
 
-        `commits` is the number of committed consumer offsets.
+        `commits`: the records are committed consumer offsets.
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:

@@ -42,7 +42,7 @@ R_in = TypeVar("R_in", contravariant=True)
 class Write(NamedTuple):
     """Append these records (of the machine's kinds) as one batch, in a transaction if there is a producer.
     Once they are committed and replayed, or have failed, the runtime calls the machine's `written` with the
-    `purpose`. `commits` is the number of committed consumer offsets.
+    `purpose`. `commits`: the records are committed consumer offsets.
     """
 
     records: Sequence[Any]

@@ -51,17 +51,17 @@ class TopicCounts:
         self.records_in = 0
         """Records written by clients and coordinators."""
         self.bytes_in = 0
-        """The size of their batches as received."""
+        """The size of these batches as received."""
         self.bytes_out = 0
-        """Batches in responses to consumers."""
+        """The size of batches in responses to consumers."""
         self.bytes_rejected = 0
-        """Batches that exceeded the size limit."""
+        """The size of batches that exceeded the size limit."""
         self.converted_in = 0
         """Records from clients that write old formats."""
         self.converted_out = 0
         """Records, or compressed record sets, for clients that read old formats."""
         self.produces = 0
-        """Batches in requests for a partition."""
+        """Attempts to append a batch to a partition."""
         self.failed_produces = 0
         self.fetches = 0
         """Partitions read for a response."""

@@ -227,12 +227,12 @@ class _Child:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the log is no longer held here."""
+        """Whether the log is closed or its disk has failed."""
         return self.log.closed or self.log.disk.failure is not None
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log is deleted, or was truncated below records that are being cleaned."""
+        """Whether the log is gone, or was truncated, possibly below records that are being cleaned."""
         return self.is_gone or self.log.truncation_count != self._truncations
 
     def kill(self, *, wait: bool = False) -> None:

@@ -43,8 +43,7 @@ PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
 """How many active segments are examined per second: all if there are no more."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""The number of partitions per step by which the checkpoint interval grows: the file is written as a whole.
-"""
+"""So many partitions lengthen the checkpoint interval by 1 ms: the file is written as a whole."""
 
 
 class _Job(NamedTuple):
