@@ -7,7 +7,7 @@ the message type. The client process sends:
     ["get" | "exists" | "children", id, session, path, watch]     → [data, stat], stat or null, names
     ["multi", id, session, [operation, …]]                        → [path, stat or null, …]
     ["close", id, session]                                        → null
-    ["alive"]                                                     which nobody answers
+    ["alive"]                                                     (no response)
 
 The server process sends:
 

@@ -1,5 +1,5 @@
-"""Group and transaction coordinators of a broker: created on demand, and active for the partitions of
-__consumer_offsets and __transaction_state that it leads.
+"""Group and transaction coordinators of a broker, created on demand for the partitions of __consumer_offsets
+and __transaction_state that it leads.
 
 Each is created when this broker becomes leader of its first partition, or at the first request. A broker
 without groups or transactions starts faster and uses less memory.

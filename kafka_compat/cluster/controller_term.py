@@ -1,4 +1,4 @@
-"""One term of this broker as controller: feeds node changes and requests to the state machine
+"""One term of this broker as controller: passes events to the state machine
 (coordination/controller/machine.py) and carries out its effects.
 
 Rules

@@ -1,5 +1,5 @@
-"""Registration of a broker for as long as it runs: it registers in a session, starts all that depends on the
-session, and repeats both in a new session after an expiry.
+"""Registration of a broker for its lifetime: it registers and starts session-dependent parts, and does both
+again after a session expires.
 
 Rules
 1. As long as the broker runs, it is registered or retries: no failure ends the attempts. Unexpected errors

@@ -1,5 +1,5 @@
-"""Parts of a broker that depend on other brokers: the session with the shared metadata store, the link to the
-controller, replica fetchers, and connections to brokers.
+"""Parts of a broker that need other brokers: the session with the shared metadata store, the controller link,
+replica fetchers, and connections.
 
 At shutdown it first stops the parts that depend on the session, then ends the session, and, when no client is
 served any more, closes the connections.

@@ -1,5 +1,5 @@
-"""Application of stored topic settings to the logs: all topics at startup, one topic when this broker begins
-to hold its partitions or when its settings change.
+"""Application of stored topic settings to logs: all at startup, and one topic when its partitions are added
+here or its settings change.
 """
 
 from __future__ import annotations

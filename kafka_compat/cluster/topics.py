@@ -1,5 +1,5 @@
-"""Creation, extension and deletion of topics: this broker writes the request to the store, the controller
-carries it out, and UpdateMetadata reports it to every broker.
+"""Creation, extension and deletion of topics: this broker writes requests to the store, the controller
+carries them out, and UpdateMetadata reports the result.
 
 Only the controller accepts client requests, as in Kafka with ZooKeeper: other brokers respond NOT_CONTROLLER.
 Topics that are created automatically are written by the broker that receives the request. All methods raise

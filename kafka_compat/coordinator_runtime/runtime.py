@@ -1,5 +1,5 @@
-"""Runtime of the coordinators of one broker: loads, persists, parks and wakes the state machines of groups,
-transactions, and other users of an internal topic.
+"""Runtime of coordinators: loads, persists and wakes the state machines of groups, transactions, and other
+users of an internal topic.
 
 Rules
 1. A shard is a partition of the topic that this broker leads. It is loading, then active, or failed if its
