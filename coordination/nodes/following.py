@@ -73,7 +73,7 @@ class Notices:
 class Following:
     """Calls `read_all`, then passes each new notice to `notices` and calls `read_again` afterwards, which
     re-reads nodes without notices, also when `wake` is called. `what` is its name in the log; `paths` are
-    parent nodes that must exist.
+    parent nodes, created if missing.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class EmbeddedMetadataStore:
         return self._tree.ephemerals(session_id)
 
     async def end_session(self, session_id: int) -> None:
-        """Delete a session's ephemeral nodes and watches."""
+        """Remove a session and delete its ephemeral nodes."""
         self._sessions.pop(session_id, None)
         ephemerals = self.ephemerals(session_id)
         if ephemerals:

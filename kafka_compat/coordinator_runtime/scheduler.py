@@ -51,7 +51,7 @@ def run_cooperatively(
     """Run `work` in slices, the first one now, so that other requests are served in between. Each piece
     yields its size; a piece of size 1 takes some microseconds.
 
-    It continues while `wanted` is true; an exception ends it.
+    It continues while `is_wanted()` is true; an exception ends it.
     """
     if not is_wanted():
         return
