@@ -55,8 +55,8 @@ class RemotePartitions:
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
-        """The bounds of partitions that the broker `leader_id` leads in these epochs; partitions for which it disagrees
-        are omitted. With `committed` they end at the first open transaction.
+        """The bounds of partitions that the broker `leader_id` leads in these epochs; partitions for which it
+        disagrees are omitted. With `committed` they end at the first open transaction.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
