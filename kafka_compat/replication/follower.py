@@ -7,9 +7,9 @@ States of a partition, and their transitions
                 a response with a diverging epoch → truncate to where the logs agree, fetching
                 OFFSET_OUT_OF_RANGE → looking up the leader's end
     end         the leader's log ends before ours → truncate to its end, fetching; else → start
-    start       the leader's log starts behind our end → drop everything and start there; then fetching
+    start       the leader's log starts after our end → drop everything and start there; then fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
-    any         an error of a leader that does not know yet that it is one → the same state in 20 ms, 40 ms, …
+    any         an error of a leader that does not know its role yet → the same state in 20 ms, 40 ms, …
     any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
 
 Rules

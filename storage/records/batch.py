@@ -2,7 +2,7 @@
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
-         8      4  batch length            of what follows these four bytes
+         8      4  batch length            of the bytes after this field
         12      4  partition leader epoch  outside the CRC: an append stamps it in place
         16      1  magic                   2; at the same place in formats 0 and 1
         17      4  CRC-32C                 of everything from `attributes` to the end
