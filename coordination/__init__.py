@@ -1,1 +1,1 @@
-"""Who is alive and who leads: the metadata store and the controller; no wire protocol."""
+"""Cluster coordination: the metadata store and the controller, without the wire protocol."""

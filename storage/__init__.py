@@ -1,1 +1,1 @@
-"""Bytes and files: batches, segments, logs, and the directories that hold them; no socket, no event loop."""
+"""Log storage: record batches, segments, logs and log directories, without sockets or an event loop."""

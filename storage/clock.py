@@ -1,4 +1,4 @@
-"""Where the log store asks what time it is."""
+"""Clock interface of the log store: time of day and monotonic time."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class Clock(Protocol):
         """The time of day: milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds on a clock that never jumps; intervals and delays are asked of it."""
+        """Milliseconds on a monotonic clock, for intervals and delays."""

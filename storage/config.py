@@ -1,4 +1,4 @@
-"""The settings of one topic that its logs obey, by Kafka's topic-level names with dots as underscores."""
+"""Topic settings that a log obeys, under Kafka's topic-level names with dots as underscores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What a log must know of its topic; defaults are Kafka's. -1 means no limit for the retention
-    settings.
-    """
+    """The topic settings of a log; defaults are Kafka's. -1 means no limit for the retention settings."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
@@ -40,22 +38,22 @@ class LogConfig:
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
     message_downconversion_enable: bool = True
-    """Whether consumers of Fetch 0 to 3 get records, converted to an old format."""
+    """Whether Fetch 0 to 3 gets records converted to an old format."""
     validate_records: bool = True
-    """Ours: whether the records inside client batches are checked one by one."""
+    """Extension: whether the records inside client batches are checked one by one."""
 
     producer_id_expiration_ms: int = DAY_MS
     """A broker setting (producer.id.expiration.ms) that every log of the broker shares."""
 
     @property
     def compact(self) -> bool:
-        """Whether cleanup.policy asks for compaction, so that records must have keys."""
+        """Whether cleanup.policy includes compaction, which requires keys."""
         return "compact" in self.cleanup_policy
 
     @property
     def roll_ms(self) -> int:
-        """After what time a segment is closed: segment.ms, and where only closed ones can be compacted
-        max.compaction.lag.ms (KIP-354).
+        """The age at which a segment is rolled: segment.ms, with compaction at most max.compaction.lag.ms
+        (KIP-354).
         """
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
@@ -63,5 +61,5 @@ class LogConfig:
 
     @property
     def delete(self) -> bool:
-        """Whether cleanup.policy asks for deletion by time and size."""
+        """Whether cleanup.policy includes deletion by time and size."""
         return "delete" in self.cleanup_policy

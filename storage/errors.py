@@ -1,7 +1,7 @@
-"""What can go wrong in a log, named by cause.
+"""Exceptions of the log store, one class per cause.
 
-The broker maps each class to one Kafka error code in one place; the number in each docstring says which one a
-client of genuine Kafka sees for that cause.
+The broker maps each class to one Kafka error code in one place; the number in each docstring is the code that
+Apache Kafka returns to clients for that cause.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 
 class StorageError(Exception):
-    """Root of every error that this package raises on purpose."""
+    """Root of all errors that this package raises deliberately."""
 
 
 class CorruptRecord(StorageError):
-    """Bytes that no producer wrote: bad CRC, unknown magic, broken compressed data. Kafka code 2."""
+    """Invalid bytes: bad CRC, unknown magic, broken compressed data. Kafka code 2."""
 
 
 class InvalidRecord(StorageError):
-    """A well-formed batch whose content breaks a rule. Kafka code 87.
+    """A well-formed batch whose content violates a rule. Kafka code 87.
 
-    `record_errors` names the records at fault as (index in the batch, message); Produce v8 and later carry
+    `record_errors` lists the offending records as (index in the batch, message); Produce v8 and later return
     them to the client (KIP-467).
     """
 
@@ -30,7 +30,7 @@ class InvalidRecord(StorageError):
 
 
 class MisplacedBatch(InvalidRecord):
-    """A batch whose offsets, count or sequence cannot be, or that only a broker may write. Kafka code 87."""
+    """A batch with impossible offsets, count or sequence, or reserved for brokers. Kafka code 87."""
 
 
 class InvalidTimestamp(StorageError):
@@ -42,19 +42,19 @@ class InvalidTimestamp(StorageError):
 
 
 class UnsupportedCompressionType(StorageError):
-    """A codec that the version of the request does not know. Kafka code 76."""
+    """A codec that the request version does not support. Kafka code 76."""
 
 
 class MessageTooLarge(StorageError):
-    """A batch above max.message.bytes, or one that decompresses beyond every reason. Kafka code 10."""
+    """A batch above max.message.bytes, or one that decompresses beyond the limit. Kafka code 10."""
 
 
 class RecordListTooLarge(StorageError):
-    """A batch that would not fit into one segment. Kafka code 18."""
+    """A batch that does not fit into one segment. Kafka code 18."""
 
 
 class TakesLong(Exception):
-    """Work that was to be quick is not. This is no failure: the caller has another thread do it."""
+    """Work exceeds the time allowed for quick work. Not a failure: the caller runs it in another thread."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -62,7 +62,7 @@ class OffsetOutOfRange(StorageError):
 
 
 class ProducerError(StorageError):
-    """Root of what the producer state refuses."""
+    """Root of the errors of producer state checks."""
 
 
 class OutOfOrderSequence(ProducerError):
@@ -70,7 +70,7 @@ class OutOfOrderSequence(ProducerError):
 
 
 class InvalidProducerEpoch(ProducerError):
-    """A batch from a producer that a newer one has fenced. Kafka code 47."""
+    """A batch from a producer that was fenced by a newer one. Kafka code 47."""
 
 
 class InvalidProducerIdMapping(ProducerError):
@@ -82,43 +82,43 @@ class TransactionCoordinatorFenced(ProducerError):
 
 
 class InvalidTxnState(ProducerError):
-    """A transactional write that the state of its transaction forbids. Kafka code 48."""
+    """A transactional write that is invalid in the transaction's state. Kafka code 48."""
 
 
 class CorruptFile(StorageError):
-    """A snapshot, index or checkpoint whose content cannot be believed; the log is rebuilt without it."""
+    """An invalid snapshot, index or checkpoint file; the log is rebuilt without it."""
 
 
 class LogDirFailure(StorageError):
-    """A disk that failed: its logs are offline. Kafka code 56."""
+    """A failed disk: its logs are offline. Kafka code 56."""
 
 
 class RefusedForNow(StorageError):
-    """Root of what was refused without a change, and may be tried again. Kafka code 56, upon which clients
-    try again.
+    """Root of the errors of operations that failed without effect and may be retried. Kafka code 56, on which
+    clients retry.
     """
 
 
 class DiskFull(RefusedForNow):
-    """No space is left for what was to be written. Genuine Kafka takes the whole directory offline."""
+    """The disk has no space for the write. Apache Kafka takes the whole directory offline."""
 
 
 class OutOfResources(RefusedForNow):
-    """The process has no descriptor or memory left, which says nothing about the disk."""
+    """The process has no descriptor or memory left, which does not indicate a disk failure."""
 
 
 class NotSettled(RefusedForNow):
-    """What was decided before about this log is not durable yet: its truncation, or the deletion of another
-    of its name.
+    """An earlier operation on this log is not durable yet: a truncation, or the deletion of a log of the same
+    name.
     """
 
 
 class DirectoryExists(StorageError):
-    """Something that is no log has the name of a log's directory. Kafka code 56."""
+    """The path of a log's directory is occupied by something else. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):
-    """A log directory that another broker holds locked."""
+    """A log directory that is locked by another broker."""
 
 
 class InconsistentMetaProperties(StorageError):

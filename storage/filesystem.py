@@ -1,8 +1,8 @@
-"""The few calls that the log store makes on a disk, so that a test can stand in for the disk.
+"""File system interface of the log store, which tests replace by a simulated disk.
 
 `RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where
-any buffering layer would double that). What is durable after which call is POSIX's rule, no more: bytes
-after `sync` of the file, names after `sync_directory` of the directory that holds them.
+any buffering layer would double that). Durability follows POSIX and no more: bytes after `sync` of the file,
+names after `sync_directory` of the directory that holds them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class File(Protocol):
-    """A file open for reading and for writing at its end. It is closed when its last user lets go of it."""
+    """A file open for reading and for appending. It is closed when the last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append; the number of bytes that went in, fewer than given on a full disk or a signal."""
+        """Append, and return the number of bytes written: fewer on a full disk or a signal."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """At most `size_bytes` from `position`; fewer only at the end of the file."""
@@ -41,7 +41,7 @@ class File(Protocol):
     def truncate(self, size_bytes: int) -> None: ...
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Ask for disk space behind the end without changing the size; a file system may ignore it."""
+        """Reserve disk space beyond the end without changing the size; a file system may ignore it."""
 
     def size(self) -> int: ...
 
@@ -62,18 +62,16 @@ class Filesystem(Protocol):
         """Open an existing file for reading and appending."""
 
     def create(self, path: str) -> File:
-        """The same for a new, empty file."""
+        """Create a new, empty file, opened as by `open`."""
 
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content in place; neither atomic nor durable. Where the file has another name too
-        (`link`), that keeps the old content.
-        """
+        """Replace the content; neither atomic nor durable. Another link to the file keeps the old content."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
-        """Replace the file by a synced one: after a crash there is the old or the new content; durable on
-        return. A crash may leave a file whose name `is_temporary`, of which no two are the same.
+        """Replace the file atomically and durably: after a crash it has the old or the new content. A crash
+        may leave a file with a unique name for which `is_temporary` is true.
         """
 
     def sync_file(self, path: str) -> None: ...
@@ -83,18 +81,18 @@ class Filesystem(Protocol):
     def rename(self, source: str, target: str) -> None: ...
 
     def link(self, source: str, target: str) -> None:
-        """Give a file another name, on the same disk, without a copy of what it holds."""
+        """Create a hard link to a file."""
 
     def unshare(self, path: str) -> None:
-        """Where a file has another name too, put a copy that has this name alone in its place, durably, so
-        that it may be changed; nothing happens otherwise, or when it is not there.
+        """If a file has other links, replace it durably by a copy, so that it may be changed. Does nothing
+        for a single link or a missing file.
         """
 
     def unlink(self, path: str) -> None:
-        """Remove a file; nothing happens when it is not there."""
+        """Remove a file if it exists."""
 
     def mkdir(self, path: str) -> None:
-        """Create a directory with its parents; nothing happens when it is there."""
+        """Create a directory with its parents if it does not exist."""
 
     def rmdir(self, path: str) -> None: ...
 
@@ -109,23 +107,21 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """The size in bytes of a file or directory, and the time in ns at which it last changed: another one
-        after a file was written to, or a name in a directory came or went.
+        """The size in bytes and the modification time in ns of a file or directory: it differs after a write
+        to the file, or after a change of the names in the directory.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
 
     def boot_id(self) -> str:
-        """A name for the time since the machine was started; empty where the system has none."""
+        """An ID of the current boot of the machine; empty if the system has none."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it; None when another holder has it."""
+        """Lock the file exclusively, creating it; None if it is locked by another holder."""
 
 
 class OsFile:
-    """A descriptor that lives as long as this object: a slice in flight keeps a deleted file
-    readable.
-    """
+    """A descriptor closed with this object: a slice that is being sent keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 
@@ -154,7 +150,7 @@ class OsFile:
             fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
 
     def size(self) -> int:
-        # A third of what fstat costs, and nothing here reads or writes at the position of the descriptor.
+        # A third of the cost of fstat; no code here depends on the descriptor's position.
         return os.lseek(self.fd, 0, os.SEEK_END)
 
     def fileno(self) -> int:
@@ -162,7 +158,7 @@ class OsFile:
 
 
 class OsFileLock:
-    """A lock that belongs to a descriptor, so that it also holds between two brokers of one process."""
+    """A lock bound to a descriptor, so that it also excludes other brokers in the same process."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -174,7 +170,7 @@ class OsFileLock:
 
 
 class RealFilesystem:
-    """The disk of this machine."""
+    """The file system of this machine."""
 
     def open(self, path: str) -> OsFile:
         return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
@@ -233,7 +229,7 @@ class RealFilesystem:
         os.link(source, target)
 
     def unshare(self, path: str) -> None:
-        # Of two threads the second finds it done.
+        # The second of two threads finds it done.
         with _unsharing:
             self._unshare(path)
 
@@ -302,8 +298,8 @@ class RealFilesystem:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):
-                # Of the three kinds of locks this one excludes the POSIX lock that Java takes, and is not
-                # dropped when this process closes another descriptor of the same file.
+                # Of the three kinds of locks this one conflicts with the POSIX lock that Java takes, and is
+                # not released when this process closes another descriptor of the same file.
                 whole_file = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
             else:
@@ -315,17 +311,17 @@ class RealFilesystem:
 
 
 def temporary_name(path: str) -> str:
-    """The name of a file that is to take the place of `path`: no other in the world has it."""
+    """A unique name for a file that will replace `path`."""
     return f"{path}.{uuid4().hex}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(name: str, of: str = "") -> bool:
-    """Whether a file was to take the place of another, the one called `of` where that is given."""
+    """Whether this is a temporary file for replacing another, the file `of` if given."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 
 def copy_file(source: str, target: str) -> None:
-    """A new file with the same content. Raises OSError."""
+    """Create a file with the same content. Raises OSError."""
     with open(source, "rb", buffering=0) as read, open(target, "xb", buffering=0) as written:
         _copy(read.fileno(), written.fileno())
 
@@ -344,7 +340,7 @@ def _write_fully(fd: int, content: Buffer) -> None:
 
 @functools.cache
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    # os.posix_fallocate changes the size of the file; only the call of glibc can keep it.
+    # os.posix_fallocate changes the size of the file; only the glibc call can keep it.
     import ctypes
 
     if not sys.platform.startswith("linux"):

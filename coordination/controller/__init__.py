@@ -1,1 +1,1 @@
-"""The controller as a pure machine: events in, writes and requests to brokers out."""
+"""The controller as a pure state machine: events in; writes, broker requests and replies out."""

@@ -1,10 +1,10 @@
-"""Brokers that come, go, come back in a new life, or ask to leave.
+"""Controller procedures for brokers that join, fail, restart or shut down.
 
 Rules:
-- A newcomer is told all partitions' metadata before it is told what it leads and follows.
-- The partitions that a dead broker led get new leaders first, then the broker leaves the ISRs of the others.
-- A broker that is back with a higher epoch before its death was seen is first dead, then new.
-- A broker that shuts down is live for requests, but leads and joins nothing any more.
+- A new broker receives the metadata of all partitions before the LeaderAndIsr of its own partitions.
+- Partitions led by a failed broker get new leaders first; then the broker is removed from the other ISRs.
+- A broker that returns with a higher epoch before its failure was noticed is handled as failed, then as new.
+- A broker that is shutting down still receives requests, but leads no partition and joins no ISR.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 
 
 class Brokers:
-    """Follows who is registered."""
+    """Tracks registered brokers."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Brokers:
         self._reassignments = reassignments
 
     def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
-        """These are all brokers that are registered now."""
+        """Take over the list of all registered brokers."""
         known = self._context.brokers
         now = {broker.broker_id: broker for broker in registered}
         both = known.keys() & now.keys()
@@ -67,7 +67,7 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """The broker wants to leave: others lead, it stops following. Answers what it leads even so."""
+        """Move leaderships from a broker that shuts down; replies with the partitions that it still leads."""
         context = self._context
         info = context.brokers.get(broker)
         if info is None:
@@ -94,11 +94,11 @@ class Brokers:
         return ControlledShutdownReply(ControllerError.NONE, remaining)
 
     def log_dirs_failed(self, brokers: Iterable[int]) -> Procedure[None]:
-        """Ask the brokers for their replicas; they answer which ones are offline."""
+        """Ask the brokers for the state of their replicas after a log directory failure."""
         yield from self._replicas.move(self._context.replicas_on(brokers), ReplicaPhase.ONLINE)
 
     def answered(self, answer: LeaderAndIsrAnswered) -> Procedure[None]:
-        """A broker told which of its replicas are on failed disks."""
+        """Handle a broker's response with its replicas on failed disks."""
         context = self._context
         if answer.error != ControllerError.NONE or answer.broker_id not in context.brokers:
             return

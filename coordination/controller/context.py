@@ -1,9 +1,10 @@
-"""What the controller knows of the cluster, and how its procedures write partition states.
+"""State of the controller: its view of the cluster, and the protocol by which procedures write partition
+states.
 
-A procedure is a generator: it yields the writes of partition states that it needs done, and is sent their
-outcome. So the controller reads as if the store answered at once, yet never does any I/O itself. Everything
-else that is to happen is appended to `effects` in the order in which it must happen. Where a procedure has
-gone through very many partitions it yields `PAUSE`, so that others get the event loop.
+A procedure is a generator: it yields the partition states to write and is sent the outcome. So the code reads
+as if the store responded at once, although the controller does no I/O itself. All other effects are appended
+to `effects` in the order in which they must be carried out. After many partitions a procedure yields `PAUSE`,
+which lets other work use the event loop.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -23,22 +24,22 @@ Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
-"""Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+"""Empty writes: they follow the same rules as others, and their outcome is meaningless."""
 SHARED_MAX = 1_000
 DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
-"""How many partitions or replicas one step goes through."""
+"""The number of partitions or replicas that one step processes."""
 
 
 def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """`AT_ONCE` of the items at a time, each with whether a `PAUSE` is due after them: never after few."""
+    """Batches of `AT_ONCE` items, each with whether a `PAUSE` is due after it: not for small inputs."""
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
         yield some, len(some) == AT_ONCE
 
 
 class PartitionPhase(Enum):
-    """Where a partition stands; the moves between them are in partition_states.py."""
+    """State of a partition; partition_state_machine.py has the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -47,7 +48,7 @@ class PartitionPhase(Enum):
 
 
 class ReplicaPhase(Enum):
-    """Where a replica stands; the moves between them are in replica_states.py."""
+    """State of a replica; replica_state_machine.py has the transitions."""
 
     NEW = "new"
     ONLINE = "online"
@@ -59,7 +60,7 @@ class ReplicaPhase(Enum):
 
 
 class ControllerContext:
-    """The knowledge of one term. `brokers` are those registered, also while they shut down."""
+    """The controller's state in one term. `brokers` are all registered, including those shutting down."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.settings = settings
@@ -80,14 +81,14 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """The topics that were deleted last: what was read of them before is out of date."""
+        """The most recently deleted topics: data read about them earlier is outdated."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
-        """How many partitions got a leader that may miss records."""
+        """The number of unclean leader elections."""
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
-        """Assignments and states: those of very many partitions are the same."""
+        """Shared assignments and states: those of most partitions are equal."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
@@ -98,25 +99,25 @@ class ControllerContext:
                 self.reassigning.add(partition)
 
     def shared(self, value: T) -> T:
-        """The object that stands for all values that are the same as this one."""
+        """Return the shared object for equal values."""
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
         return found
 
     def pause(self) -> Procedure[None]:
-        """Between two looks at all partitions: a `PAUSE` where they are very many."""
+        """Yield a `PAUSE` between two passes over all partitions if there are very many."""
         if len(self.states) >= AT_ONCE:
             yield PAUSE
 
     # Brokers
 
     def live_brokers(self) -> set[int]:
-        """The brokers that live and are not about to leave."""
+        """The live brokers that are not shutting down."""
         return self.brokers.keys() - self.shutting_down
 
     def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
-        """Whether the replica's broker lives and its log folder works."""
+        """Whether the replica's broker is alive and its log directory works."""
         if broker not in self.brokers or (broker in self.shutting_down and not or_shutting_down):
             return False
         return partition not in self.offline_dirs.get(broker, ())
@@ -124,7 +125,7 @@ class ControllerContext:
     def online(
         self, partition: TopicPartition, brokers: Iterable[int], *, or_shutting_down: bool = False
     ) -> tuple[int, ...]:
-        """Those of the brokers whose replica of the partition is online."""
+        """The brokers whose replica of the partition is online."""
         return tuple(
             broker
             for broker in brokers
@@ -134,7 +135,7 @@ class ControllerContext:
     # Topics and assignments
 
     def add_topic(self, topic: TopicState) -> list[TopicPartition]:
-        """Take over a topic, or the partitions of it that are new. Returns those."""
+        """Add a topic, or its new partitions. Returns the added partitions."""
         self.topic_ids[topic.name] = topic.topic_id
         if topic.topic_id is not None:
             self.topic_names[topic.topic_id] = topic.name
@@ -152,7 +153,7 @@ class ControllerContext:
         return added
 
     def remove_topic(self, topic: str) -> None:
-        """Forget all about a topic."""
+        """Remove a topic."""
         for partition in self.partitions_of(topic):
             for broker in self.assignment(partition).replicas:
                 self.replica_phases.pop((partition, broker), None)
@@ -167,7 +168,7 @@ class ControllerContext:
             names.discard(topic)
 
     def note_deleted(self, topic_id: UUID) -> None:
-        """Nothing is left of the topic with that id."""
+        """Report that the topic with that ID is deleted."""
         self.deleted_ids[topic_id] = None
         if len(self.deleted_ids) > DELETED_IDS_MAX:
             del self.deleted_ids[next(iter(self.deleted_ids))]
@@ -177,7 +178,7 @@ class ControllerContext:
         return [partition for topic in sorted(self.assignments) for partition in self.partitions_of(topic)]
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic, in order; none when it is not known."""
+        """The partitions of a topic, in order; none if it is unknown."""
         return [TopicPartition(topic, index) for index in sorted(self.assignments.get(topic, ()))]
 
     def exists(self, partition: TopicPartition) -> bool:
@@ -185,7 +186,7 @@ class ControllerContext:
         return partition.partition in self.assignments.get(partition.topic, ())
 
     def assignment(self, partition: TopicPartition) -> outcomes.Assignment:
-        """The partition's replicas; none when it is not known."""
+        """The partition's replicas; none if it is unknown."""
         return self.assignments.get(partition.topic, {}).get(partition.partition, outcomes.Assignment(()))
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
@@ -200,12 +201,12 @@ class ControllerContext:
         return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
 
     def write_assignment(self, partition: TopicPartition, assignment: outcomes.Assignment) -> None:
-        """Take over an assignment and write its topic's node."""
+        """Adopt an assignment and write its topic's node."""
         self.assignments[partition.topic][partition.partition] = assignment
         self.write_topic(partition.topic)
 
     def write_topic(self, topic: str, *, keeps_added: bool = True) -> None:
-        """Write a topic's node as the controller knows it; see WriteTopic."""
+        """Write a topic's node from the controller's state; see WriteTopic."""
         assignments = sorted(self.assignments[topic].items())
         state = TopicState(
             topic,
@@ -217,32 +218,32 @@ class ControllerContext:
         self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
 
     def unclean_allowed(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may lead, at the price of records."""
+        """Whether a replica that is not in sync may become leader, which may lose records."""
         return self.unclean_topics.get(topic, self.unclean_default)
 
     # Leaders
 
     def is_deleted(self, topic: str) -> bool:
-        """Whether the topic is to be deleted."""
+        """Whether the topic is being deleted."""
         return topic in self.deletions
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The leader epoch that StopReplica names: special ones for a deletion and for no leader yet."""
+        """The leader epoch for StopReplica; special values for a deletion and a missing leader."""
         if self.is_deleted(partition.topic):
             return outcomes.EPOCH_DURING_DELETE
         state = self.states.get(partition)
         return outcomes.NO_EPOCH if state is None else state.leader_epoch
 
     def note(self, text: str) -> None:
-        """Tell the log of something unusual."""
+        """Log an unusual event."""
         self.effects.append(Note(Level.WARNING, text))
 
 
 def write_states(
     context: ControllerContext, writes: Sequence[StateWrite]
 ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-    """Have the states written. Returns what was written, with the new partition epochs, and the partitions
-    whose node held something else; the context knows both then.
+    """Have partition states written. Returns the written states with their new partition epochs, and the
+    partitions whose node held something else; the context is updated with both.
     """
     written: dict[TopicPartition, PartitionState] = {}
     conflicts: list[TopicPartition] = []
@@ -269,8 +270,8 @@ def change_states(
     partitions: Iterable[TopicPartition],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Write what `decide` makes of each partition's state, asking it again when the node held something else.
-    None leaves a partition alone. Returns the states written.
+    """Write the result of `decide` for each partition's state, and call it again if the node held something
+    else. None leaves a partition unchanged. Returns the written states.
     """
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)

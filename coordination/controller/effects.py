@@ -1,4 +1,4 @@
-"""What comes out of the controller: writes to the store, requests to brokers, replies and notes."""
+"""Output types of the controller: writes to the store, requests to brokers, replies and log notes."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """Each partition's state as it is now, or why it was not changed; `error` is of the whole request."""
+    """Each partition's current state, or the error; `error` applies to the whole request."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, PartitionState | ControllerError] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """The partitions that the broker still leads; it may go when there are none."""
+    """The partitions that the broker still leads; it may shut down when there are none."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
@@ -28,8 +28,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ElectionReply:
-    """How the election went in each partition. When all partitions were asked for, those that needed no
-    election are left out."""
+    """The result for each partition. For a request for all partitions, those without need are omitted."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -37,7 +36,7 @@ class ElectionReply:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentReply:
-    """Whether each partition's reassignment was begun (or cancelled)."""
+    """Whether each partition's reassignment was started (or canceled)."""
 
     error: ControllerError
     partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
@@ -58,7 +57,7 @@ ReplyValue = (
 
 class StateWrite(NamedTuple):
     """A partition state to write if its node has the version `expected_partition_epoch`; with CREATE (-1) the
-    node is made, and its parents where they are missing. `state.partition_epoch` is not part of the data.
+    node and missing parents are created. `state.partition_epoch` is not part of the data.
     """
 
     partition: TopicPartition
@@ -68,10 +67,10 @@ class StateWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteStates:
-    """Write partition states, each by itself, each guarded by the version of /controller_epoch. Answer with
-    StatesWritten; until then the controller keeps other events waiting. When the guard fails, this broker is
-    the controller no more: Resigned. A write whose outcome is unknown (connection lost) must be found out by
-    reading: data and version as expected + 1 mean written.
+    """Write partition states individually, each guarded by the version of /controller_epoch. Respond with
+    StatesWritten; until then the controller queues other events. If the guard fails, this broker is no longer
+    the controller: respond with Resigned. If the outcome of a write is unknown (connection lost), read the
+    node: the same data with the version expected + 1 mean that it was written.
     """
 
     write_id: int
@@ -81,8 +80,8 @@ class WriteStates:
 
 @dataclass(frozen=True, slots=True)
 class WriteTopic:
-    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: partitions that
-    somebody has added meanwhile stay.
+    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: partitions added by
+    others meanwhile are kept.
     """
 
     topic: TopicState
@@ -92,8 +91,9 @@ class WriteTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicNodes:
-    """A topic is gone from all brokers: remove /brokers/topics/T with all below it, /config/topics/T, and
-    last /admin/delete_topics/T, guarded by the version of /controller_epoch."""
+    """A topic is deleted from all brokers: delete /brokers/topics/T with all nodes below it,
+    /config/topics/T, and last /admin/delete_topics/T, guarded by the version of /controller_epoch.
+    """
 
     topic: str
     epoch_znode_version: int
@@ -101,7 +101,7 @@ class DeleteTopicNodes:
 
 @dataclass(frozen=True, slots=True)
 class ClearDeletions:
-    """Remove /admin/delete_topics/T of topics that do not exist or may not be deleted."""
+    """Delete /admin/delete_topics/T of topics that do not exist or may not be deleted."""
 
     topics: tuple[str, ...]
     epoch_znode_version: int
@@ -109,21 +109,21 @@ class ClearDeletions:
 
 @dataclass(frozen=True, slots=True)
 class ClearPreferredElection:
-    """Remove /admin/preferred_replica_election: it was dealt with."""
+    """Delete /admin/preferred_replica_election after the election."""
 
     epoch_znode_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class WriteReassignments:
-    """What is left of /admin/reassign_partitions; empty: remove the node."""
+    """Write the rest of /admin/reassign_partitions, or delete the node if nothing is left."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     epoch_znode_version: int
 
 
 class BrokerEpoch(NamedTuple):
-    """To whom a request goes: the broker in the life that the epoch names."""
+    """The addressee of a request: a broker in the registration that the epoch identifies."""
 
     broker_id: int
     epoch: int
@@ -131,7 +131,8 @@ class BrokerEpoch(NamedTuple):
 
 class LeaderAndIsrPartition(NamedTuple):
     """A partition in LeaderAndIsr. `state.controller_epoch` and `state.partition_epoch` are sent too;
-    `is_new` lets the receiver make the log without looking in failed folders."""
+    `is_new` lets the receiver create the log without checking failed log directories.
+    """
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -141,7 +142,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """A partition in UpdateMetadata. A leader of -2 (LEADER_DURING_DELETE) tells that the topic goes."""
+    """A partition in UpdateMetadata. The leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -160,8 +161,9 @@ class StopReplicaPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendLeaderAndIsr:
-    """LeaderAndIsr to one broker; its answer comes back as LeaderAndIsrAnswered. `live_leaders` are the
-    living brokers that lead one of the partitions."""
+    """LeaderAndIsr to one broker; its response is returned as LeaderAndIsrAnswered. `live_leaders` are the
+    live brokers that lead one of the partitions.
+    """
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -171,7 +173,7 @@ class SendLeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata:
-    """UpdateMetadata, the same to each broker; nothing comes back."""
+    """The same UpdateMetadata to each broker; no response is returned."""
 
     brokers: tuple[BrokerEpoch, ...]
     controller_epoch: int
@@ -181,7 +183,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker; its answer comes back as StopReplicaAnswered if any partition is deleted."""
+    """StopReplica to one broker; its response returns as StopReplicaAnswered if any partition is deleted."""
 
     broker: BrokerEpoch
     controller_epoch: int
@@ -190,14 +192,14 @@ class SendStopReplica:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to the event with this request id."""
+    """The reply to the event with this request ID."""
 
     request_id: Hashable
     value: ReplyValue
 
 
 class Level(Enum):
-    """How much a note matters."""
+    """Severity of a note."""
 
     INFO = "info"
     WARNING = "warning"

@@ -1,7 +1,6 @@
-"""What goes into the controller: changes of nodes, requests, and the outcomes of what it had done.
+"""Input types of the controller: node changes, requests, and the outcomes of its own effects.
 
-Events that carry a `request_id` are answered by exactly one `Reply` with the same id; the id may be anything
-hashable that the caller chooses.
+Each event with a `request_id` gets exactly one `Reply` with the same ID, which may be any hashable value.
 """
 
 from collections.abc import Hashable, Mapping
@@ -13,13 +12,13 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """This broker won the election and has read everything; first event of a term.
+    """This broker won the election and has read all nodes; first event of a term.
 
-    `states` has every partition's state node, with its version as `partition_epoch`. `topics` have their ids.
+    `states` has every partition's state node, with its version as `partition_epoch`. `topics` have their IDs.
     `deletions` are the names under /admin/delete_topics. `unclean_default` and `unclean_topics` are
-    unclean.leader.election.enable of the broker and of the topics that override it.
-    `preferred_elections` and `reassignments` are the contents of the legacy nodes
-    /admin/preferred_replica_election and /admin/reassign_partitions, empty when there are none.
+    unclean.leader.election.enable of the broker and of the topics that override it. `preferred_elections` and
+    `reassignments` are the contents of the legacy nodes /admin/preferred_replica_election and
+    /admin/reassign_partitions, empty if they are missing.
     """
 
     controller_epoch: int
@@ -36,13 +35,13 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This broker is the controller no more: everything is forgotten, waiting requests get NOT_CONTROLLER."""
+    """This broker is no longer the controller: state is discarded, pending requests get NOT_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """All brokers registered now. A known id with a higher epoch is a broker that came back before its death
-    was seen; with the same epoch, changed endpoints or features are taken over.
+    """The registered brokers have changed; all are listed. A known ID with a higher epoch is a broker that
+    returned before its failure was noticed; with the same epoch, changed endpoints or features are adopted.
     """
 
     brokers: tuple[BrokerInfo, ...]
@@ -50,9 +49,9 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """The children of /brokers/topics changed: all their `names`, and what those hold that
-    `Controller.topics` did not have (others in `loaded` are ignored). `states` are those that partitions of
-    them have already: of a topic that could not be read until now.
+    """The children of /brokers/topics changed: `names` are all of them, `loaded` has the topics that
+    `Controller.topics` lacked (others are ignored). `states` are the existing partition states of topics that
+    could not be read before.
     """
 
     names: frozenset[str]
@@ -62,22 +61,22 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """The data of a known topic's node changed; only new partitions are taken from it."""
+    """The data of a known topic's node changed; only new partitions are adopted."""
 
     topic: TopicState
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequested:
-    """The children of /admin/delete_topics changed: all names there now."""
+    """The children of /admin/delete_topics changed: all present names."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StatesWritten:
-    """The outcome of the WriteStates with this `write_id`: the new partition epoch of each state that was
-    written, and what a partition's node holds instead of what was expected (None: there is no such node).
+    """The outcome of the WriteStates with this `write_id`: the new partition epoch of each written state, and
+    the content of each node that differed from the expected state (None: the node is missing).
     """
 
     write_id: int
@@ -87,7 +86,7 @@ class StatesWritten:
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """A leader's wish in AlterPartition: the new ISR, for the epochs that the leader knows."""
+    """A leader's proposed ISR in AlterPartition, with the epochs that the leader knows."""
 
     leader_epoch: int
     isr: tuple[int, ...]
@@ -97,7 +96,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionRequested:
-    """A leader asks to change in-sync replicas (KIP-497). Answered by AlterPartitionReply."""
+    """A leader's request to change in-sync replicas (KIP-497). Answered by AlterPartitionReply."""
 
     request_id: Hashable
     broker_id: int
@@ -107,7 +106,7 @@ class AlterPartitionRequested:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested:
-    """A broker wants to leave and to lead nothing by then. Answered by ControlledShutdownReply."""
+    """A broker's request to move its leaderships before shutdown. Answered by ControlledShutdownReply."""
 
     request_id: Hashable
     broker_id: int
@@ -125,7 +124,7 @@ class ElectionRequested:
 
 @dataclass(frozen=True, slots=True)
 class PreferredElectionFound:
-    """/admin/preferred_replica_election appeared with these partitions (legacy tool)."""
+    """The legacy tool created /admin/preferred_replica_election with these partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -141,7 +140,7 @@ class ReassignmentRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentFound:
-    """/admin/reassign_partitions appeared (legacy tool) or changed: all that it holds."""
+    """The legacy tool created or changed /admin/reassign_partitions: its whole content."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 
@@ -156,7 +155,7 @@ class ReassignmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class UncleanConfigChanged:
-    """unclean.leader.election.enable as it is now: the broker's, and of the topics that override it."""
+    """The current unclean.leader.election.enable of the broker, and of the topics that override it."""
 
     default: bool
     topics: Mapping[str, bool]
@@ -164,7 +163,7 @@ class UncleanConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered:
-    """A broker's answer to SendLeaderAndIsr: the request's error, and each partition's."""
+    """A broker's response to SendLeaderAndIsr: the error of the request, and of each partition."""
 
     broker_id: int
     error: int
@@ -173,8 +172,8 @@ class LeaderAndIsrAnswered:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered:
-    """A broker's answer to SendStopReplica, of its partitions with `delete` at least. Not called for a
-    request that got no answer: that one is sent again until the broker is gone.
+    """A broker's response to SendStopReplica, at least for the partitions with `delete`. Not used for a
+    request without a response, which is sent again until the broker is unregistered.
     """
 
     broker_id: int
@@ -184,30 +183,32 @@ class StopReplicaAnswered:
 
 @dataclass(frozen=True, slots=True)
 class LogDirsFailed:
-    """Brokers told of failed log folders (/log_dir_event_notification): they are asked what they have."""
+    """Brokers reported failed log directories (/log_dir_event_notification) and must be queried."""
 
     broker_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesFound:
-    """Leaders with an inter.broker.protocol.version before 2.7 wrote these states themselves, and said so by
-    /isr_change_notification."""
+    """Leaders with an inter.broker.protocol.version before 2.7 wrote these states themselves and reported
+    them in /isr_change_notification.
+    """
 
     states: Mapping[TopicPartition, PartitionState]
 
 
 @dataclass(frozen=True, slots=True)
 class StatesMended:
-    """State nodes that could not be read at the election, and what they hold now."""
+    """State nodes that could not be read at the election, and their present content."""
 
     states: Mapping[TopicPartition, PartitionState]
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceTick:
-    """Time to look at leader imbalance (auto.leader.rebalance.enable; every
-    leader.imbalance.check.interval.seconds, first 5 s after the election)."""
+    """The leader imbalance check is due (auto.leader.rebalance.enable; every
+    leader.imbalance.check.interval.seconds, first 5 s after the election).
+    """
 
 
 Event = (

@@ -1,9 +1,10 @@
-"""AlterPartition (KIP-497): a leader asks to change the in-sync replicas of partitions that it leads.
+"""ISR changes requested by leaders through AlterPartition (KIP-497), and the checks that they must pass.
 
-Checks, in Kafka's order: the broker's epoch; epochs later than ours (then we are not the controller); an old
-leader epoch; a repetition of what is so already (a success); an old partition epoch; a recovering leader with
-followers, or a return to recovering; replicas that may not be in sync because they do not live. Genuine Kafka
-takes the rest on trust; we refuse what is not the leader's, lacks the leader, or names a stranger.
+Checks, in Kafka's order: the broker epoch; epochs later than ours (this broker is then no longer the
+controller); an old leader epoch; a request for the current state (a success); an old partition epoch; a
+recovering leader with followers, or a return to recovering; replicas that are not alive and so cannot be in
+sync. Apache Kafka does not check the rest; this controller also rejects requests that do not come from the
+leader, ISRs without the leader, and ISRs with a broker that is not a replica.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 def alter_partitions(
     context: ControllerContext, request: AlterPartitionRequested
 ) -> Procedure[AlterPartitionReply]:
-    """Change what may be changed, and tell all brokers' metadata."""
+    """Apply the permitted changes, and update all brokers' metadata."""
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return AlterPartitionReply(ControllerError.STALE_BROKER_EPOCH)
@@ -35,7 +36,7 @@ def alter_partitions(
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
     for partition in conflicts:
-        # The state may be as wished: a write whose answer was lost.
+        # The state may be as requested already: by a write whose response was lost.
         decided = _decide(context, request.broker_id, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided
@@ -46,7 +47,7 @@ def alter_partitions(
 
 
 def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
-    """The partitions that are now as their leader asked."""
+    """The partitions whose state now matches the leader's request."""
     return {
         partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
     }

@@ -1,14 +1,15 @@
-"""The controller: who leads which partition, as a pure machine. Events in, effects out.
+"""The controller as a pure state machine that elects partition leaders. Events in, effects out.
 
 Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
-- Effects are to be applied in the order in which they come, also over several calls of `handle`.
-- Brokers are told of a state only after it was written. While a WriteStates is without its StatesWritten,
-  other events wait inside, in their order; nothing else makes them wait.
-- A partition's node that has another version than we know is right: we take its state over and decide again.
-- A term begins with Elected, which carries everything; metadata goes to all brokers before any LeaderAndIsr.
-- With Resigned all is forgotten. Whoever still waits gets NOT_CONTROLLER.
+- Effects must be applied in order, also across calls of `handle`.
+- A state is sent to brokers only after it was written. While a WriteStates has no StatesWritten yet, other
+  events are queued in order; nothing else delays them.
+- If a partition's node has a version other than the known one, the node is right: its state is adopted and
+  the decision is repeated.
+- A term begins with Elected, which carries the whole state; all brokers get metadata before any LeaderAndIsr.
+- Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
-The rules of the parts stand in the files that this one composes.
+The modules that this one composes document their own rules.
 """
 
 from collections import deque
@@ -38,7 +39,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class DeletionCounts(NamedTuple):
-    """How many are to be deleted and are still there, and how many of them cannot be at present."""
+    """The number of pending deletions, and how many of them are ineligible at present."""
 
     topics: int = 0
     topics_ineligible: int = 0
@@ -47,7 +48,7 @@ class DeletionCounts(NamedTuple):
 
 
 class Controller:
-    """The machine. It does nothing until Elected, and may be elected again after Resigned."""
+    """The state machine. Inactive until Elected; may be elected again after Resigned."""
 
     def __init__(self, broker_id: int, settings: outcomes.ControllerSettings | None = None) -> None:
         self.broker_id = broker_id
@@ -60,22 +61,22 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this is a term."""
+        """Whether a term is active."""
         return self._term is not None
 
     @property
     def topics(self) -> Set[str]:
-        """The topics that the controller knows, now and at any time: the view changes with them."""
+        """A live view of the topics that the controller knows."""
         return frozenset() if self._term is None else self._term.context.assignments.keys()
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term."""
+        """The number of unclean leader elections in this term."""
         return 0 if self._term is None else self._term.context.unclean_elections
 
     @property
     def deletions(self) -> DeletionCounts:
-        """What is to be deleted, of topics and of replicas."""
+        """The pending deletions of topics and replicas."""
         if self._term is None or not self._term.context.deletions:
             return DeletionCounts()
         context = self._term.context
@@ -93,11 +94,11 @@ class Controller:
         )
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The name of the topic with the id, as AlterPartition asks for."""
+        """The name of the topic with the ID, for AlterPartition."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
-        """What is to be done because of the event, in order."""
+        """Handle an event; return the effects in order."""
         if isinstance(event, events.Resigned):
             return self._resign()
         due = self._resign() if isinstance(event, Elected) else []
@@ -143,7 +144,7 @@ class Controller:
 
 
 class _Term:
-    """What lives from an election to the resignation."""
+    """The state of one term, from election to resignation."""
 
     def __init__(self, settings: outcomes.ControllerSettings, elected: Elected) -> None:
         self.context = ControllerContext(settings, elected)
@@ -157,7 +158,7 @@ class _Term:
         )
 
     def procedure(self, event: Event) -> Procedure[None]:
-        """What to do about an event."""
+        """The procedure that handles an event."""
         match event:
             case Elected():
                 yield from self._take_over(event)
@@ -264,7 +265,7 @@ class _Term:
             context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
-        """Take these partitions over as a controller does all of them that begins."""
+        """Adopt these partitions as at the beginning of a term."""
         context = self.context
         found = {
             partition: state
@@ -299,7 +300,7 @@ class _Term:
 
 
 def _refusal(event: Event) -> list[Effect]:
-    """What somebody is told who asks one that is not the controller."""
+    """The reply to a request that arrives while this broker is not the controller."""
     error = ControllerError.NOT_CONTROLLER
     match event:
         case events.AlterPartitionRequested(request_id):

@@ -1,6 +1,6 @@
-"""What the controller's events, effects and replies are made of.
+"""Value types shared by the controller's events, effects and replies.
 
-Ids and epochs are Kafka's own numbers. Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
+IDs and epochs are Kafka's. Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ CREATE = -1
 
 
 class ControllerError(IntEnum):
-    """The error codes that the controller answers, and those of brokers that it understands."""
+    """Error codes that the controller returns, and those of brokers that it handles."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -38,14 +38,14 @@ class ControllerError(IntEnum):
 
 
 class ElectionType(IntEnum):
-    """ElectLeaders' kinds, with their numbers on the wire (KIP-460)."""
+    """Election types of ElectLeaders, with their wire numbers (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class TopicPartition(NamedTuple):
-    """The name of a partition."""
+    """A topic name and partition number."""
 
     topic: str
     partition: int
@@ -56,8 +56,8 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The brokers that hold a partition, the preferred leader first. During a reassignment (KIP-455)
-    `replicas` also holds those of `adding` that are not in the target yet and those of `removing`.
+    """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455) `replicas`
+    also contains those of `adding` that are not in the target yet and those of `removing`.
     """
 
     replicas: tuple[int, ...]
@@ -66,7 +66,7 @@ class Assignment:
 
     @property
     def being_reassigned(self) -> bool:
-        """Whether a reassignment is under way."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
     @property
@@ -80,8 +80,9 @@ class Assignment:
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
     def reassign_to(self, target: tuple[int, ...]) -> "Assignment":
-        """The assignment that leads from the original replicas to `target`: the target first, in its order,
-        then what is to be removed. What a reassignment under way was adding and `target` lacks is dropped.
+        """The assignment for moving from the original replicas to `target`: the target first, in its order,
+        then the replicas to remove. Replicas that a reassignment in progress was adding and `target` lacks
+        are dropped.
         """
         full = target + tuple(broker for broker in self.origin if broker not in target)
         return Assignment(
@@ -93,10 +94,10 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """Kafka's settings of the same names that the controller obeys.
+    """Controller settings, under Kafka's names.
 
-    `leader_imbalance_per_broker_percentage`: a broker of which more than this share of its preferred
-    partitions is led elsewhere gets them back at a RebalanceTick.
+    `leader_imbalance_per_broker_percentage`: if more than this share of a broker's preferred partitions is
+    led elsewhere, RebalanceTick returns them to it.
     """
 
     delete_topic_enable: bool = True
@@ -104,7 +105,7 @@ class ControllerSettings:
 
 
 class Outcome(NamedTuple):
-    """An error code with Kafka's kind of explanation, None when there is nothing to explain."""
+    """An error code with an optional message in Kafka's style."""
 
     error: ControllerError
     message: str | None = None

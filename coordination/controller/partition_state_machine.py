@@ -1,10 +1,10 @@
-"""The partition states: who leads, and who is told.
+"""State machine of partitions: state changes, leader elections and the resulting broker requests.
 
-Moves (the table `_FROM` has them all; others are noted and left out):
+Transitions (the table `_FROM` has all; others are logged and skipped):
 - non-existent -> new.
-- new -> online: the first living replica leads, all living replicas are in sync, leader epoch 0.
+- new -> online: the first live replica becomes leader, all live replicas are in sync, leader epoch 0.
 - online or offline -> online: a leader is elected by a strategy, with a higher leader epoch.
-- new, online -> offline: its leader is gone. offline -> non-existent: its topic is deleted.
+- new, online -> offline: its leader failed. offline -> non-existent: its topic is deleted.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ _FROM = {
 
 
 class Strategy(Enum):
-    """How a leader is chosen; the rules are those of coordination/controller/leader_election.py."""
+    """Leader election strategy; the rules are in coordination/controller/leader_election.py."""
 
     OFFLINE = "a new leader"
     UNCLEAN = "a new leader, unclean if need be"
@@ -49,13 +49,13 @@ class Strategy(Enum):
 
 
 class Partitions:
-    """Moves partitions from state to state."""
+    """State transitions of partitions."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """The states of partitions that the controller takes over."""
+        """Set the states of partitions that the controller adopts."""
         context = self._context
         for partition in partitions:
             state = context.states.get(partition)
@@ -68,12 +68,12 @@ class Partitions:
             context.partition_phases[partition] = phase
 
     def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
-        """Move the partitions that may move to a state other than online."""
+        """Move the eligible partitions to a state other than online."""
         for partition in self._movable(partitions, target):
             self._context.partition_phases[partition] = target
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
-        """Find leaders for all partitions without one. Returns those that got one."""
+        """Elect leaders for all partitions without one. Returns those that got one."""
         context = self._context
         waiting = [
             partition
@@ -85,8 +85,9 @@ class Partitions:
     def elect(
         self, partitions: Iterable[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
-        """Give new partitions their first leader, and the others one by the strategy. Returns those that got
-        one."""
+        """Elect leaders by the strategy, and the first leaders of new partitions. Returns partitions with
+        leaders.
+        """
         context = self._context
         movable = self._movable(partitions, PartitionPhase.ONLINE)
         batch = RequestBatch(context)
@@ -134,7 +135,8 @@ class Partitions:
         for partition, state in written.items():
             context.partition_phases[partition] = PartitionPhase.ONLINE
             batch.leader_and_isr(state.isr, partition, state, is_new=True)
-        # A state that is there already, written by a predecessor or by a try whose answer was lost, stands.
+        # A state that exists already, written by a predecessor or by an attempt whose response was lost, is
+        # kept.
         led = set(written)
         for partition in conflicts:
             found = context.states.get(partition)

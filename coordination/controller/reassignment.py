@@ -1,13 +1,15 @@
 """Reassignments of partitions to other brokers (KIP-455).
 
 Rules:
-- From the original replicas (ORS) to the target (TRS); what is added is ARS, what goes is RRS.
-- First the topic's node gets ORS + TRS with what is added and removed, and what an earlier target needed but
-  this one does not is stopped at once. All are told with a higher leader epoch; ARS begins to follow.
-- When TRS is in the ISR: a replica of TRS leads, RRS leaves the ISR and is deleted, the topic's node gets
-  TRS.
-- Cancelling is a reassignment to ORS; it is refused while nobody of ORS is in sync, as records would be lost.
-- A topic that is to be deleted waits for its reassignments; one that waits to be deleted gets none.
+- Replicas move from the original set (ORS) to the target set (TRS); ARS are the added replicas, RRS the
+  removed ones.
+- First the topic's node is set to ORS + TRS with ARS and RRS, and replicas that only an earlier target needed
+  are stopped at once. All replicas get LeaderAndIsr with a higher leader epoch, and ARS begin to follow.
+- When TRS is in the ISR: a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
+  node is set to TRS.
+- Canceling is a reassignment to ORS; it is rejected while no replica of ORS is in sync, as records would be
+  lost.
+- A topic deletion waits for its reassignments; a topic that is queued for deletion cannot be reassigned.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +36,7 @@ _NOTHING_TO_CANCEL = Outcome(
 
 
 class Reassignments:
-    """Begins, resumes, completes and cancels reassignments."""
+    """Starts, resumes, completes and cancels reassignments."""
 
     def __init__(
         self, context: ControllerContext, replicas: Replicas, partitions: Partitions, deletions: Deletions
@@ -47,7 +49,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Begin (or cancel, where None) what was asked for; each partition with its outcome."""
+        """Start (or cancel, if None) the requested reassignments; returns the outcome of each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():
@@ -67,7 +69,7 @@ class Reassignments:
         return outcomes
 
     def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
-        """Begin what the legacy node asks for and is not under way."""
+        """Start the reassignments in the legacy node that are not in progress."""
         context = self._context
         context.requested_reassignments = dict(targets)
         failed = []
@@ -76,7 +78,7 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            # What the node names was checked by the tool that wrote it, save when somebody else did.
+            # The tool that wrote the node has checked its content, unless another client wrote it.
             outcome = _refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
@@ -84,19 +86,19 @@ class Reassignments:
         self._drop_requested(failed)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Go on with those of the partitions that are being reassigned."""
+        """Resume reassignments of these partitions."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             yield from self._advance(partition, self._context.assignment(partition))
 
     def complete(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Finish those of the partitions whose target is in sync by now."""
+        """Complete reassignments of these partitions whose target is in sync."""
         for partition in sorted(self._context.reassigning & set(partitions)):
             assignment = self._context.assignment(partition)
             if self._is_complete(partition, assignment):
                 yield from self._advance(partition, assignment)
 
     def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
-        """The assignments of the partitions that are being reassigned, among these or (None) all."""
+        """The assignments in reassignment, among these partitions or (None) all."""
         wanted = self._context.reassigning if partitions is None else partitions
         assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
@@ -174,7 +176,7 @@ class Reassignments:
             yield from self._partitions.elect([partition], Strategy.REASSIGNMENT)
 
     def _remove(self, partition: TopicPartition, brokers: Iterable[int]) -> Procedure[None]:
-        """These replicas are not needed any more: they are stopped and deleted, whatever becomes of it."""
+        """Stop and delete replicas that are no longer needed, ignoring the outcome."""
         replicas = [(partition, broker) for broker in brokers]
         for phase in (
             ReplicaPhase.OFFLINE,
@@ -185,7 +187,7 @@ class Reassignments:
             yield from self._replicas.move(replicas, phase)
 
     def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
-        """Raise the leader epoch and tell all replicas, those being added as new ones."""
+        """Increase the leader epoch and notify all replicas; added ones as new."""
         context = self._context
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
@@ -213,8 +215,8 @@ class Reassignments:
 def _refused_target(
     target: Sequence[int], present: Collection[int], live_brokers: Collection[int]
 ) -> Outcome | None:
-    """Why replicas that are on the brokers `present` cannot move to these; None when they can. In words that
-    Kafka's tools show.
+    """The reason, in the words of Kafka's tools, why replicas on the brokers `present` cannot move to these;
+    None if they can.
     """
     problem = None
     added = [broker for broker in target if broker not in present]

@@ -1,11 +1,12 @@
-"""The replica states: what is told to the broker of a replica when it moves from one to another.
+"""State machine of replicas: which requests a replica's broker gets at each state change.
 
-Moves (the table `_FROM` has them all; others are noted and left out):
-- non-existent -> new: its broker is told of the leader, if there is one.
-- new -> online: nothing, it was told. Other -> online: its broker is told of the leader.
-- any but a deleted one -> offline: its broker is told to stop, and it leaves the ISR with a higher leader
-  epoch, which the other replicas are told. The last of an ISR stays in it, and the partition has no leader.
-- offline -> deletion started: its broker is told to delete.
+Transitions (the table `_FROM` has all; others are logged and skipped):
+- non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
+- new -> online: no request, as it was sent before. Other -> online: its broker gets LeaderAndIsr.
+- any but a deleted one -> offline: its broker gets StopReplica, and it leaves the ISR with a higher leader
+  epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the partition
+  has no leader.
+- offline -> deletion started: its broker gets StopReplica with `delete`.
 - deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
 """
 
@@ -40,14 +41,13 @@ _FROM = {
 
 
 class Replicas:
-    """Moves replicas from state to state."""
+    """State transitions of replicas."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """The states of the replicas of partitions that the controller takes over: one that is away may not
-        be deleted."""
+        """Set the states of replicas of adopted partitions; an offline replica is ineligible for deletion."""
         context = self._context
         for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)
@@ -55,7 +55,7 @@ class Replicas:
             context.replica_phases[(partition, broker)] = phase
 
     def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
-        """Move the replicas that may move there, and tell the brokers."""
+        """Move the eligible replicas to a state, and notify the brokers."""
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
         for partition, broker in replicas:

@@ -1,10 +1,10 @@
-"""The requests of one step to the brokers, merged per broker.
+"""Requests of one controller step to the brokers, merged per broker.
 
 Rules:
-- LeaderAndIsr goes first, then UpdateMetadata, then StopReplica.
-- Whoever is told of a leader by LeaderAndIsr, all brokers are told by UpdateMetadata.
-- Brokers that are not registered get nothing: they are told all when they come back.
-- A partition that is new in one of the merged requests is new; one that is deleted in one is deleted.
+- LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
+- Every LeaderAndIsr is accompanied by an UpdateMetadata of the same partitions to all brokers.
+- Unregistered brokers get no requests: they receive the whole state when they return.
+- A partition that is new (or deleted) in any of the merged requests is new (or deleted) in the result.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
 
 class RequestBatch:
-    """Collects what to tell the brokers; `send` appends it to the context's effects."""
+    """Collects requests to brokers; `send` appends them to the context's effects."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -29,7 +29,7 @@ class RequestBatch:
     def leader_and_isr(
         self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
     ) -> None:
-        """Tell the brokers who leads the partition, and all brokers' metadata."""
+        """Send LeaderAndIsr of a partition to these brokers, and UpdateMetadata to all."""
         context = self._context
         assignment = context.assignment(partition)
         topic_id = context.topic_ids.get(partition.topic)
@@ -43,7 +43,7 @@ class RequestBatch:
         self.update_metadata(context.brokers, [partition])
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell the brokers' metadata of the partitions, as far as they have a state, and of who lives."""
+        """Send the brokers UpdateMetadata with the partitions that have a state, and the live brokers."""
         context = self._context
         self._metadata_brokers.update(brokers)
         for partition in partitions:
@@ -62,7 +62,7 @@ class RequestBatch:
             )
 
     def stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
-        """Tell a broker to stop following, and to delete the log where `delete`."""
+        """Ask a broker to stop a replica, and with `delete` to delete its log."""
         partitions = self._stop_replica.setdefault(broker, {})
         known = partitions.get(partition)
         already_delete = known is not None and known.delete
@@ -71,7 +71,7 @@ class RequestBatch:
         )
 
     def send(self) -> None:
-        """Append the requests to the effects, those to the same broker as one."""
+        """Append the requests to the effects, merged per broker."""
         context = self._context
         for broker, leaders in sorted(self._leader_and_isr.items()):
             if broker in context.brokers:
@@ -113,7 +113,7 @@ class RequestBatch:
 def send_metadata(
     context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
 ) -> None:
-    """Have UpdateMetadata sent to the brokers, of the partitions and of who lives."""
+    """Send UpdateMetadata with these partitions and the live brokers."""
     batch = RequestBatch(context)
     batch.update_metadata(brokers, partitions)
     batch.send()

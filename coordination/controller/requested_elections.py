@@ -1,7 +1,8 @@
-"""Elections by request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and the rebalance.
+"""Leader elections on request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and
+rebalancing.
 
-A preferred election is needed where another than the first replica leads, an unclean one where nobody that
-lives leads.
+A partition needs a preferred election if its leader is not its first replica, and an unclean election if it
+has no live leader.
 """
 
 from collections.abc import Iterable
@@ -26,11 +27,11 @@ _FAILED = {
         "OfflinePartitionLeaderElectionStrategy(true)",
     ),
 }
-"""What the controller says of a failed election, in words that Kafka's tools show."""
+"""Error messages for failed elections, in the words of Kafka's tools."""
 
 
 class Elections:
-    """Elects on demand."""
+    """Runs elections on demand."""
 
     def __init__(self, context: ControllerContext, partitions: Partitions) -> None:
         self._context = context
@@ -39,7 +40,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for the partitions, or for all (None) that need it; each with its outcome."""
+        """Elect leaders for the partitions, or for all (None) that need it; returns the outcome of each."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []
@@ -65,7 +66,7 @@ class Elections:
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
-        """Give brokers back what they should lead, where more than the allowed share is led elsewhere."""
+        """Return preferred leaderships to brokers above the allowed share of partitions led elsewhere."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():
@@ -98,6 +99,6 @@ class Elections:
 
 
 def _election_failed(election: ElectionType, partition: TopicPartition) -> Outcome:
-    """Nobody can be elected."""
+    """The outcome for a partition without an eligible leader."""
     error, strategy = _FAILED[election]
     return Outcome(error, f"Failed to elect leader for partition {partition} under strategy {strategy}")

@@ -1,12 +1,12 @@
-"""The deletion of topics.
+"""Topic deletion by the controller: its steps, and the conditions that delay it.
 
 Rules:
-- From the request on nobody leads the topic's partitions; clients are told by metadata.
-- Every replica's broker is told to delete; the nodes go when all have.
-- A topic waits (is ineligible) while one of its brokers is away, or while a replica could not be deleted; it
-  goes on when the broker returns.
-- A topic whose partitions are being reassigned is deleted with all the replicas that it has at that time.
-  Only a controller that finds both when its term begins waits for the reassignment, as Kafka's does.
+- From the request on, the topic's partitions have no leader; metadata reports this to clients.
+- Every replica's broker is asked to delete its log; the topic's nodes are deleted when all have done so.
+- A topic is ineligible while one of its brokers is offline or a replica could not be deleted; deletion
+  resumes when the broker returns.
+- A topic whose partitions are being reassigned is deleted with all replicas that it has at that time. Only a
+  controller that finds both at the start of its term waits for the reassignment, as in Kafka.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,7 +27,7 @@ from kafka_compat.coordination.controller.request_batch import send_metadata
 
 
 class Deletions:
-    """Brings topics to their end."""
+    """Tracks and advances topic deletions."""
 
     def __init__(self, context: ControllerContext, replicas: Replicas, partitions: Partitions) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class Deletions:
         self._partitions = partitions
 
     def load(self, topics: Iterable[str]) -> None:
-        """What is to be deleted at the beginning of a term."""
+        """Set the pending deletions at the beginning of a term."""
         context = self._context
         context.deletions.update(self._deletable(topics))
         for partition, broker in context.replicas_of(context.partitions()):
@@ -43,7 +43,7 @@ class Deletions:
                 self.halt({partition.topic})
 
     def request(self, topics: Iterable[str]) -> Procedure[None]:
-        """Delete these too."""
+        """Add topics to delete."""
         context = self._context
         deletable = self._deletable(topics)
         context.deletions.update(deletable)
@@ -51,18 +51,18 @@ class Deletions:
             yield from self.go_on()
 
     def halt(self, topics: Collection[str]) -> None:
-        """Those of the topics that are to be deleted must wait."""
+        """Mark those of the topics that are being deleted as ineligible."""
         self._context.deletions_ineligible |= self._context.deletions & set(topics)
 
     def resume(self, topics: Collection[str]) -> Procedure[None]:
-        """Those of the topics that are to be deleted need not wait any more."""
+        """Mark those of the topics that are being deleted as eligible."""
         resumed = self._context.deletions & set(topics)
         if resumed:
             self._context.deletions_ineligible -= resumed
             yield from self.go_on()
 
     def fail(self, replicas: Iterable[Replica]) -> Procedure[None]:
-        """These replicas could not be deleted, or went away."""
+        """Handle replicas that could not be deleted, or went offline."""
         failed = [replica for replica in replicas if self._context.is_deleted(replica[0].topic)]
         if failed:
             yield from self._replicas.move(failed, ReplicaPhase.DELETION_INELIGIBLE)
@@ -70,7 +70,7 @@ class Deletions:
             yield from self.go_on()
 
     def answered(self, answer: StopReplicaAnswered) -> Procedure[None]:
-        """A broker deleted replicas, or could not."""
+        """Handle a broker's response to the deletion of replicas."""
         context = self._context
         deleted: list[Replica] = []
         failed: list[Replica] = []
@@ -87,7 +87,7 @@ class Deletions:
             yield from self.go_on()
 
     def go_on(self) -> Procedure[None]:
-        """Do what can be done for all topics that are to be deleted."""
+        """Advance all pending deletions as far as possible."""
         context = self._context
         retried: list[Replica] = []
         eligible = []

@@ -1,1 +1,1 @@
-"""The nodes of the metadata store: Kafka's paths and payloads, as values."""
+"""Nodes of the metadata store: Kafka's paths and payloads as values."""

@@ -1,4 +1,4 @@
-"""What brokers know of each other and of the topics, as values."""
+"""Values that describe the cluster: brokers, endpoints, topics and partition states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens: a named listener with its security protocol."""
+    """Address of a broker's listener: its name and security protocol, host and port."""
 
     listener: str
     host: str
@@ -18,8 +18,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A living broker. `epoch` is the czxid of its registration, which fences what an earlier life of it
-    sent."""
+    """A live broker. `epoch` is the czxid of its registration and fences earlier registrations."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
@@ -28,14 +27,14 @@ class BrokerInfo:
     features: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Where it listens under that listener's name."""
+        """The endpoint with that listener name."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic's id (None: from before Kafka 2.8) and, for each partition, the brokers that hold it, the
-    preferred leader first. During a reassignment some of them are being added or removed.
+    """A topic's ID (None: created before Kafka 2.8) and, for each partition, its replicas, the preferred
+    leader first. During a reassignment some of them are being added or removed.
     """
 
     name: str
@@ -45,9 +44,7 @@ class TopicState:
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def with_partitions_of(self, found: TopicState) -> TopicState:
-        """This, and those partitions of the topic as it was `found` that are not in this: somebody has added
-        them meanwhile.
-        """
+        """This state, plus the partitions in `found` that it lacks, which were added meanwhile."""
         if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
             return self
         return replace(self, replicas={**found.replicas, **self.replicas})
@@ -55,10 +52,10 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """Who leads a partition and who is in sync with it.
+    """The leader and the in-sync replicas of a partition.
 
-    `leader` is -1 when there is none; `partition_epoch` is the version of the node that holds the state;
-    `recovering` tells of a leader elected uncleanly that has not recovered yet (KIP-704).
+    `leader` is -1 if there is none; `partition_epoch` is the version of the node that holds the state;
+    `recovering`: the leader was elected uncleanly and has not recovered yet (KIP-704).
     """
 
     leader: int

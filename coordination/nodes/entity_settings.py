@@ -1,4 +1,4 @@
-"""What the metadata store has of users, clients and addresses under /config: their quotas and credentials."""
+"""Quotas and credentials of users, clients and IP addresses, as stored under /config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 
 
 async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
-    """What the node at `path` has; nothing where there is no node. MalformedNode, MetadataStoreError."""
+    """The settings in the node at `path`; empty if it is missing. MalformedNode, MetadataStoreError."""
     try:
         data, _ = await store.get(path)
     except NoNode:
@@ -16,8 +16,8 @@ async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
 
 
 async def entity_paths(store: MetadataStore) -> list[str]:
-    """The paths under /config of all that may have quotas: `clients/C`, `ips/A`, `users/U`, and after each
-    user his clients, `users/U/clients/C`. MetadataStoreError.
+    """The paths under /config of all entities that may have quotas: `clients/C`, `ips/A`, `users/U`, and
+    after each user the user's clients, `users/U/clients/C`. MetadataStoreError.
     """
     found: list[str] = []
     for folder in ("clients", "ips", "users"):

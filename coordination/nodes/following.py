@@ -1,9 +1,8 @@
-"""A copy in memory of nodes of the metadata store. It is read when a session begins; from then on notices
-name the nodes that changed.
+"""In-memory copies of metadata store nodes, read at the start of a session and updated by change notices.
 
-Notices are sequential nodes in a folder, by which one broker tells all of them that something changed. A
-notice names what changed; who hears of it reads the thing itself, so that a notice heard twice, or one heard
-late, does no harm. Whoever hears also clears away notices older than 15 minutes, as Kafka's brokers do.
+Notices are sequential child nodes through which one broker announces a change to all brokers. A notice names
+the changed entity, and the receiver reads the entity itself, so a repeated or late notice does no harm.
+Receivers also delete notices older than 15 minutes, as Kafka's brokers do.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NOTICE_MAX_AGE_MS = 15 * 60 * 1000
 
 
 class Notices:
-    """The notices of one folder. `heard` is called with the path and the payload of each, in their order."""
+    """The notices under one path. `heard` is called with the path and payload of each, in order."""
 
     def __init__(
         self,
@@ -42,16 +41,17 @@ class Notices:
         self._now_ms = now_ms
         self._last = ""
         self.has_begun = False
-        """Whether it is known which notices are new."""
+        """Whether the set of known notices is initialized."""
 
     async def pass_over(self, store: MetadataStore) -> None:
-        """What the notices that are there tell of is known already."""
+        """Skip the notices that exist already."""
         self._last = max(await self._names(store), default=self._last)
         self.has_begun = True
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
-        """Hear what is new; `watch` is called when there may be more. MetadataStoreError, and then those that
-        were not heard are new still."""
+        """Process new notices; `watch` is called when there may be more. On MetadataStoreError the
+        unprocessed notices remain new.
+        """
         for name in await self._names(store, watch):
             path = f"{self._folder}/{name}"
             try:
@@ -65,15 +65,15 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """The names of the notices there are. Another name would sort before or after all of them."""
+        """The names of the existing notices. Other names would sort before or after all of them."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 
 
 class Following:
-    """Calls `read_all`, then has `notices` heard as they come, and after them each time calls `read_again`:
-    what has no notices is read there, when `wake` says so. `what` is its name in the log; `paths` are the
-    nodes that everything else finds its parent in.
+    """Calls `read_all`, then passes each new notice to `notices` and calls `read_again` afterwards, which
+    re-reads nodes without notices, also when `wake` is called. `what` is its name in the log; `paths` are
+    parent nodes, created if missing.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Following:
         self._session_id: int | None = None
 
     async def start(self) -> None:
-        """Read everything, and follow it from now on. MetadataStoreError."""
+        """Read everything and follow changes. MetadataStoreError."""
         await self._begin()
         self._tasks.spawn(f"following {self._what}", self._follow, OnFailure.RESTART)
 
@@ -113,7 +113,7 @@ class Following:
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
-        """Until the store fails, or its session ends."""
+        """Process notices until the store fails or its session ends."""
         while True:
             self._woken.clear()
             if self._store.session_id != self._session_id:
@@ -130,7 +130,7 @@ class Following:
             await self._woken.wait()
 
     def wake(self) -> None:
-        """There is something to read again."""
+        """Request another `read_again`."""
         self._woken.set()
 
     def _wake(self, notices: Notices, event: stores.Event) -> None:
@@ -143,7 +143,7 @@ class Following:
             self.wake()
 
     async def _begin(self) -> None:
-        """Read everything in a session that is new. What changes meanwhile has a notice, heard later."""
+        """Read everything in a new session. Changes made meanwhile have notices, processed later."""
         session_id = self._store.session_id
         self._store.on_state(self._session_changed)
         self._unwatched.update(self._notices)

@@ -1,8 +1,8 @@
-"""Nodes that hold something else than their path promises: the one error for it, and who tells of them.
+"""Malformed nodes of the metadata store: the exception, and its logging.
 
-Anybody who may write into the store can leave such a node behind. It costs what it stands for (that topic,
-that broker, that request), is told of by its path, once for each version of it, and counts again once it is
-mended.
+Any client with write access to the store can create such a node. Only the topic, broker or request that the
+node represents is affected. The node is logged with its path, once per version, and takes effect again once
+it is repaired.
 """
 
 import logging
@@ -10,14 +10,14 @@ import logging
 log = logging.getLogger(__name__)
 
 NO_VERSION = -1
-"""In place of a node's version, where its very name is wrong."""
+"""Replaces a node's version if its name itself is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps the settings that it had, and loses no records"
 MALFORMED_FEATURES = "no features count as finalized"
 
 
 class MalformedNode(ValueError):
-    """A node does not hold what its path promises; the text begins with the path."""
+    """A node's content is invalid; the message begins with the path."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -26,18 +26,17 @@ class MalformedNode(ValueError):
 
 
 class MalformedNodes:
-    """Tells the log of malformed nodes, of each version of a node once. One for the life of a broker."""
+    """Logs malformed nodes, once per version of a node. One instance per broker."""
 
     def __init__(self) -> None:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """`version` is that of the node; `consequence` says what this broker does now, as in "the topic is
-        left alone"."""
+        """Log a malformed node. `version` is the node's; `consequence` as in "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("%s; %s until the node is mended", error, consequence)
 
     def report_notice(self, error: MalformedNode) -> None:
-        """Of a node that is read once and then removed."""
+        """Log a malformed node that is read once and then removed."""
         log.error("%s; the notice is dropped", error)

@@ -1,7 +1,8 @@
-"""JSON in nodes: written as Kafka writes it, and read field by field, with the node's path in each complaint.
+"""JSON payloads of nodes: encoded as Kafka encodes them, and decoded field by field with the node's path in
+errors.
 
-As with Kafka's own readers, fields that nobody asks for are passed over, null stands for a field that is not
-there, and a node of a newer version is read as far as it is known.
+As in Kafka's readers, unknown fields are ignored, null is equivalent to a missing field, and the known fields
+of a node of a newer version are read.
 """
 
 import json
@@ -19,17 +20,17 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def encode_json(values: Mapping[str, Any]) -> bytes:
-    """Without spaces, in the order of the keys."""
+    """Encode without spaces, in key order."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def is_number(text: str, highest: int) -> bool:
-    """Whether a text is decimal digits alone, for a number up to `highest`."""
+    """Whether a text consists of decimal digits, for a number up to `highest`."""
     return text.isascii() and text.isdecimal() and len(text) <= len(str(highest)) and int(text) <= highest
 
 
 class NodeObject:
-    """A JSON object in a node. Who asks for a field that is not as asked gets MalformedNode."""
+    """A JSON object in a node. Reading an invalid field raises MalformedNode."""
 
     __slots__ = ("_path", "_values", "_where")
 
@@ -40,7 +41,7 @@ class NodeObject:
 
     @classmethod
     def parse(cls, path: str, data: bytes | None) -> "NodeObject":
-        """The object that is the node's whole payload."""
+        """Parse the node's whole payload."""
         if not data:
             raise MalformedNode(path, "there is nothing in it")
         try:
@@ -57,22 +58,22 @@ class NodeObject:
         return iter(self._values)
 
     def wrong(self, name: str, problem: str) -> MalformedNode:
-        """To be raised because of the field."""
+        """The exception for an invalid field."""
         return MalformedNode(self._path, f"{self._where}{name} {problem}")
 
     def has(self, name: str) -> bool:
-        """Whether the field is there and is not null."""
+        """Whether the field exists and is not null."""
         return self._values.get(name) is not None
 
     def integer(self, name: str, default: int | None = None, *, low: int = 0, high: int = INT32_MAX) -> int:
-        """A whole number from `low` to `high`."""
+        """An integer from `low` to `high`."""
         value = self._field(name, default)
         if type(value) is not int or not low <= value <= high:
             raise self.wrong(name, f"is {_shown(value)} and not a whole number from {low} to {high}")
         return value
 
     def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
-        """A number from 0 to `high`, as text or as it is."""
+        """A number from 0 to `high`, as text or number."""
         value = self._field(name, None)
         if isinstance(value, str) and is_number(value, high):
             value = int(value)
@@ -85,11 +86,11 @@ class NodeObject:
         return self._text(name, self._field(name, default))
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; the empty list without the field."""
+        """A list of texts; empty if the field is missing."""
         return [self._text(name, item) for item in self._list(name, [])]
 
     def brokers(self, name: str) -> tuple[int, ...]:
-        """A list of broker ids, none of them twice."""
+        """A list of distinct broker IDs."""
         values = self._list(name, None)
         for value in values:
             if type(value) is not int or not 0 <= value <= INT32_MAX:
@@ -99,7 +100,7 @@ class NodeObject:
         return tuple(values)
 
     def object(self, name: str) -> "NodeObject":
-        """An object inside; an empty one without the field."""
+        """A nested object; empty if the field is missing."""
         value = self._field(name, {})
         if not isinstance(value, dict):
             raise self.wrong(name, f"is {_shown(value)} and not an object")

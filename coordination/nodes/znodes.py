@@ -1,8 +1,8 @@
-"""Kafka 3.9's nodes: their paths, and their payloads to and from values.
+"""Kafka 3.9's ZooKeeper nodes: their paths, and the encoding of their payloads.
 
-The JSON is Kafka's to the byte, as far as Kafka's own order of keys is fixed, so that Kafka's tools and
-brokers can share a ZooKeeper with us. Decoders take any order and what older versions wrote; whatever a node
-holds, they return a value or raise MalformedNode with the node's path.
+The JSON is identical to Kafka's, byte for byte where Kafka's order of keys is fixed, so that Kafka's tools
+and brokers can share a ZooKeeper with this broker. Decoders accept any order of keys and the payloads of
+older versions. For any payload they return a value or raise MalformedNode with the node's path.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FEATURE = "/feature"
 CONSUMERS = "/consumers"
 CLIENT_METRICS = "/config/client-metrics"
 
-#: The nodes that Kafka makes at its start, so that everything else finds its parent.
+#: The parent nodes that Kafka creates at startup.
 PERSISTENT_PATHS = (
     CONSUMERS,
     BROKER_IDS,
@@ -59,27 +59,27 @@ PERSISTENT_PATHS = (
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""What a listener may speak, in the order of Kafka's numbers for them."""
+"""Security protocols of listeners, in the order of Kafka's numbers."""
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Brokers count a topic's partitions from 0, and keep a place for those that nobody told them of."""
+"""Brokers count a topic's partitions from 0, and keep a place for unreported ones."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
-"""The last id of a block that another block can follow."""
+"""The highest last ID of a block that can be followed by another block."""
 
-#: The entity name of a config that holds for every broker, user, client or address without its own.
+#: The entity name of the default settings of all brokers, users, clients or addresses.
 DEFAULT_ENTITY = "<default>"
 
 
 class ControllerInfo(NamedTuple):
-    """Who is the controller, since when."""
+    """The controller and the time of its election."""
 
     broker_id: int
     timestamp_ms: int
 
 
 class ProducerIdBlock(NamedTuple):
-    """The producer ids that a broker has taken: first to last, both included."""
+    """The producer IDs claimed by a broker: first to last, inclusive."""
 
     broker_id: int
     first: int
@@ -87,7 +87,7 @@ class ProducerIdBlock(NamedTuple):
 
 
 def is_name(name: str) -> bool:
-    """Whether a node can be named so: ZooKeeper does not take every text."""
+    """Whether ZooKeeper accepts this as a node name."""
     return name not in ("", ".", "..") and "/" not in name and not _NOT_IN_PATHS.search(name)
 
 
@@ -132,8 +132,8 @@ def unfinished_fork_path(topic: str) -> str:
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:
-    """/consumers/G/offsets/T/P: where clients of Kafka before 0.8.2 keep their positions. ValueError for a
-    group whose name ZooKeeper does not take; a slash in it makes a deeper path, as in Kafka.
+    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. ValueError for a group name that
+    ZooKeeper rejects; a slash in it creates a deeper path, as in Kafka.
     """
     if not all(map(is_name, group.split("/"))):
         raise ValueError(f"{group!r} cannot be part of a path")
@@ -141,7 +141,7 @@ def consumer_offset_path(group: str, topic: str, partition: int) -> str:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """/cluster/id: the id is 22 characters of URL-safe base64."""
+    """/cluster/id: the ID is 22 characters of URL-safe base64."""
     return encode_json({"version": "1", "id": cluster_id})
 
 
@@ -151,8 +151,7 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for the oldest
-    readers."""
+    """/brokers/ids/N, version 5. Host and port are of the first PLAINTEXT endpoint, for old readers."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
     return encode_json(
         {
@@ -212,7 +211,7 @@ def encode_topic(topic: TopicState) -> bytes:
 
 
 def decode_topic(name: str, data: bytes | None) -> TopicState:
-    """A topic's assignment, versions 1 to 3. A partition without replicas is one that nobody can lead."""
+    """A topic's assignment, versions 1 to 3. A partition without replicas can have no leader."""
     path = topic_path(name)
     values = NodeObject.parse(path, data)
     replicas = _replicas(values.object("partitions"))
@@ -275,7 +274,7 @@ def encode_controller(controller: ControllerInfo) -> bytes:
 
 
 def decode_controller(data: bytes | None) -> ControllerInfo:
-    """Who the controller is."""
+    """The controller's broker ID and election time."""
     values = NodeObject.parse(CONTROLLER, data)
     since_ms = values.integer_text("timestamp") if values.has("timestamp") else -1
     return ControllerInfo(values.integer("brokerid"), since_ms)
@@ -287,7 +286,7 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 
 def decode_controller_epoch(data: bytes | None) -> int:
-    """How many controllers were elected."""
+    """The number of controller elections."""
     text = (data or b"").decode(errors="replace")
     if not is_number(text, INT32_MAX - 1):
         raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is no epoch")
@@ -300,7 +299,7 @@ def encode_config(settings: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """The settings of the entity whose node `path` is; none when the node is empty."""
+    """The settings of the entity whose node is `path`; none if the node is empty."""
     if not data:
         return {}
     settings = NodeObject.parse(path, data).object("config")
@@ -313,7 +312,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """The entity's path, also from version 1, which names type and entity apart."""
+    """The entity's path, also from version 1, which has type and entity in separate fields."""
     values = NodeObject.parse(path, data)
     if values.has("entity_path"):
         return values.text("entity_path")
@@ -327,7 +326,7 @@ def decode_partitions(path: str, data: bytes | None) -> list[tuple[str, int]]:
 
 
 def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
-    """/admin/reassign_partitions, as the tools of old write it."""
+    """/admin/reassign_partitions, as legacy tools write it."""
     items = [
         {"topic": topic, "partition": index, "replicas": list(replicas)}
         for (topic, index), replicas in partitions.items()
@@ -336,7 +335,7 @@ def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> 
 
 
 def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
-    """The replicas wanted for each partition."""
+    """The requested replicas of each partition."""
     items = NodeObject.parse(REASSIGN_PARTITIONS, data).objects("partitions")
     return {(item.text("topic"), item.integer("partition")): item.brokers("replicas") for item in items}
 
@@ -347,7 +346,7 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 
 def decode_log_dir_event(path: str, data: bytes | None) -> int:
-    """Which broker lost a log directory."""
+    """The broker that lost a log directory."""
     return NodeObject.parse(path, data).integer("broker")
 
 
@@ -364,7 +363,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """The block that was taken last; None while the node is empty."""
+    """The last claimed block; None if the node is empty."""
     if not data:
         return None
     values = NodeObject.parse(PRODUCER_ID_BLOCK, data)
@@ -379,12 +378,12 @@ def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
 
 
 def encode_offset(offset: int) -> bytes:
-    """A position of a group, as text."""
+    """A consumer offset, as text."""
     return str(offset).encode()
 
 
 def decode_offset(path: str, data: bytes | None) -> int | None:
-    """The reverse; None for a node without data."""
+    """The consumer offset; None if the node has no data."""
     if not data:
         return None
     text = data.decode(errors="replace")
@@ -437,7 +436,7 @@ def _bracketed(host: str) -> str:
 
 
 def node_name(name: str | None) -> str:
-    """The node of an entity; None is the one that stands for all without settings of their own."""
+    """The node name of an entity; None is the default, for entities without their own settings."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
 
 

@@ -1,1 +1,1 @@
-"""The metadata store: its interface, the embedded tree with its journal, and the tree of another process."""
+"""The metadata store: its interface, the embedded tree with its journal, and access from other processes."""

@@ -1,8 +1,7 @@
-"""The default metadata store: the tree in this process, journaled to disk.
+"""Default metadata store: a tree in this process, journaled to disk.
 
-A change is applied to the tree at once, so that changes that follow see it, but neither its caller nor any
-reader nor any watch learns of it before its line is on disk. Changes that arrive during one fsync share the
-next.
+A change is applied to the tree at once, so that later changes build on it. Its caller, readers and watches
+see it only when its journal line is on disk. Changes that arrive during one fsync share the next.
 """
 
 import asyncio
@@ -21,8 +20,7 @@ FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
-    """The journal cannot be written any more; the changes since are lost. A restart returns to what is on
-    disk."""
+    """The journal cannot be written; later changes are lost. A restart returns to the state on disk."""
 
 
 class _Batch:
@@ -41,14 +39,14 @@ def _now_ms() -> int:
 class EmbeddedMetadataStore:
     """The tree of one journal file. Brokers of one process share it, each through a session of `connect()`.
 
-    Opening may raise OSError or journal.CorruptJournal. The caller sees to it that no other process has the
+    Opening may raise OSError or journal.CorruptJournal. The caller ensures that no other process uses the
     file.
     """
 
     def __init__(
         self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
     ) -> None:
-        """`journal` takes the place of the file at that path."""
+        """`journal` replaces the file at that path."""
         self._journal = journal or Journal(journal_path)
         self._tree = self._journal.open()
         self._now_ms = now_ms
@@ -62,28 +60,28 @@ class EmbeddedMetadataStore:
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
-        # The sessions of the process before this one ended with it. Their line goes to disk with the first
-        # that anyone waits for.
+        # The sessions of the previous process ended with it. Their line is written with the first awaited
+        # one.
         self._unwritten = self._remove_ephemerals(None)
 
     @property
     def tail_was_cut(self) -> bool:
-        """Whether the last change in the journal could not be read when it was opened."""
+        """Whether the last change in the journal was unreadable when it was opened."""
         return self._journal.tail_was_cut
 
     def connect(self) -> "EmbeddedSession":
-        """A new session, which lives until it is closed or expired."""
+        """Open a session, which lasts until it is closed or expires."""
         self._last_session_id += 1
         session = EmbeddedSession(self, self._last_session_id)
         self._sessions[session.session_id] = session
         return session
 
     def snapshot(self) -> bytes:
-        """A journal file that holds the tree as it is now."""
+        """A journal file with the present tree."""
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
-        """End every session and give the file back."""
+        """End every session and close the file."""
         self._closing = True
         for session in list(self._sessions.values()):
             try:
@@ -95,14 +93,14 @@ class EmbeddedMetadataStore:
         self._journal.close()
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
-        """Data and stat at once, before they are known to be on disk."""
+        """Data and stat, possibly before they are on disk."""
         node = self._tree.node(path)
         if watch:
             self._data_watches.setdefault(path, []).append(watch)
         return node.data, node.stat()
 
     def exists(self, path: str, watch: Watch | None) -> Stat | None:
-        """Stat or None at once."""
+        """Stat or None, possibly before it is on disk."""
         check_path(path)
         node = self._tree.nodes.get(path)
         if watch:
@@ -110,14 +108,14 @@ class EmbeddedMetadataStore:
         return node.stat() if node else None
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """The names at once."""
+        """The names of the children, possibly before they are on disk."""
         names = sorted(self._tree.node(path).children)
         if watch:
             self._child_watches.setdefault(path, []).append(watch)
         return names
 
     async def durable(self) -> None:
-        """Wait until all that was applied so far is on disk. StoreFailed when it never will be."""
+        """Wait until all changes so far are on disk. StoreFailed if that is impossible."""
         if self._failure:
             raise StoreFailed(self._failure)
         batch = self._next or self._current
@@ -142,11 +140,11 @@ class EmbeddedMetadataStore:
         return results
 
     def ephemerals(self, session_id: int) -> list[str]:
-        """The paths of a session's ephemerals."""
+        """The paths of a session's ephemeral nodes."""
         return self._tree.ephemerals(session_id)
 
     async def end_session(self, session_id: int) -> None:
-        """Remove what a session leaves behind."""
+        """Remove a session and delete its ephemeral nodes."""
         self._sessions.pop(session_id, None)
         ephemerals = self.ephemerals(session_id)
         if ephemerals:
@@ -188,15 +186,15 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
-            # As long as they were not called, whoever reads waits for this batch.
+            # Until they are called, readers wait for this batch.
             await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
         self._flusher = None
 
     async def _append(self, lines: bytes) -> None:
-        """Write to the journal. While the disk is full this tries again, and those who wait for the lines
-        wait on: their changes are in the tree, and will be on disk.
+        """Write to the journal. While the disk is full the write is retried and callers keep waiting: their
+        changes are in the tree and will be on disk.
         """
         loop = asyncio.get_running_loop()
         reported = False
@@ -240,7 +238,7 @@ class EmbeddedSession(StoreSession):
 
     @property
     def holds_ephemerals(self) -> bool:
-        """Whether anything goes with it."""
+        """Whether the session has ephemeral nodes."""
         return bool(self._store.ephemerals(self._session_id))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
@@ -248,7 +246,7 @@ class EmbeddedSession(StoreSession):
         try:
             found = self._store.get(path, self._guard(watch))
         except stores.NoNode:
-            # That a node is gone must not be learnt either before it is certain.
+            # A missing node must not be reported before that is durable either.
             await self._store.durable()
             raise
         await self._store.durable()
@@ -279,8 +277,7 @@ class EmbeddedSession(StoreSession):
             await self._end(stores.SessionState.CLOSED)
 
     async def expire(self) -> None:
-        """End the session against its owner's will, as a ZooKeeper does that has not heard of it for too
-        long."""
+        """Expire the session, as ZooKeeper does after a period without heartbeats."""
         self._check_connected()
         await self._end(stores.SessionState.EXPIRED)
 
@@ -292,7 +289,7 @@ class EmbeddedSession(StoreSession):
             self._change_state(state)
 
     def _guard(self, watch: Watch | None) -> Watch | None:
-        """A watch that falls silent when its session ends."""
+        """A watch that is ignored after its session ends."""
         if watch is None:
             return None
 

@@ -1,19 +1,20 @@
-"""The file that holds a tree: a snapshot, then one line for every transaction since.
+"""Journal file of a tree: a snapshot followed by one line per transaction.
 
-Every line is the CRC-32 of its text in eight hexadecimal digits, a space, the text (JSON), a line feed:
+Each line consists of the CRC-32 of its text in eight hexadecimal digits, a space, the text (JSON) and a line
+feed:
 
     {"kafka-compat metadata journal": 1, "zxid": 41, "nodes": 2}
     ["/brokers", null, czxid, mzxid, version, children version, owner, ctime, mtime]        one for each node
     …
     [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
 
-Data are bytes; they stand in the text as the characters of the same numbers (ISO-8859-1). `synced` is the
-last transaction that was known to be on disk when the line was written: after a crash, lines from the first
-bad one on are cut off, unless a later line proves that the bad one had been on disk, which no crash explains.
+Data bytes are written as the characters with the same numbers (ISO-8859-1). `synced` is the last transaction
+known to be on disk when the line was written. After a crash, lines from the first bad one on are cut off,
+unless a later line proves that the bad line had been on disk: a crash cannot cause that.
 
-A line that was never acknowledged, torn by a crash, looks the same as an acknowledged one of which somebody
-took the end away. So what is cut off is told in full, and `tail_was_cut` says that the tree may lack
-something that was promised.
+An unacknowledged line torn by a crash cannot be distinguished from an acknowledged line that was truncated
+later. So the removed text is logged in full, and `tail_was_cut` reports that the tree may lack acknowledged
+changes.
 """
 
 import errno
@@ -30,7 +31,7 @@ from kafka_compat.coordination.store.tree import Node, Tree, split
 log = logging.getLogger(__name__)
 
 JOURNAL_NAME = "kafka-compat-metadata.journal"
-"""The file, in the first of the log.dirs."""
+"""The name of the file, in the first directory of log.dirs."""
 
 FORMAT = "kafka-compat metadata journal"
 COMPACT_BYTES_MIN = 4 * 1024 * 1024
@@ -38,15 +39,15 @@ COMPACT_RATIO = 2
 
 
 class CorruptJournal(MetadataStoreError):
-    """The file was damaged by something else than a crash. Nothing was changed."""
+    """The file was damaged other than by a crash. Nothing was changed."""
 
 
 class JournalFull(OSError):
-    """The disk has no space for a line, of which nothing was kept: it may be written again."""
+    """The disk has no space for a line, which was not written: the write may be retried."""
 
 
 class Journal:
-    """One journal file. `open` reads it; `append` returns once its lines are on disk."""
+    """One journal file. `open` reads it; `append` returns when its lines are on disk."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -54,11 +55,11 @@ class Journal:
         self._snapshot_bytes = 0
         self._bytes = 0
         self.tail_was_cut = False
-        """Whether the end of the file could not be read: by a crash, or by something worse."""
+        """Whether the end of the file was unreadable, after a crash or other damage."""
 
     def open(self) -> Tree:
-        """The tree as the file holds it, an empty one when there is no file yet. Cuts off what a crash left
-        unfinished. CorruptJournal, OSError.
+        """Read the tree from the file, an empty one if it is missing. Cuts off a tail left by a crash.
+        CorruptJournal, OSError.
         """
         try:
             with open(self.path, "rb") as file:
@@ -101,13 +102,13 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether the transactions outweigh the snapshot so far that a new one is worth its while."""
+        """Whether the transactions are large enough, relative to the snapshot, for a new snapshot."""
         return self._bytes - self._snapshot_bytes > max(
             COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
         )
 
     def compact(self, snapshot: bytes) -> None:
-        """Replace the file by one with only this snapshot of `encode_snapshot`, all or nothing. OSError."""
+        """Replace the file atomically by this snapshot of `encode_snapshot`. OSError."""
         temporary = self.path + ".new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -130,18 +131,18 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Take a failed compaction as done, so that the next is tried when as much has been written again."""
+        """Treat a failed compaction as done, so that the next attempt follows after as many writes again."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
-        """Give the file back; what was appended is on disk already."""
+        """Close the file; appended lines are on disk already."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced: int) -> bytes:
-    """The line of one transaction; `changes` as Tree.apply returns them."""
+    """Encode one transaction as a line; `changes` as returned by Tree.apply."""
     texts = [
         [change[0], change[1], text_of(change[2]), *change[3:]] if len(change) > 2 else change
         for change in changes
@@ -150,7 +151,7 @@ def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced:
 
 
 def encode_snapshot(tree: Tree) -> bytes:
-    """The lines of a whole tree, parents before their children."""
+    """Encode a whole tree, parents before their children."""
     lines = [_line({FORMAT: 1, "zxid": tree.zxid, "nodes": len(tree.nodes)})]
     for path in sorted(tree.nodes):
         node = tree.nodes[path]
@@ -173,12 +174,11 @@ def encode_snapshot(tree: Tree) -> bytes:
 
 
 _decode = json.JSONDecoder().raw_decode
-"""In two thirds of the time that `json.loads` takes."""
+"""Takes two thirds of the time of `json.loads`."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
-    """The tree in the bytes of a journal, the size of its snapshot, and the size of all that is whole in
-    it."""
+    """Decode a journal: its tree, the size of its snapshot, and the size of its valid part."""
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
@@ -197,7 +197,7 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
             _refuse_if_it_was_on_disk(lines, tree.zxid, name, position)
             break
         zxid, now_ms, changes, _ = entry
-        # A snapshot may already hold transactions whose lines were still to be written.
+        # A snapshot may already contain transactions whose lines were not written yet.
         if zxid > tree.zxid:
             tree.replay(zxid, now_ms, [_with_bytes(change) for change in changes])
         position = end
@@ -215,7 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """`payloads` are those met before: very many partitions are in the same state, and share it."""
+    """Restore nodes. `payloads` are those seen before: many partitions have the same state and share it."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:
@@ -231,7 +231,7 @@ def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(where the line ends, its value), None as the value of a line that is not as it was written."""
+    """Yield (end of the line, its value), None for an invalid line."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -250,12 +250,12 @@ def _line(value: Any) -> bytes:
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Data as they stand in a line."""
+    """Encode data as text in a line."""
     return None if data is None else data.decode("iso-8859-1")
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """What `text_of` made them of. ValueError for a text that it did not make."""
+    """Decode the result of `text_of`. ValueError for other texts."""
     return None if text is None else text.encode("iso-8859-1")
 
 

@@ -1,4 +1,4 @@
-"""One end of a connection between two processes of one machine: messages of store_wire.py over a socket."""
+"""Message connection between two processes of one machine, in the format of store_wire.py."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 
 
 class Link(asyncio.Protocol):
-    """Calls `on_message` with what comes, in its order, and `on_end` once, when nothing comes any more.
+    """Calls `on_message` with each message in order, and `on_end` once at the end of the connection.
 
-    A message that cannot be understood, here or by `on_message` (BadFrame), ends the connection.
+    An invalid message, here or in `on_message` (BadFrame), ends the connection.
     """
 
     def __init__(self, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]) -> None:
@@ -30,20 +30,19 @@ class Link(asyncio.Protocol):
     async def over(
         cls, connected: socket.socket, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]
     ) -> Self:
-        """An end on one of a `socket.socketpair`, which is the link's from now on."""
+        """Create a link that owns one end of a `socket.socketpair`."""
         link = cls(on_message, on_end)
         await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=connected)
         return link
 
     def send(self, message: Message) -> None:
-        """Have a message sent; nobody gets it when the connection has ended. MetadataStoreError when it is
-        too long."""
+        """Send a message; it is dropped if the connection has ended. MetadataStoreError if it is too long."""
         frame = encode_frame(message)
         if self._transport is not None:
             self._transport.write(frame)
 
     def close(self) -> None:
-        """End the connection when all is sent."""
+        """Close the connection after everything is sent."""
         if self._transport is not None:
             self._transport.close()
 

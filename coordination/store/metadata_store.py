@@ -1,14 +1,14 @@
-"""The store that brokers share: a tree of small versioned nodes, as ZooKeeper offers it.
+"""Interface of the metadata store that brokers share: a tree of small versioned nodes, as in ZooKeeper.
 
 Rules:
-- Every change has a transaction id (zxid) that is greater than all before it, also across restarts.
-- A node's version counts its writes from 0; a write or delete may demand the version that it saw (-1: any).
-- Ephemeral nodes live as long as the session that made them, and have no children.
-- Sequential nodes get ten digits after their name, counting up under their parent.
-- `multi` does all of its operations or none.
-- A watch is called once, at the first change after the read that set it, and before that change can be read.
-- A session may be suspended (no answer for now; nothing is lost) and may expire: its ephemerals are gone,
-  every later call raises SessionExpired, and its owner must act as a newcomer.
+- Every change has a transaction ID (zxid) greater than all earlier ones, also across restarts.
+- A node's version counts its writes from 0; a write or delete may require a version (-1: any).
+- Ephemeral nodes exist as long as the session that created them, and have no children.
+- Names of sequential nodes end with a ten-digit counter of their parent.
+- `multi` performs all of its operations or none.
+- A watch is called once, at the first change after the read that set it, before that change can be read.
+- A session may be suspended (the store is unreachable; nothing is lost) or expire: its ephemeral nodes are
+  deleted, every later call raises SessionExpired, and its owner must start from scratch.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ ANY_VERSION = -1
 
 
 _AT_ONCE = 256
-"""How many nodes of a tree are removed in one transaction."""
+"""The number of nodes of a tree deleted in one transaction."""
 
 
 class MetadataStoreError(Exception):
-    """The root of what a store may answer instead of doing what it was asked."""
+    """Root of the errors of store operations."""
 
 
 class NoNode(MetadataStoreError):
@@ -38,7 +38,7 @@ class NodeExists(MetadataStoreError):
 
 
 class BadVersion(MetadataStoreError):
-    """The node was changed since the version that the caller demands."""
+    """The node's version differs from the required one."""
 
 
 class NotEmpty(MetadataStoreError):
@@ -50,24 +50,23 @@ class NoChildrenForEphemerals(MetadataStoreError):
 
 
 class SessionExpired(MetadataStoreError):
-    """The session is over; its ephemerals are gone."""
+    """The session has ended; its ephemeral nodes are deleted."""
 
 
 class ConnectionLost(MetadataStoreError):
-    """No answer came: the operation may or may not have been done."""
+    """No response was received: the operation may or may not have been performed."""
 
 
 class NotAllowed(MetadataStoreError):
-    """The node's ACL does not let this session do that."""
+    """The node's ACL does not permit the operation to this session."""
 
 
 class LoginFailed(MetadataStoreError):
-    """The store takes nobody who does not log in, or not with these credentials; the text tells what to
-    set."""
+    """The store requires authentication, or rejected these credentials; the message names the settings."""
 
 
 class TransactionFailed(MetadataStoreError):
-    """A multi did nothing, because of `cause` at the operation `index`."""
+    """A multi had no effect, because of `cause` at the operation `index`."""
 
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
@@ -81,10 +80,10 @@ class TransactionFailed(MetadataStoreError):
         return self._cause
 
     def take_cause(self) -> MetadataStoreError:
-        """The cause, to be raised instead of this error, which lets go of it.
+        """Return the cause, to be raised instead of this error, and drop the reference to it.
 
-        The context of the raised cause is this error: if each kept the other, only the garbage collector
-        would free them, and all that the frames of their tracebacks hold.
+        The context of the raised cause is this error: with mutual references, only the garbage collector
+        would free them and the frames of their tracebacks.
         """
         cause = self.cause
         self._cause = None
@@ -92,7 +91,7 @@ class TransactionFailed(MetadataStoreError):
 
 
 class Stat(NamedTuple):
-    """What is known of a node beside its data. `ephemeral_owner` is a session id, or 0."""
+    """Metadata of a node. `ephemeral_owner` is a session ID, or 0."""
 
     czxid: int
     mzxid: int
@@ -114,14 +113,14 @@ class EventKind(Enum):
 
 
 class Event(NamedTuple):
-    """What a watch is called with."""
+    """The event passed to a watch."""
 
     kind: EventKind
     path: str
 
 
 class SessionState(Enum):
-    """How a session stands."""
+    """State of a session."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -134,7 +133,7 @@ StateListener = Callable[[SessionState], None]
 
 
 class Create(NamedTuple):
-    """Make a node."""
+    """Create a node."""
 
     path: str
     data: bytes | None = None
@@ -151,14 +150,14 @@ class SetData(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Remove a node."""
+    """Delete a node."""
 
     path: str
     version: int = ANY_VERSION
 
 
 class Check(NamedTuple):
-    """Do nothing, but fail the multi unless the node has this version."""
+    """No change, but the multi fails unless the node has this version."""
 
     path: str
     version: int
@@ -168,49 +167,50 @@ Operation = Create | SetData | Delete | Check
 
 
 class MetadataStore(ABC):
-    """One session with the store. Callbacks run on the event loop of the caller."""
+    """One session with the store. Callbacks run on the caller's event loop."""
 
     @property
     @abstractmethod
     def session_id(self) -> int:
-        """The id that this session's ephemerals carry as their owner."""
+        """The session ID, which is the owner of the session's ephemeral nodes."""
 
     @property
     @abstractmethod
     def state(self) -> SessionState:
-        """How the session stands now."""
+        """The present state of the session."""
 
     @abstractmethod
     def on_state(self, listener: StateListener) -> None:
-        """Have `listener` called at every change of the session's state from now on."""
+        """Call `listener` at every change of the session's state."""
 
     @abstractmethod
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
-        """Data and stat of a node. NoNode (which sets no watch) when there is none."""
+        """Return data and stat of a node. Raises NoNode, without setting a watch, if it is missing."""
 
     @abstractmethod
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """The stat of a node or None; the watch also tells of its creation."""
+        """Return the stat of a node or None; the watch also reports its creation."""
 
     @abstractmethod
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """The names of a node's children, sorted. NoNode (which sets no watch) when there is no such node."""
+        """Return the sorted names of a node's children. Raises NoNode, without setting a watch."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        """Do all operations as one transaction. The results in their order: the path of a Create, the stat
-        after a SetData, None else. TransactionFailed when nothing was done.
+        """Perform all operations as one transaction. Returns the results in order: the path of a Create, the
+        stat after a SetData, otherwise None. Raises TransactionFailed if nothing was done.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """End the session; its ephemerals go at once."""
+        """End the session; its ephemeral nodes are deleted at once."""
 
     async def create(
         self, path: str, data: bytes | None = None, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Make a node under an existing parent. Returns its path. NodeExists, NoNode,
-        NoChildrenForEphemerals."""
+        """Create a node under an existing parent, and return its path. NodeExists, NoNode,
+        NoChildrenForEphemerals.
+        """
         result = await self._one(Create(path, data, ephemeral, sequential))
         assert isinstance(result, str)
         return result
@@ -222,11 +222,11 @@ class MetadataStore(ABC):
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node without children if it has the version. NoNode, BadVersion, NotEmpty."""
+        """Delete a node without children if it has the version. NoNode, BadVersion, NotEmpty."""
         await self._one(Delete(path, version))
 
     async def ensure(self, path: str) -> None:
-        """Make the node and its parents, as far as they are missing, persistent and without data."""
+        """Create the node and its missing parents, persistent and without data."""
         names = path.strip("/").split("/")
         for depth in range(1, len(names) + 1):
             ancestor = "/" + "/".join(names[:depth])
@@ -237,7 +237,7 @@ class MetadataStore(ABC):
                     continue
 
     async def ensure_all(self, paths: Sequence[str]) -> None:
-        """As `ensure` for several nodes, in one transaction where nobody else makes them at the same time."""
+        """As `ensure` for several nodes, in one transaction unless other clients interfere."""
         missing: list[Operation] = []
         seen: set[str] = set()
         for path in paths:
@@ -256,9 +256,9 @@ class MetadataStore(ABC):
                 await self.ensure(path)
 
     async def put(self, path: str, data: bytes | None) -> None:
-        """Have the node hold `data`, whether it exists or not, and make its parents if they are missing.
+        """Set the data of a node, and create it and its parents if they are missing.
 
-        What was not answered is done again, which does no harm: never ConnectionLost.
+        Operations without a response are repeated, which is harmless: never ConnectionLost.
         """
         while True:
             try:
@@ -279,9 +279,9 @@ class MetadataStore(ABC):
         await self.create(path, data)
 
     async def delete_tree(self, path: str) -> None:
-        """Remove a node and all below it, those at the bottom first; nothing when there is none.
+        """Delete a node and all below it, bottom up; does nothing if it is missing.
 
-        One transaction where there are few, else several: a ZooKeeper takes no more than 1 MB at once.
+        One transaction for few nodes, else several: ZooKeeper accepts at most 1 MB at once.
         """
         operations: list[Operation] = []
         paths = [path]
@@ -295,7 +295,7 @@ class MetadataStore(ABC):
                 continue
             operations.append(Delete(current))
             if len(operations) % _AT_ONCE == 0:
-                # The event loop is others', too.
+                # Yield to the event loop.
                 await asyncio.sleep(0)
         while operations:
             await self.multi(operations[: -_AT_ONCE - 1 : -1])
@@ -309,7 +309,7 @@ class MetadataStore(ABC):
 
 
 class StoreSession(MetadataStore):
-    """A session that keeps its own state, with what sessions of all kinds of stores have in common."""
+    """A session that keeps its own state: the common part of all kinds of stores."""
 
     def __init__(self, session_id: int, state: SessionState = SessionState.CONNECTED) -> None:
         self._session_id = session_id
@@ -333,6 +333,6 @@ class StoreSession(MetadataStore):
             listener(state)
 
     def _check_connected(self) -> None:
-        """SessionExpired unless the session is CONNECTED."""
+        """Raise SessionExpired unless the session is CONNECTED."""
         if self._state is not SessionState.CONNECTED:
             raise SessionExpired(f"session {self._session_id} is {self._state.value}")

@@ -1,9 +1,9 @@
-"""The metadata store of another process of this machine, over a connection to its StoreServer.
+"""Client of a metadata store in another process of this machine, over a connection to its StoreServer.
 
-Rules, beside those of metadata_store.py:
-- Calls are sent at once, one behind the other, without waiting for answers; store_wire.py says how they look.
-- The connection does not come back. When it ends, so does every session, as CLOSED: there is no store any
-  more with which another could begin. Calls under way raise ConnectionLost, later ones SessionExpired.
+Rules, in addition to those of metadata_store.py:
+- Calls are pipelined: each is sent at once, without waiting for responses. store_wire.py defines the format.
+- The connection is never reopened. When it ends, every session becomes CLOSED, and no new one can be opened.
+  Pending calls raise ConnectionLost, later ones SessionExpired.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kafka_compat.coordination.store.tree import check_path
 
 
 class StoreClient:
-    """The asking end of a connection, on which sessions live. `send` has a message sent.
+    """The client end of a connection and its sessions. `send` sends a message.
 
-    Whoever owns the connection calls `receive` with each message that comes, and `lost` at its end.
+    The owner of the connection calls `receive` with each message, and `lost` at its end.
     """
 
     def __init__(self, send: Callable[[Message], None], session_timeout_ms: int) -> None:
@@ -31,7 +31,7 @@ class StoreClient:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
-        """By request: who waits for the answer, and the watch that counts only if there is one."""
+        """By request: the future of the response, and the watch that applies only if there is one."""
         self._watches: dict[int, tuple[RemoteSession, stores.Watch]] = {}
         self._sessions: dict[int, RemoteSession] = {}
         self._is_lost = False
@@ -39,7 +39,7 @@ class StoreClient:
         self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
 
     async def connect(self) -> RemoteSession:
-        """A new session. ConnectionLost when there is no connection any more."""
+        """Open a session. ConnectionLost if the connection has ended."""
         session_id = await self._ask("open")
         if self._is_lost:
             raise stores.ConnectionLost("the process that has the metadata store is gone")
@@ -47,7 +47,7 @@ class StoreClient:
         return session
 
     def receive(self, message: Message) -> None:
-        """Take what came. store_wire.BadFrame when it makes no sense."""
+        """Process a received message. store_wire.BadFrame if it is invalid."""
         match store_wire.decode_answer(message):
             case store_wire.Done(request_id, result):
                 self._settle(request_id, result, None)
@@ -56,7 +56,7 @@ class StoreClient:
             case store_wire.WatchEvent(watch_id, event):
                 watching = self._watches.pop(watch_id, None)
                 if watching is not None:
-                    # As an answer's: whoever reads the change is woken up after this.
+                    # As for a response: callers that read the change are woken after this.
                     self._loop.call_soon(_call, *watching, event)
             case store_wire.Expired(session_id):
                 session = self._sessions.pop(session_id, None)
@@ -64,7 +64,7 @@ class StoreClient:
                     session.end(SessionState.EXPIRED)
 
     def lost(self) -> None:
-        """The connection ended."""
+        """Handle the end of the connection."""
         self._is_lost = True
         self._next_beat.cancel()
         sessions, self._sessions = self._sessions, {}
@@ -86,7 +86,7 @@ class StoreClient:
         future, watch_id = waiting
         if error is not None and watch_id is not None:
             self._watches.pop(watch_id, None)
-        # Whoever asked may have given up.
+        # The caller may have given up.
         if not future.done():
             if error is None:
                 future.set_result(result)
@@ -99,32 +99,32 @@ class StoreClient:
         if self._is_lost:
             raise stores.ConnectionLost("the process that has the metadata store is gone")
         request_id = self._new_id()
-        # First: a message that is too long is not sent, and nobody waits.
+        # First: a message that is too long is not sent, and no caller waits.
         self._send([kind, request_id, *arguments])
         future: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request_id] = future, watch_id
         return await future
 
     async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
-        """One of store_wire.READS."""
+        """Send one of store_wire.READS."""
         watch_id = None
         if watch is not None:
             watch_id = self._new_id()
-            # Before the answer: the change may come before that.
+            # Before the response: the event may arrive before it.
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
     async def multi(self, session: RemoteSession, operations: Sequence[stores.Operation]) -> Any:
-        """The results as they came."""
+        """Run a transaction and return its encoded results."""
         return await self._ask("multi", session.session_id, store_wire.encode_operations(operations))
 
     async def close(self, session: RemoteSession) -> None:
-        """End a session at the other end."""
+        """Close a session on the server."""
         self.forget(session)
         await self._ask("close", session.session_id)
 
     def forget(self, session: RemoteSession) -> None:
-        """What is said to it from now on, nobody hears."""
+        """Drop a session: later messages to it are ignored."""
         self._sessions.pop(session.session_id, None)
         self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}
 
@@ -134,7 +134,7 @@ class StoreClient:
 
 
 class RemoteSession(StoreSession):
-    """A session with the store of another process; made by StoreClient.connect."""
+    """A session with the store of another process; created by StoreClient.connect."""
 
     def __init__(self, client: StoreClient, session_id: int) -> None:
         super().__init__(session_id)
@@ -163,13 +163,13 @@ class RemoteSession(StoreSession):
         try:
             await self._client.close(self)
         except (stores.ConnectionLost, stores.SessionExpired):
-            # It was over already.
+            # The session has ended already.
             pass
         finally:
             self._change_state(SessionState.CLOSED)
 
     def end(self, state: SessionState) -> None:
-        """It was ended by others."""
+        """End the session after an expiry or the loss of the connection."""
         self._client.forget(self)
         self._change_state(state)
 

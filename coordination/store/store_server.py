@@ -1,13 +1,13 @@
-"""An EmbeddedMetadataStore for other processes: what one of them asks over its connection, and its sessions.
+"""Server of an EmbeddedMetadataStore for one other process: the requests on its connection, and its sessions.
 
-Rules, beside those of metadata_store.py:
-- Requests begin in the order in which they come, and what the store says goes out in the order in which it
-  says so: events and answers share one way, so a watch is told before the change that it tells of can be
-  read.
-- The end of the connection is the end of the process: its sessions end at once, and their ephemerals go.
-- A process that says nothing for the length of its session timeout is stopped, or stuck: its sessions expire.
-  Only those that hold ephemerals do: nothing depends on the others, and a broker that recovers its logs
-  before it registers may take its time.
+Rules, in addition to those of metadata_store.py:
+- Requests begin in the order of arrival. Events and responses are sent in the order in which the store
+  produces them, over one connection, so a watch event arrives before the change can be read.
+- When the connection ends, the process is considered dead: its sessions end at once, and their ephemeral
+  nodes are deleted.
+- If a process sends nothing for its session timeout, its sessions that hold ephemeral nodes expire. Other
+  sessions do not expire: nothing depends on them, and a broker may recover its logs for longer than the
+  timeout before it registers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kafka_compat.coordination.store.store_wire import Message
 log = logging.getLogger(__name__)
 
 CHECKS_PER_TIMEOUT = 3
-"""How often silence is looked at, and how often a process says that it is there."""
+"""The number of checks for silence, and of heartbeats, per session timeout."""
 
 
 class Silence:
-    """For how long nothing was heard. Pure; times are those of a clock that never jumps, in seconds.
+    """The time since the last message. Pure; times are monotonic, in seconds.
 
-    Time in which nobody listened does not count: after a gap between two looks that is longer than the
-    timeout itself, a new one begins.
+    Time in which this process did not run does not count: after a gap between two checks that is longer than
+    the timeout itself, counting restarts.
     """
 
     def __init__(self, timeout_s: float, now_s: float) -> None:
@@ -41,11 +41,11 @@ class Silence:
         self._heard_s = self._looked_s = now_s
 
     def heard(self, now_s: float) -> None:
-        """Something came."""
+        """Record a received message."""
         self._heard_s = now_s
 
     def is_too_long(self, now_s: float) -> bool:
-        """Whether the timeout is over. To be asked several times per timeout."""
+        """Whether the timeout has passed. Call this several times per timeout."""
         if now_s - self._looked_s > self._timeout_s:
             self._heard_s = now_s
         self._looked_s = now_s
@@ -53,7 +53,7 @@ class Silence:
 
 
 class StoreServer:
-    """What one process may do with the store. `send` has a message sent to it."""
+    """The store as served to one client process. `send` sends a message to it."""
 
     def __init__(
         self, store: EmbeddedMetadataStore, session_timeout_ms: int, send: Callable[[Message], None]
@@ -68,7 +68,7 @@ class StoreServer:
         self._next_look = self._loop.call_later(self._look_every_s, self._look)
 
     def receive(self, message: Message) -> None:
-        """Do what a message asks for. store_wire.BadFrame when it asks for nothing that there is."""
+        """Carry out a request. store_wire.BadFrame if it is invalid."""
         request = store_wire.decode_request(message)
         self._silence.heard(self._loop.time())
         match request:
@@ -82,24 +82,24 @@ class StoreServer:
                 self._begin(self._answer(request.request_id, self._close(request)))
 
     def end(self) -> None:
-        """The process is gone: so are its sessions, after what it had asked for."""
+        """End the sessions of a process that has exited, after its pending requests."""
         self._next_look.cancel()
         for session in list(self._sessions.values()):
             self._begin(self._expire(session))
 
     async def expire(self, session_id: int) -> None:
-        """End a session against its owner's will."""
+        """Expire a session."""
         session = self._sessions.get(session_id)
         if session is not None:
             await self._expire(session)
 
     async def settled(self) -> None:
-        """Wait until all that was asked for, and all that followed from the end, is done."""
+        """Wait until all requests, and all consequences of the end of the connection, are done."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        # Tasks take their first step, in which the store is asked, in the order in which they are made.
+        # Tasks start, and call the store, in the order of their creation.
         task = self._loop.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -122,7 +122,7 @@ class StoreServer:
     async def _answer(self, request_id: int, work: Coroutine[Any, Any, Any]) -> None:
         try:
             result = await work
-            # Too long a list of children is told as an error, too.
+            # A list of children that is too long is reported as an error, too.
             self._send(["done", request_id, result])
         except MetadataStoreError as error:
             self._send(["failed", request_id, store_wire.encode_error(error)])

@@ -1,23 +1,23 @@
-"""What passes between a store that processes share and one of them: frames and messages. Pure.
+"""Wire format between a shared store and its client processes: frames and messages. Pure.
 
-A frame is the length of its text in four bytes, the highest first, and the text: a JSON array whose first
-item says what it is. The process that uses the store says:
+A frame is the length of its text in four bytes, big-endian, and the text: a JSON array whose first item is
+the message type. The client process sends:
 
     ["open", id]                                                  → a session's id
     ["get" | "exists" | "children", id, session, path, watch]     → [data, stat], stat or null, names
     ["multi", id, session, [operation, …]]                        → [path, stat or null, …]
     ["close", id, session]                                        → null
-    ["alive"]                                                     which nobody answers
+    ["alive"]                                                     (no response)
 
-and the one that has it:
+The server process sends:
 
     ["done", id, result]        ["failed", id, error]
     ["event", watch, kind, path]        ["expired", session]
 
-`id` and `watch` are numbers that the asking side gives; `watch` is null where nobody watches. An operation is
+`id` and `watch` are numbers chosen by the client; `watch` is null if no watch is set. An operation is
 ["create", path, data, ephemeral, sequential], ["set", path, data, version], ["delete", path, version] or
 ["check", path, version]; a stat the list of its numbers; an error [name, text], and of a transaction [name,
-text, index, cause]. Data are text, or null, in the way of the journal.
+text, index, cause]. Data is text in the encoding of the journal, or null.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kafka_compat.coordination.store.metadata_store import Event, MetadataStoreE
 from kafka_compat.coordination.store.tree import check_path
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
-"""A list of a million topics has room in it; a length beyond is no length but noise."""
+"""Sufficient for a list of a million topics; a larger length is invalid."""
 
 READS = ("get", "exists", "children")
 
@@ -55,17 +55,17 @@ Message = Sequence[Any]
 
 
 class BadFrame(Exception):
-    """What came is no frame, or no message that has a meaning here: the connection is of no use any more."""
+    """The received data is not a valid frame or message: the connection is unusable."""
 
 
 class Open(NamedTuple):
-    """A session is wanted."""
+    """Request to open a session."""
 
     request_id: int
 
 
 class Read(NamedTuple):
-    """One of READS."""
+    """Read request, one of READS."""
 
     kind: str
     request_id: int
@@ -75,7 +75,7 @@ class Read(NamedTuple):
 
 
 class Multi(NamedTuple):
-    """A transaction."""
+    """Transaction request."""
 
     request_id: int
     session_id: int
@@ -83,42 +83,42 @@ class Multi(NamedTuple):
 
 
 class Close(NamedTuple):
-    """A session is not wanted any more."""
+    """Request to close a session."""
 
     request_id: int
     session_id: int
 
 
 class Alive(NamedTuple):
-    """The process is there."""
+    """Heartbeat of the client process."""
 
 
 Request = Open | Read | Multi | Close | Alive
 
 
 class Done(NamedTuple):
-    """The answer to a request."""
+    """Successful response to a request."""
 
     request_id: int
     result: Any
 
 
 class Failed(NamedTuple):
-    """The error that a request is answered with."""
+    """Error response to a request."""
 
     request_id: int
     error: MetadataStoreError
 
 
 class WatchEvent(NamedTuple):
-    """What a watch is called with."""
+    """Event of a watch."""
 
     watch_id: int
     event: Event
 
 
 class Expired(NamedTuple):
-    """A session that ended against its owner's will."""
+    """Expiry of a session."""
 
     session_id: int
 
@@ -130,7 +130,7 @@ Answer = Done | Failed | WatchEvent | Expired
 
 
 def encode_frame(message: Message) -> bytes:
-    """The frame of a message. MetadataStoreError when it would be longer than FRAME_BYTES_MAX."""
+    """Encode a message as a frame. MetadataStoreError if it exceeds FRAME_BYTES_MAX."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > FRAME_BYTES_MAX:
         raise MetadataStoreError(
@@ -140,13 +140,13 @@ def encode_frame(message: Message) -> bytes:
 
 
 class Splitter:
-    """Bytes as they come → messages."""
+    """Splits a byte stream into messages."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
-        """The messages that are whole now. BadFrame after those before it."""
+        """Yield the complete messages. BadFrame after the valid ones before it."""
         rest = self._rest
         rest += data
         start = 0
@@ -175,11 +175,11 @@ def _parsed(text: bytes) -> list[Any]:
     return message
 
 
-# --- what the process says that uses the store
+# --- messages of the client process
 
 
 def encode_operations(operations: Sequence[Operation]) -> list[Message]:
-    """The operations of a Multi."""
+    """Encode the operations of a Multi."""
     return [_operation(operation) for operation in operations]
 
 
@@ -193,7 +193,7 @@ def _operation(operation: Operation) -> Message:
 
 
 def decode_request(message: Message) -> Request:
-    """What is asked. BadFrame for everything that is no request."""
+    """Decode a request. BadFrame if it is invalid."""
     try:
         match message:
             case ["alive"]:
@@ -230,39 +230,39 @@ def _read_operation(item: Any) -> Operation:
     return operation
 
 
-# --- what the one says that has it
+# --- messages of the server process
 
 
 def encode_node(data: bytes | None, stat: Stat) -> Message:
-    """The result of a "get"."""
+    """Encode the result of a "get"."""
     return [text_of(data), stat]
 
 
 def decode_node(result: Any) -> tuple[bytes | None, Stat]:
-    """What `encode_node` made."""
+    """Decode the result of `encode_node`."""
     data, stat = result
     return bytes_of(data), Stat(*stat)
 
 
 def decode_stat(result: Any) -> Stat | None:
-    """The result of an "exists"."""
+    """Decode the result of an "exists"."""
     return None if result is None else Stat(*result)
 
 
 def decode_results(result: Any) -> list[str | Stat | None]:
-    """The results of a Multi."""
+    """Decode the results of a Multi."""
     return [item if isinstance(item, str) else decode_stat(item) for item in result]
 
 
 def encode_error(error: MetadataStoreError) -> Message:
-    """An error; one that has no name of its own here is a MetadataStoreError at the other end."""
+    """Encode an error; unknown classes become MetadataStoreError at the other end."""
     if isinstance(error, stores.TransactionFailed):
         return ["TransactionFailed", str(error), error.index, encode_error(error.cause)]
     return [type(error).__name__, str(error)]
 
 
 def decode_answer(message: Message) -> Answer:
-    """What is said. BadFrame for everything that is no answer."""
+    """Decode a server message. BadFrame if it is invalid."""
     try:
         match message:
             case ["done", int(request_id), result]:

@@ -1,4 +1,4 @@
-"""The tree of nodes in memory: pure, without time, disk or sessions of its own."""
+"""In-memory tree of versioned nodes. Pure: no clock, disk or sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -22,16 +22,16 @@ class Node:
         self.cversion = 0
         self.owner = owner
         self.children = NO_CHILDREN
-        """Shared by all nodes that have none: see `adopt`."""
+        """Shared by all nodes without children: see `adopt`."""
 
     def adopt(self, name: str, child: "Node") -> None:
-        """Have `child` under that name."""
+        """Add `child` under that name."""
         if not self.children:
             self.children = {}
         self.children[name] = child
 
     def stat(self) -> Stat:
-        """The stat as of now."""
+        """The present stat."""
         return Stat(
             self.czxid,
             self.mzxid,
@@ -45,7 +45,7 @@ class Node:
 
 
 def check_path(path: str) -> None:
-    """ValueError for a path that no node can have."""
+    """Raise ValueError for an invalid node path."""
     if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path or "\0" in path:
         raise ValueError(f"{path!r} is not a path: expected /name/name")
 
@@ -57,14 +57,14 @@ def split(path: str) -> tuple[str, str]:
 
 
 class Tree:
-    """Nodes by path, and the id of the last transaction."""
+    """Nodes by path, and the ID of the last transaction."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(None, 0, 0, 0)}
         self.zxid = 0
 
     def node(self, path: str) -> Node:
-        """The node; NoNode when there is none."""
+        """The node; NoNode if it is missing."""
         try:
             return self.nodes[path]
         except KeyError:
@@ -73,8 +73,8 @@ class Tree:
     def apply(
         self, operations: Sequence[stores.Operation], session_id: int, now_ms: int
     ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
-        """Do all operations or, raising TransactionFailed, none. Returns their results, the changes in the
-        form that `replay` takes, and what the watchers of the changed nodes must hear.
+        """Perform all operations or, raising TransactionFailed, none. Returns their results, the changes in
+        the form that `replay` takes, and the events for watches of the changed nodes.
         """
         zxid = self.zxid + 1
         results: list[str | Stat | None] = []
@@ -92,7 +92,7 @@ class Tree:
         return results, changes, list(_events(changes))
 
     def replay(self, zxid: int, now_ms: int, changes: Iterable[Sequence[Any]]) -> None:
-        """Repeat the changes of a transaction that was done before."""
+        """Repeat the changes of an earlier transaction."""
         for kind, path, *rest in changes:
             if kind == "create":
                 self._add(path, rest[0], zxid, now_ms, rest[1])
@@ -103,7 +103,7 @@ class Tree:
         self.zxid = zxid
 
     def ephemerals(self, session_id: int | None = None) -> list[str]:
-        """The paths of a session's ephemerals, or of everyone's."""
+        """The paths of the ephemeral nodes of a session, or of all sessions."""
         return [
             path
             for path, node in self.nodes.items()

@@ -1,8 +1,7 @@
-"""SASL DIGEST-MD5 (RFC 2831), the client's side, as ZooKeeper's servers speak it. Pure.
+"""Client side of SASL DIGEST-MD5 (RFC 2831), as ZooKeeper's servers implement it. Pure.
 
-It proves the password without sending it, and has the server prove that it knows it, too; it hides nothing
-of what follows, and whoever listens may try passwords at leisure. Over networks that others share it belongs
-into TLS.
+The client proves that it knows the password without sending it, and the server proves the same. Later traffic
+is not encrypted, and an eavesdropper can guess passwords offline: use TLS on shared networks.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from hashlib import md5
 from typing import Final
 
 SERVICE_URI: Final = "zookeeper/zk-sasl-md5"
-"""Service and host in every exchange with a ZooKeeper, whatever host it runs on."""
+"""Service and host in every exchange with a ZooKeeper server, on any host."""
 
 _FIELD: Final = re.compile(
     rb'[\s,]*([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))\s*(?=,|$)', re.DOTALL
@@ -25,16 +24,16 @@ _QOP: Final = b"auth"
 
 
 class DigestError(Exception):
-    """The server said what it may not say; the text tells what, and no secret."""
+    """Invalid server message; the text explains it and contains no secret."""
 
 
 class DigestMd5Client:
-    """One exchange: `evaluate` each challenge of the server until `done`."""
+    """One authentication exchange: `evaluate` each challenge of the server until `done`."""
 
     def __init__(
         self, username: str, password: str, *, uri: str = SERVICE_URI, cnonce: str | None = None
     ) -> None:
-        """`cnonce` is this side's random part, made here when None."""
+        """`cnonce` is the client nonce, random if None."""
         self.done = False
         self._username = username
         self._password = password
@@ -43,7 +42,7 @@ class DigestMd5Client:
         self._expected: bytes | None = None
 
     def evaluate(self, challenge: bytes) -> bytes:
-        """What to send next. DigestError."""
+        """Return the next message to send. DigestError."""
         if self.done:
             raise DigestError("it goes on after the end of the exchange")
         if self._expected is None:
@@ -101,7 +100,7 @@ def _fields(challenge: bytes) -> dict[str, bytes]:
 
 
 def _hashed_text(text: str) -> bytes:
-    # RFC 2831, 2.1.2.1: in Latin-1 what fits in there, else in UTF-8.
+    # RFC 2831, 2.1.2.1: Latin-1 if possible, else UTF-8.
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

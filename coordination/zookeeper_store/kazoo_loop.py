@@ -1,8 +1,8 @@
-"""kazoo's threads in the service of an event loop.
+"""Adapter that runs kazoo's connection threads under an asyncio event loop.
 
-kazoo has one thread per connection, which reads what ZooKeeper sends. All of it is handed to the loop in its
-order: an event that came before an answer is told before it, which is ZooKeeper's promise about watches.
-kazoo's usual handlers have a thread for events and one for answers, and so lose that order.
+kazoo has one thread per connection, which reads ZooKeeper's messages. They are passed to the loop in order:
+an event that arrived before a response is delivered before it, as ZooKeeper guarantees for watches. kazoo's
+usual handlers use separate threads for events and responses, which loses that order.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ _LOGIN_REFUSED: Final = (
 
 
 class TlsStream:
-    """A TLS connection as kazoo's reader wants its socket: non-blocking, by one thread.
+    """A TLS connection in the form that kazoo's reader expects: a non-blocking socket, used by one thread.
 
-    The reader waits by select(), which sees records, not what they hold. One record may hold several answers,
-    of which the reader takes one at a time: then there is something to read though the socket is silent.
-    Another holds nothing to read, such as a ticket of TLS 1.3: then the socket is not silent, and who reads
-    on waits for an answer that nobody sends.
+    The reader waits with select(), which sees TLS records, not their content. A record may hold several
+    responses, of which the reader takes one at a time: then data is available although the socket is not
+    readable. Another may hold no data, such as a TLS 1.3 ticket: then the socket is readable, and a reader
+    would wait for a response that is not sent.
     """
 
     def __init__(self, connection: ssl.SSLSocket, explain: Callable[[OSError], OSError]) -> None:
-        """`explain` says what the reader gets for an error of the connection."""
+        """`explain` converts a connection error to the one that the reader gets."""
         self._connection = connection
         self._explain = explain
         self._received = bytearray()
@@ -95,15 +95,15 @@ class TlsStream:
         self._connection.close()
 
     def send(self, data: Any) -> int:
-        """As a socket's; ssl.SSLWantReadError or SSLWantWriteError where that would raise BlockingIOError."""
+        """As a socket's; raises ssl.SSLWantReadError or SSLWantWriteError instead of BlockingIOError."""
         return self._connection.send(data)
 
     def pending(self) -> int:
-        """How many bytes there are without another look at the socket."""
+        """The number of bytes available without reading the socket."""
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """At most so many bytes; none at the end. ssl.SSLWantReadError when there is nothing as yet."""
+        """Return at most so many bytes; none at the end. ssl.SSLWantReadError if there are none yet."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:
@@ -115,7 +115,7 @@ class TlsStream:
         return b""
 
     def fill(self) -> bool:
-        """Take from the socket what is there; whether `recv` has something to say now."""
+        """Read available data from the socket; return whether `recv` can return something."""
         while not self._ended:
             try:
                 data = self._connection.recv(_READ_BYTES)
@@ -136,7 +136,7 @@ def select_streams(
     failing: Sequence[Any],
     timeout: float | None,
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """As select(), which `plain` is: of TlsStreams in `reading` those count that have something to read."""
+    """As select(), passed as `plain`, except that a TlsStream in `reading` is ready if it has data."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         waiting = [item for item in reading if isinstance(item, TlsStream) and item.pending()]
@@ -150,10 +150,10 @@ def select_streams(
 
 
 class Result:
-    """The answer to one request, in the form that kazoo fills in; `future` has it on the loop.
+    """The response to one request, in the form that kazoo fills in; `future` receives it on the loop.
 
-    `on_result(value, error)` runs on the loop at the answer's place in the order, before whoever awaits the
-    future, and may raise an error that takes the answer's place.
+    `on_result(value, error)` runs on the loop in the order of responses, before the future is done, and may
+    raise an error that replaces the response.
     """
 
     def __init__(self, handler: LoopHandler) -> None:
@@ -162,15 +162,15 @@ class Result:
         self.on_result: OnResult | None = None
 
     def set(self, value: Any = None) -> None:
-        """kazoo has the answer."""
+        """Receive the response from kazoo."""
         self._handler.call(self._resolve, value, None)
 
     def set_exception(self, error: Exception) -> None:
-        """kazoo has the error."""
+        """Receive the error from kazoo."""
         self._handler.call(self._resolve, None, error)
 
     def _resolve(self, value: Any, error: Exception | None) -> None:
-        # kazoo may report one failure of the connection twice; an awaiting caller may have given up.
+        # kazoo may report one connection failure twice; an awaiting caller may have given up.
         if self.future.done():
             return
         if self.on_result:
@@ -185,7 +185,7 @@ class Result:
 
 
 def translated(error: Exception, path: str) -> MetadataStoreError:
-    """What the store says of kazoo's error at a node."""
+    """The store's exception for kazoo's error at a node."""
     advice = _ADVICE.get(type(error))
     return _ERRORS.get(type(error), MetadataStoreError)(
         f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"
@@ -193,8 +193,8 @@ def translated(error: Exception, path: str) -> MetadataStoreError:
 
 
 class LoopHandler:
-    """kazoo's IHandler without worker threads. Made on the loop that it serves; `connect_timeout_s` bounds
-    one attempt to open a connection, which is TLS by `tls`.
+    """kazoo's IHandler without worker threads. Created on the loop that it serves; `connect_timeout_s` is the
+    limit of one connection attempt, which uses TLS if `tls` is given.
     """
 
     name = "event_loop_handler"
@@ -209,27 +209,27 @@ class LoopHandler:
         self._ended = threading.Event()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Run on the loop, after everything that was handed over before."""
-        # The loop may have been closed before the connection's thread has ended.
+        """Run on the loop, after all earlier calls."""
+        # The loop may be closed before the connection's thread ends.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """Have the connection's thread end instead of connecting again. From any thread."""
+        """Make the connection's thread end instead of reconnecting. Callable from any thread."""
         self._ended.set()
 
     def sleep_func(self, seconds: float) -> None:
-        """The wait before another attempt."""
+        """Wait before another attempt."""
         if self._ended.wait(seconds):
             raise RetryFailedError("the session is over")
 
     @property
     def other_form(self) -> str:
-        """What a server may expect that says nothing to what it gets."""
+        """The protocol (TLS or plaintext) that a server without a response may expect."""
         return "it speaks plain text" if self._tls else "it speaks TLS (zookeeper.ssl.client.enable)"
 
     def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
-        """A connection to a server; OSError when there is none, or when the session is over."""
+        """Connect to a server; OSError if that fails, or if the session is over."""
         if self._ended.is_set():
             raise ConnectionAbortedError("the session is over")
         named["timeout"] = min(named.get("timeout") or self._connect_timeout_s, self._connect_timeout_s)
@@ -254,10 +254,10 @@ class LoopHandler:
         return self.last_error
 
     def start(self) -> None:
-        """Nothing to start: the loop runs."""
+        """Do nothing: the loop runs already."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing: the loop belongs to the caller."""
 
     def async_result(self) -> Result:
         return Result(self)
@@ -295,10 +295,11 @@ class LoopHandler:
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection, which logs in before a session is of use, and tells why there is none.
+    """kazoo's connection, with authentication before the session is used and errors that explain a failed
+    session.
 
-    kazoo's own way takes a connection that is lost in the middle of a login for a wrong password, and does
-    not look at the server's proof.
+    kazoo itself treats a connection lost during authentication as a wrong password, and does not verify the
+    server's proof.
     """
 
     def __init__(
@@ -309,8 +310,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         on_login: Callable[[], None],
         on_refused: Callable[[str], None],
     ) -> None:
-        """Both are called by the connection's thread: `on_login` at each connection, once it is logged in,
-        and `on_refused` before the session is lost for want of it.
+        """Both callbacks run in the connection's thread: `on_login` at each connection after authentication,
+        and `on_refused` before the session is lost because authentication failed.
         """
         super().__init__(client, retry, sasl_options=None if login is None else {})
         self._login = login
@@ -327,7 +328,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """kazoo's hook at a new connection, before it sends what waits. AuthFailedError ends the session."""
+        """kazoo's hook at a new connection, before queued requests. AuthFailedError ends the session."""
         assert self._login is not None
         exchange = DigestMd5Client(self._login.username, self._login.password)
         token = b""
@@ -348,7 +349,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
-            # Old servers tell of a wrong password in no other way; a server that is killed does the same.
+            # Old servers report a wrong password only in this way; so does a server that is killed.
             why = f"ZooKeeper at {host} ended the connection at the login. Is {self._login.setting} right?"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error

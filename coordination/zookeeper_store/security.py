@@ -1,6 +1,6 @@
-"""How a session with ZooKeeper is secured: who logs in, over what, and who else may see and change nodes.
+"""Security of a ZooKeeper session: SASL credentials, TLS, and the ACLs of created nodes.
 
-Pure, and without kazoo: whoever composes a broker makes it of its settings.
+Pure, and without kazoo: the broker creates it from its settings.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import ssl
 from typing import Final, NamedTuple, Protocol
 
 _OPEN_TO_ALL: Final = "/consumers"
-"""Consumers of Kafka's first years write below this node themselves."""
+"""Early consumers of Kafka write below this node themselves."""
 
 _SECRET: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""What begins so is not for the world to read: credentials, passwords of key stores, tokens."""
+"""Path prefixes that are not world-readable: credentials, keystore passwords, tokens."""
 
 
 class DigestLogin(NamedTuple):
-    """A name and a password for SASL DIGEST-MD5; `setting` is where they come from."""
+    """Name and password for SASL DIGEST-MD5; `setting` names their source."""
 
     username: str
     password: str
@@ -29,29 +29,29 @@ class DigestLogin(NamedTuple):
 
 
 class Unusable(OSError):
-    """A server is there, and no session with it can be had; the text tells why, and names the settings."""
+    """A server responds, but no session is possible; the message explains why and names the settings."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        # What kazoo logs.
+        # Messages that kazoo logs.
         self.strerror = why
 
 
 class Tls(Protocol):
-    """Makes connections ones of TLS. Called by another thread than the event loop's."""
+    """Wraps connections in TLS. Called in a thread other than the event loop's."""
 
     def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
-        """A new connection to a host, after the handshake. It blocks as long as the socket's timeout says.
-        Unusable, or another OSError.
+        """A new connection to a host, after the handshake. Blocks up to the socket's timeout. Unusable, or
+        another OSError.
         """
 
     def explain(self, error: OSError) -> OSError:
-        """What an error of the connection after the handshake is told as."""
+        """The exception to report for an error of the connection after the handshake."""
 
 
 class StoreSecurity(NamedTuple):
-    """`login`: log in at ZooKeeper. `tls`: speak TLS. `protects_nodes`: the nodes that this session makes
-    have ACLs (zookeeper.set.acl).
+    """Security of a session. `login`: authenticate at ZooKeeper. `tls`: use TLS. `protects_nodes`: created
+    nodes get ACLs (zookeeper.set.acl).
     """
 
     login: DigestLogin | None = None
@@ -60,18 +60,18 @@ class StoreSecurity(NamedTuple):
 
 
 OPEN: Final = StoreSecurity()
-"""As Kafka without a setting of zookeeper's security: plain text, nobody logs in, nodes are everybody's."""
+"""As Kafka without ZooKeeper security settings: plaintext, no authentication, nodes open to all."""
 
 
 class Access(NamedTuple):
-    """What others may do with a node that is protected: its creator may do everything."""
+    """Permissions of other clients on a protected node: its creator has all permissions."""
 
     world_reads: bool
     world_writes: bool
 
 
 def access_of_others(path: str) -> Access:
-    """For a node of a session that protects its nodes, by the path below the chroot: Kafka's own rules."""
+    """Kafka's rules for a node of a session that protects its nodes, by the path below the chroot."""
     if path == _OPEN_TO_ALL:
         return Access(world_reads=True, world_writes=True)
     return Access(world_reads=not path.startswith(_SECRET), world_writes=False)

@@ -1,19 +1,20 @@
-"""The metadata store on a ZooKeeper ensemble: where genuine Kafka keeps its cluster, so both can share it.
+"""Metadata store on a ZooKeeper ensemble, which Kafka brokers can share.
 
-Rules, beside those of metadata_store.py:
-- Nodes are open to everyone, or as StoreSecurity says, as Kafka's are without zookeeper.set.acl and with it.
-- A session that logs in counts as connected once it is logged in, on each connection anew. Where a login is
-  refused it is over.
-- While the session is suspended, calls wait until it stands again (or is over: SessionExpired).
-- A read whose answer was lost with the connection is asked again. A write is not: ConnectionLost says that it
-  may or may not have been done, and only the caller can tell what that means.
+Rules, in addition to those of metadata_store.py:
+- Nodes are open to everyone, or have the ACLs of StoreSecurity, as in Kafka without or with
+  zookeeper.set.acl.
+- A session with credentials is connected once it is authenticated, on each connection again. It ends when a
+  login is rejected.
+- While the session is suspended, calls wait until it is connected again (or has ended: SessionExpired).
+- A read whose response was lost with the connection is retried. A write is not: ConnectionLost means that it
+  may or may not have been performed, and the caller must decide.
 - ZooKeeper forgets a session's watches with the connection. They are set again before the session counts as
-  connected, and told what they missed.
-- An expired session stays expired. kazoo would go on with a new one, whose owner believes to hold what the
-  old one held; here it is stopped, and the owner connects anew.
+  connected, and are called for changes that they missed.
+- An expired session stays expired. kazoo would continue with a new session, although its owner may rely on
+  nodes of the old one; here it is stopped, and the owner opens a new session.
 
-Only this module and zookeeper_loop.py import kazoo. Import them where ZooKeeper is used: a broker without it
-starts without kazoo.
+Only this module and kazoo_loop.py import kazoo. Import them only where ZooKeeper is used: a broker without
+ZooKeeper starts without kazoo.
 """
 
 import asyncio
@@ -40,10 +41,10 @@ log = logging.getLogger(__name__)
 
 TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
-"""kazoo wakes its thread by a byte through a socket pair, which blocks its caller when some 270 wait."""
+"""kazoo wakes its thread by a byte through a socket pair, which blocks the caller when 270 are pending."""
 
 _RETRY_WAIT_S_MAX = 1.0
-"""Between attempts to reach a server again. kazoo's default grows to a minute, long after it is back."""
+"""Between reconnection attempts. kazoo's default grows to a minute, which delays recovery."""
 
 _EVENT_KINDS = {
     EventType.CREATED: stores.EventKind.CREATED,
@@ -56,9 +57,9 @@ _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
 class _Watching:
-    """A watch that was asked for: armed by the answer of its read, and told once.
+    """A requested watch: armed by the response of its read, and called once.
 
-    `seen` is the stat in that answer, or None where there was no node.
+    `seen` is the stat in that response, or None if the node was missing.
     """
 
     def __init__(self, path: str, of_children: bool, watch: stores.Watch) -> None:
@@ -68,7 +69,7 @@ class _Watching:
         self.seen: ZnodeStat | None = None
 
     def missed(self, now: ZnodeStat | None) -> stores.EventKind | None:
-        """The first change between what was seen and `now`, or None."""
+        """The first change between `seen` and `now`, or None."""
         if self.seen is None:
             return stores.EventKind.CREATED if now else None
         if now is None or now.czxid != self.seen.czxid:
@@ -79,7 +80,7 @@ class _Watching:
 
 
 class ZooKeeperMetadataStore(StoreSession):
-    """A session with a ZooKeeper ensemble; made by `connect`."""
+    """A session with a ZooKeeper ensemble; created by `connect`."""
 
     def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
         super().__init__(0, SessionState.SUSPENDED)
@@ -107,7 +108,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
         self.requests = 0
-        """How many were answered, and how long the last ones took."""
+        """The number of responses, and the durations of the last ones."""
         self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._resuming: asyncio.Task[None] | None = None
@@ -122,11 +123,11 @@ class ZooKeeperMetadataStore(StoreSession):
         connection_timeout_ms: int | None = None,
         security: StoreSecurity = OPEN,
     ) -> "ZooKeeperMetadataStore":
-        """A new session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; the chroot is made
-        where it is missing. The servers may grant another session timeout than asked for, as configured.
+        """Open a session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; a missing chroot is
+        created. The servers may grant a session timeout other than requested, as configured.
 
-        ValueError for hosts of another form; ConnectionLost when no server answers in `connection_timeout_ms`
-        (the session timeout when None); LoginFailed.
+        ValueError for malformed hosts; ConnectionLost if no server responds in `connection_timeout_ms` (the
+        session timeout if None); LoginFailed.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         store = cls(hosts, session_timeout_ms, security)
@@ -184,7 +185,7 @@ class ZooKeeperMetadataStore(StoreSession):
             finally:
                 self._answered(asked_s)
         for index, answer in enumerate(answers):
-            # ZooKeeper answers for the operations before the one that failed that they were rolled back.
+            # ZooKeeper reports the operations before the failed one as rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
                 raise stores.TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]
@@ -192,14 +193,14 @@ class ZooKeeperMetadataStore(StoreSession):
     async def close(self) -> None:
         if self._state in _ALIVE:
             if self._state is SessionState.SUSPENDED:
-                # There is nobody to say goodbye to.
+                # No server is connected to receive a close request.
                 self._handler.end()
             self._end(SessionState.CLOSED)
         if self._stopping:
             await asyncio.shield(self._stopping)
 
     async def _until_connected(self) -> None:
-        """Wait while the session is suspended. SessionExpired when it is over."""
+        """Wait while the session is suspended. SessionExpired if it has ended."""
         await self._resumed.wait()
         if self._state not in _ALIVE:
             raise stores.SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
@@ -220,8 +221,8 @@ class ZooKeeperMetadataStore(StoreSession):
                 new: _Watching | None = watching,
             ) -> None:
                 if sent_on != self._connection:
-                    # A later connection answered, on which the watches do not stand again yet: they would
-                    # tell of a change after it was read.
+                    # A response on a later connection, where the watches are not set again yet: they would be
+                    # called after the change can be read.
                     raise stores.ConnectionLost(path)
                 if new and error is None:
                     new.seen = answer[1] if must_exist else answer
@@ -240,11 +241,12 @@ class ZooKeeperMetadataStore(StoreSession):
         must_exist: bool,
         on_result: OnResult,
     ) -> Any:
-        """Send one read and wait for its answer."""
+        """Send one read and wait for its response."""
         async with self._slots:
             asked_s = time.monotonic()
             try:
-                # No local has the future: one that fails refers to this frame, by the error's traceback.
+                # No local variable holds the future: a failed one refers to this frame through the error's
+                # traceback.
                 return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
@@ -276,7 +278,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
+        """The callback for kazoo: called at the first event, or with another type on dropping the watch."""
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -296,19 +298,19 @@ class ZooKeeperMetadataStore(StoreSession):
             watching.watch(stores.Event(kind, watching.path))
 
     def _hear_state(self, state: str) -> None:
-        """kazoo's listener, called by the connection's thread."""
+        """kazoo's listener, called in the connection's thread."""
         if state == KazooState.LOST:
-            # Before this returns: the thread would go on to ask for a new session.
+            # Before this returns: the thread would go on to request a new session.
             self._handler.end()
         if state != KazooState.CONNECTED or self._security.login is None:
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """By the connection's thread, some time after kazoo has told its listeners of a connection."""
+        """Run in the connection's thread, some time after kazoo has reported a connection."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:
-        """By the connection's thread, before the session is lost for it."""
+        """Called in the connection's thread, before the session is lost for that reason."""
         self._handler.call(self._take_refusal, why)
 
     def _pass_on(self, state: str) -> None:
@@ -334,7 +336,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._resuming = self._handler.loop.create_task(self._resume())
 
     async def _resume(self) -> None:
-        """Set the watches again, then count as connected, unless the connection is lost meanwhile."""
+        """Set the watches again, then report the session as connected, unless the connection is lost."""
         connection = self._connection
         groups: dict[tuple[str, bool], list[_Watching]] = {}
         for watching in self._watches:
@@ -345,7 +347,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._change_state(SessionState.CONNECTED)
 
     async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
-        """Set watches anew and tell what they missed. False when the connection was lost meanwhile."""
+        """Set watches again and call them for missed changes. False if the connection was lost."""
         connection = self._connection
 
         def compare(answer: Any, error: Exception | None) -> None:
@@ -386,7 +388,7 @@ class ZooKeeperMetadataStore(StoreSession):
         return self._chroot + path if path != "/" else self._chroot or path
 
     def _request(self, operation: stores.Operation) -> Any:
-        # Built here and not by kazoo's methods: those refuse to write null, which many of Kafka's nodes hold.
+        # Built here, because kazoo's methods refuse to write null, which many of Kafka's nodes hold.
         path = self._full(operation.path)
         if isinstance(operation, stores.Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2

@@ -1,6 +1,6 @@
-"""One broker: the composition root, and the order in which its parts start and stop.
+"""One broker: the composition root, which creates, starts and stops all parts in order.
 
-Several may live in one process: nothing is shared but what is passed in.
+Several brokers may run in one process: they share only objects that are passed in.
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
     broker = standalone_broker(BrokerConfig.from_properties(settings))

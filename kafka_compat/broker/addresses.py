@@ -1,4 +1,4 @@
-"""The addresses at which brokers listen, as clients and other brokers get them (advertised.listeners)."""
+"""Advertised addresses of a broker's listeners (advertised.listeners)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Addresses:
-    """The addresses in one broker's responses. `advertised` and `bound` are by the listener's name."""
+    """The advertised and bound addresses of one broker, by listener name."""
 
     def __init__(
         self, broker_id: int, advertised: Mapping[str, tuple[str, int]], bound: Mapping[str, tuple[str, int]]
@@ -24,7 +24,7 @@ class Addresses:
         self._bound = bound
 
     def own(self) -> dict[str, tuple[str, int]]:
-        """This broker's addresses for other brokers and tools, without a connection to look at."""
+        """This broker's addresses for other brokers and tools, without reference to a connection."""
         return {name: self._advertised_address(name) for name in self._bound}
 
     def _advertised_address(self, listener: str) -> tuple[str, int]:
@@ -35,13 +35,13 @@ class Addresses:
         return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """The address at which a caller reaches `broker`."""
+        """The address of `broker` for the calling client."""
         name = caller.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
             if caller.local_host is None:
                 return self._advertised_address(name)
             if self._bound[name][0] in EVERY_INTERFACE:
-                # The address that this client dialled works for it, whatever other names the machine has.
+                # The address that this client used works for it, whatever other names the machine has.
                 return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

@@ -1,8 +1,9 @@
-"""The composition root: which parts a broker has, and the order in which they start and stop.
+"""Composition root: the parts of a broker, and the order in which they start and stop.
 
-Start: claim the addresses, lock the log directories, open the metadata store, make the parts, read the
-settings, open the logs, lead what is to be led, register, and only then answer connections, which wait until
-then. Stop is the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
+Startup: bind the addresses, lock the log directories, open the metadata store, create the parts, read the
+settings, open the logs, become leader of recovered partitions, register, and then serve connections, which
+wait until then. Shutdown is the reverse; acknowledged records are on disk before the clean-shutdown marker is
+written.
 """
 
 from __future__ import annotations
@@ -66,16 +67,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STARTS_PER_COLLECTION = 8
-"""To look through all that the process holds takes half as long as a start."""
+"""Restarts between full garbage collections, each of which takes half as long as a start."""
 
 
 class Broker:
-    """One broker. `membership` is its part in the cluster."""
+    """One broker. `membership` is its membership in the cluster."""
 
     services: BrokerServices
-    """What its handlers use; there is from the middle of `start` on."""
+    """The services of request handlers; set in the course of `start`."""
     calls: Calls
-    """The way to its APIs, for clients and for others in this process; from then on, too."""
+    """The dispatcher of its APIs, for clients and for other parts of this process; also set by `start`."""
 
     def __init__(
         self,
@@ -84,14 +85,14 @@ class Broker:
         served: Mapping[ApiKey, tuple[int, int]],
         hooks: BrokerHooks | None = None,
     ) -> None:
-        """`served` are the APIs that it serves, with their lowest and highest versions; those of clients' own
-        metrics are added if `hooks.pushed` receives them.
+        """`served` are the supported APIs with their lowest and highest versions; the client metrics APIs are
+        added if `hooks.pushed` receives the metrics.
         """
         hooks = hooks or BrokerHooks()
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
-        """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
+        """Called when the broker cannot continue: the caller must stop it and exit with an error."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -107,31 +108,31 @@ class Broker:
 
     @property
     def broker_id(self) -> int:
-        """Its id in the cluster; one that is generated is known after the start."""
+        """The broker's ID; a generated ID is known after startup."""
         return self.config.broker_id
 
     @property
     def addresses(self) -> dict[str, tuple[str, int]]:
-        """Where this broker listens, by the listener's name."""
+        """The addresses of this broker, by listener name."""
         assert self._server is not None
         return self._server.bound
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call it with each change of the metadata, also after the broker has started from scratch."""
+        """Subscribe to all metadata changes, across restarts of the broker."""
         self._subscribers.append(subscriber)
         if self._running is not None:
             self.services.metadata.feed.subscribe(subscriber)
 
     @property
     def is_running(self) -> bool:
-        """Whether it has started, and has not begun to stop."""
+        """Whether the broker has started and is not shutting down."""
         return self._running is not None
 
     # --- start
 
     async def start(self) -> None:
-        """Serve. Raises StartupError, with nothing changed, when another broker is in the way or a setting is
-        wrong.
+        """Start serving. Raises StartupError, with nothing changed, if another broker is in the way or a
+        setting is invalid.
         """
         try:
             self._running = await self._start(None)
@@ -140,7 +141,7 @@ class Broker:
             raise
 
     async def _start(self, sockets: Sockets | None) -> _Running:
-        """`sockets`: to listen with, of an earlier start."""
+        """`sockets`: listening sockets of an earlier start."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(_connection_rates, config))
         server = self._server = Server(_limits(config), rates)
@@ -176,8 +177,8 @@ class Broker:
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 
-        # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
-        # again, which takes longer than the loading where there are very many partitions.
+        # Loaded objects are permanent and hardly any is in a cycle: the collector would examine them
+        # repeatedly, which takes longer than loading if there are very many partitions.
         gc.collect()
         gc.disable()
         try:
@@ -237,7 +238,7 @@ class Broker:
                 ) from error
 
     def _make_entrances(self, server: Server) -> Entrances | None:
-        """What listeners ask of their clients, if any does."""
+        """Create the listeners' security, if any listener has it."""
         if all(listener.security_protocol == "PLAINTEXT" for listener in self.config.listeners):
             return None
         from kafka_compat.broker.entrances import Entrances
@@ -258,7 +259,7 @@ class Broker:
         loop = asyncio.get_running_loop()
 
         def failed(directory: str, lost: list[tuple[str, int]]) -> None:
-            # From whatever thread.
+            # Callable from any thread.
             loop.call_soon_threadsafe(self._disk_failed, lost)
 
         log_dirs = self._log_dirs = LogDirs(
@@ -311,36 +312,36 @@ class Broker:
         )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
-    # --- when somebody does not wait for the time
+    # --- immediate upkeep, for callers that do not wait for the schedule
 
     async def catch_up(self) -> None:
-        """Do all upkeep that the time of day asks for, now."""
+        """Run all upkeep that is due by the time of day."""
         if self._running is not None:
             await self._running.maintenance.do_all()
 
     async def compact(self, partition: Partition) -> None:
-        """Compact its log, now."""
+        """Compact a partition's log now."""
         if self._running is not None:
             await self._running.maintenance.compact(partition)
 
     async def at_rest(self) -> None:
-        """Wait until the disks have done what they were asked for so far."""
+        """Wait until the disks have done everything requested so far."""
         if self._log_dirs is not None:
             for path in self._log_dirs.directories:
                 await finished(partial(self._log_dirs.when_idle, path))
 
     @property
     def cleaner(self) -> LogCleaner | None:
-        """What compacts its logs; None while there was nothing to compact yet."""
+        """The log cleaner; None until there is a log to compact."""
         return None if self._running is None else self._running.maintenance.cleaner
 
     @property
     def server(self) -> Server:
-        """Its connections."""
+        """The server of client connections."""
         assert self._server is not None
         return self._server
 
-    # --- what must not happen
+    # --- fatal errors
 
     def _end(self) -> None:
         self.on_fatal()
@@ -360,11 +361,12 @@ class Broker:
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Have other brokers lead what this broker leads, as far as there are any; before `stop`."""
+        """Move leaderships to other brokers, if there are any; call before `stop`."""
         await self.membership.shut_down_controlled()
 
     async def stop(self, *, controlled: bool = True) -> None:
-        """Stop serving; returns when all is on disk and the log directories carry the clean-shutdown marker.
+        """Stop the broker; returns when all data is on disk and the log directories have the clean-shutdown
+        marker.
 
         `controlled`: only after `shut_down_controlled`.
         """
@@ -387,9 +389,8 @@ class Broker:
         stop_log.over()
 
     async def suspend(self) -> Sockets:
-        """Forget all that this broker holds, as a kill does, but for its listening sockets, which `resume`
-        wants: clients are disconnected, and those that connect meanwhile wait. Raises StartupError where the
-        broker does not serve.
+        """Drop the broker's state, as a kill would, except for its listening sockets, which `resume` uses:
+        clients are disconnected, and new connections wait. Raises StartupError if the broker is not running.
         """
         running, self._running = self._running, None
         if running is None:
@@ -402,7 +403,7 @@ class Broker:
         self._leaderships = Leaderships()
         self._restarts += 1
         if self._restarts % _STARTS_PER_COLLECTION == 0:
-            # The parts of a broker are in cycles, and were frozen: the next start collects them.
+            # The parts of a broker are in reference cycles and were frozen: the next start collects them.
             gc.unfreeze()
         return sockets
 
@@ -414,8 +415,8 @@ class Broker:
                     listening.accept()[0].close()
 
     async def resume(self, sockets: Sockets) -> None:
-        """Start on what the log directories hold now. Raises StartupError, upon which the broker cannot go
-        on.
+        """Start from the present content of the log directories. After a StartupError the broker cannot
+        continue.
         """
         try:
             self._running = await self._start(sockets)
@@ -425,7 +426,7 @@ class Broker:
             raise
 
     async def _stop_serving(self, running: _Running) -> None:
-        """All but the logs."""
+        """Stop everything except the logs."""
         running.maintenance.stop()
         await self._tasks.close()
         services = self.services
@@ -439,7 +440,7 @@ class Broker:
         await self.membership.close()
 
     async def _abandon(self) -> None:
-        """Give back what a start that failed had claimed."""
+        """Release the resources of a failed startup."""
         if self._server is not None:
             self._server.stop()
         await self._tasks.close()
@@ -450,7 +451,7 @@ class Broker:
 
 
 class _Running(NamedTuple):
-    """What a broker that has started stops."""
+    """The parts of a started broker that must be stopped."""
 
     server: Server
     dispatcher: Dispatcher
@@ -459,12 +460,12 @@ class _Running(NamedTuple):
 
 
 def _is_watched(config: BrokerConfig) -> bool:
-    """Whether the broker's metrics can be read: then it takes the times of requests."""
+    """Whether the broker's metrics are exposed: request times are measured only then."""
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
 class _StopLog:
-    """Lines of the log: how far the stop of a broker is, and how long each step took."""
+    """Log lines with the progress of a broker's shutdown and the duration of each step."""
 
     def __init__(self, broker_id: int, monotonic_ms: Callable[[], int]) -> None:
         self._broker_id = broker_id
@@ -472,18 +473,18 @@ class _StopLog:
         self._began_ms = self._step_began_ms = monotonic_ms()
 
     def done(self, step: str) -> None:
-        """A step is done; the next one begins."""
+        """Log that a step is done; the next one begins."""
         now_ms = self._monotonic_ms()
         log.info("Broker %d stops: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
         self._step_began_ms = now_ms
 
     def over(self) -> None:
-        """All are done."""
+        """Log that all steps are done."""
         log.info("Broker %d has stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """What clients may take of one broker: connections, memory, time."""
+    """Limits of client resources on one broker: connections, memory, time."""
     return Limits(
         request_max_bytes=config.int("socket.request.max.bytes"),
         idle_max_ms=config.int("connections.max.idle.ms"),
@@ -505,7 +506,7 @@ def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
 
 
 def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
-    """Obey the settings of now."""
+    """Apply the present connection limit settings."""
     name = "max.connection.creation.rate"
     rate, by_listener = config.int(name), _by_listener(config, name)
     if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:

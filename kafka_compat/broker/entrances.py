@@ -1,4 +1,4 @@
-"""What each listener asks of its clients, out of the settings: TLS, SASL, both, or nothing."""
+"""Security of each listener by the settings: TLS, SASL, both or neither."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 class Entrances:
-    """Those of the listeners that ask for something."""
+    """Security of the listeners that use TLS or SASL."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, server: Server) -> None:
-        """Has the server's listeners ask for what the settings say. Raises ConfigError."""
+        """Configure the server's listeners by the settings. Raises ConfigError."""
         self._config = config
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
-        """The certificates, by the listener's name."""
+        """Certificates by listener name."""
         self.delegation_tokens: Keeper | None = None
-        """None where the broker has none."""
+        """None if the broker has none."""
         self._users: Users | None = None
         self._clock = clock
         self._token_sources: list[TokenSource] = []
@@ -71,8 +71,8 @@ class Entrances:
                 server.entrances[listener.name] = ListenerEntrance(server, tls, sasl)
 
     async def open(self, context: BrokerContext, tasks: Tasks) -> None:
-        """Read who the users are, fetch issuers' keys and this broker's token, before the first client comes,
-        and hear of changes from now on. Raises StartupError when keys or the token cannot be had.
+        """Load users, fetch issuers' keys and this broker's token before the first client connects, and
+        subscribe to changes. Raises StartupError if keys or token are unavailable.
         """
         for source, keys in self._key_sets.items():
             await self._open_keys(source, keys)
@@ -93,7 +93,7 @@ class Entrances:
             self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
-        """How this broker dials others. Raises StartupError for settings that cannot be."""
+        """Security of connections to other brokers. Raises StartupError for invalid settings."""
         certificates = self.tls.get(self._config.inter_broker_listener)
         try:
             return broker_security(
@@ -103,7 +103,7 @@ class Entrances:
             raise StartupError(error.in_full) from error
 
     async def _keep_certificates(self) -> None:
-        """Look for new ones, again and again."""
+        """Check for new certificates periodically."""
         while self.tls:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -113,7 +113,7 @@ class Entrances:
                 await certificates.look()
 
     def _keys(self, source: KeySource) -> KeySet:
-        """Those of one source are fetched once, for all listeners."""
+        """Issuer keys, fetched once per source for all listeners."""
         from kafka_compat.security.oauth.key_set import KeySet
 
         return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))
@@ -161,15 +161,15 @@ LOOK_S: Final = 10.0
 
 
 class ListenerTls:
-    """The certificates of one listener while the broker runs: which ones new connections see (KIP-226).
+    """The certificates of one listener while the broker runs, with reloads (KIP-226).
 
-    New ones count from the next connection on; existing connections stay as they are. They are looked for
-    when settings are altered, as in Kafka, and every LOOK_S, since tools that renew certificates write files
-    and notify nobody. New ones that cannot be used are logged, and the old ones stay.
+    New certificates apply to new connections; existing connections are unchanged. Files are checked when
+    settings are altered, as in Kafka, and every LOOK_S, since renewal tools write files without notice.
+    Unusable certificates are logged, and the old ones stay in use.
     """
 
     def __init__(self, config: BrokerConfig, listener: Listener, *, between_brokers: bool) -> None:
-        """Raises ConfigError when there is no certificate that could be shown, or what there is cannot be."""
+        """Raises ConfigError if there is no usable certificate."""
         self._config = config
         self._listener = listener
         settings = TlsSettings.of(config, listener)
@@ -184,25 +184,25 @@ class ListenerTls:
             settings.principal_mapping_rules, settings.named("ssl.principal.mapping.rules")
         )
         self.current = TlsContext(settings, between_brokers=between_brokers)
-        """What serves new connections."""
+        """The TLS context of new connections."""
         self._refused: str | None = None
         self._revision = config.revision
 
     def server(self) -> ssl.SSLContext:
-        """For a connection that has come."""
+        """The TLS context for an accepted connection."""
         return self.current.server
 
     def client(self) -> ssl.SSLContext:
-        """For a connection to another broker."""
+        """The TLS context for a connection to another broker."""
         return self.current.client
 
     def refusal(self, connection: ssl.SSLObject) -> str | None:
-        """After a handshake: why the connection may not go on, if so."""
+        """The reason to reject a connection after the handshake, if any."""
         suite = self.current.suite_refused(connection)
         return f"the client has agreed on {suite} alone, which is not in ssl.cipher.suites" if suite else None
 
     def principal(self, certificate: bytes) -> Principal | None:
-        """Whose a certificate (DER) is; None for nobody that ssl.principal.mapping.rules know."""
+        """The principal of a certificate (DER); None if no rule of ssl.principal.mapping.rules matches."""
         try:
             return self._mapper.principal(certificate)
         except (NoMatchingRule, ValueError) as error:
@@ -210,8 +210,8 @@ class ListenerTls:
             return None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError, in Kafka's words, unless this listener could take the certificates that these
-        settings name.
+        """Raises ConfigError, in Kafka's words, unless this listener can use the certificates in these
+        settings.
         """
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
@@ -219,7 +219,7 @@ class ListenerTls:
                 await asyncio.to_thread(self.current.renewed, settings)
 
     async def check_files(self, config: BrokerConfig) -> None:
-        """As `check`, where these settings name the same files as before, and these have changed."""
+        """As `check`, if these settings name the same files as before and the files have changed."""
         with _as_validation_failure():
             settings = TlsSettings.of(config, self._listener)
             if not self._names_others(settings) and self.current.changed():
@@ -230,7 +230,7 @@ class ListenerTls:
         return (settings.key_store, settings.trust_store) != (current.key_store, current.trust_store)
 
     async def look(self) -> None:
-        """Take up new certificates, if there are any."""
+        """Load new certificates, if there are any."""
         current = self.current
         if self._config.revision == self._revision and not current.changed():
             return

@@ -1,4 +1,4 @@
-"""What a broker can be given instead of the machine's own."""
+"""Replaceable system dependencies of a broker, such as clock and file system."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
-    """Replacements for parts of a broker; None stands for the machine's own, or for nothing."""
+    """Replaceable parts of a broker; None means the system's own, or none."""
 
     clock: Clock | None = None
     filesystem: Filesystem | None = None
-    """Of the logs."""
+    """The file system of the logs."""
     scheduler: Scheduler | None = None
-    """Of the coordinators' timers."""
+    """The scheduler of the coordinators' timers."""
     middleware: Sequence[Middleware] = ()
-    """What requests pass through on their way to their handlers."""
+    """Stages that requests pass through before their handlers."""
     accounts: Sequence[Account] = ()
-    """What is told of requests that are done."""
+    """Callbacks for completed requests."""
     new_worker: Callable[[str], Worker] | None = None
     """Creates the worker of the log directory at a path."""
     pushed: PushedMetrics | None = None

@@ -1,8 +1,8 @@
-"""The coordinators that a broker hosts: of groups, where it leads __consumer_offsets, and of transactions,
-where it leads __transaction_state.
+"""Group and transaction coordinators of a broker, created on demand for the partitions of __consumer_offsets
+and __transaction_state that it leads.
 
-Each is made when the first of its partitions is led, or somebody asks: a broker without groups or
-transactions starts sooner, and is smaller, without them.
+Each is created when this broker becomes leader of its first partition, or at the first request. A broker
+without groups or transactions starts faster and uses less memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HostedCoordinators:
-    """See above. Hears from `Leaderships` what is led."""
+    """The coordinators hosted by a broker. `Leaderships` notifies it of led partitions."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` is that of their timers, if it is not to be real time on this loop."""
+        """`scheduler` replaces the timers of the coordinators; by default real time on this loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas
@@ -49,9 +49,9 @@ class HostedCoordinators:
             TRANSACTIONS_TOPIC: self.transactions,
         }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
-        """Ends transactions in the partitions that this broker leads."""
+        """Completes transactions in the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
-        """Asks coordinators about transactions that come to a partition here."""
+        """Queries coordinators about transactions that write to a local partition."""
         leaderships = context.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)

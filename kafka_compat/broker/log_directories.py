@@ -1,4 +1,4 @@
-"""The log directories of a broker that starts: locked, and of no other broker."""
+"""Log directories at broker startup: locking, and checks of broker ID and cluster ID."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def lock(log_dirs: LogDirs) -> None:
-    """Keep other processes out. Raises StartupError when one is there, or no directory can be used."""
+    """Lock the directories. Raises StartupError if another process has them, or none is usable."""
     try:
         log_dirs.lock()
     except (StorageError, OSError) as error:
@@ -27,7 +27,7 @@ def lock(log_dirs: LogDirs) -> None:
 
 
 def finish_return(log_dirs: LogDirs) -> None:
-    """Return to the state to which a kill did not let the log directories return. Raises StartupError."""
+    """Complete a return to a saved state that a kill interrupted. Raises StartupError."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
         from kafka_compat.storage.directories import saved_states
@@ -41,9 +41,9 @@ def finish_return(log_dirs: LogDirs) -> None:
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
-    """Be the broker that the log directories belong to; the id of their cluster, if they have one.
+    """Check or set the owner of the log directories; return their cluster ID, if they have one.
 
-    Without broker.id in the settings, `config` has that of the directories afterwards. Raises StartupError.
+    Without broker.id in the settings, `config` gets the directories' ID. Raises StartupError.
     """
     try:
         stored = stored_meta_properties(log_dirs.directories)
@@ -52,7 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
     paths = ", ".join(log_dirs.directories)
     _check(stored, paths, config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
-        # Directories of another broker, and no id in the settings: this is that broker.
+        # Directories of another broker, and no ID in the settings: adopt that broker's ID.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
 
@@ -71,7 +71,7 @@ def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
 
 
 def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
-    """Open all logs, and say what was wrong with them. Raises StartupError."""
+    """Open all logs and log any problems. Raises StartupError."""
     try:
         report = log_dirs.load(keep_gaps=keep_gaps)
     except StorageError as error:

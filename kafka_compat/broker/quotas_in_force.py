@@ -1,8 +1,9 @@
-"""The stored quotas, as this broker obeys them: read at the start and at each notice of a change.
+"""Enforcement of stored quotas on this broker: quotas are loaded at startup and reloaded after each change
+notice.
 
-While no client has a quota there is nothing of them on the way of a request. The first that is stored puts
-the stages of `quotas.enforcement` into the calls, and the last that goes takes them away; a request that
-is under way ends as it began.
+Without quotas, requests have no quota overhead. The first stored quota adds the stages of
+`quotas.enforcement` to the calls, and the removal of the last one removes them; a request under way is not
+affected.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class QuotasInForce:
         context.entity_changes.listeners.append(self.reread)
 
     async def load(self) -> None:
-        """Obey what is stored."""
+        """Load and apply the stored quotas."""
         await asked_for_all(await entity_paths(self._store), self._read, _READS_AT_ONCE)
         self._switch()
 
     async def reread(self, entity_path: str) -> None:
-        """The quotas of a user, a client or an address may be others now."""
+        """Reload the quotas of a user, a client or an address."""
         await self._read(entity_path)
         self._switch()
 
@@ -78,7 +79,7 @@ class QuotasInForce:
             return
         address = None
         if host is not None:
-            # A quota may be stored by the name of a host.
+            # A quota may be stored under a host name.
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
             address = str(found[0][4][0])
         self._rates.get().limit_address(address, None if rate is None else int(rate))

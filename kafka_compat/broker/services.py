@@ -1,4 +1,4 @@
-"""What the handlers of a broker may use."""
+"""Services that a broker's request handlers use."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
 
-# A fetch session that was used within this time is not given up for a new one.
+# A fetch session used within this time is not evicted for a new one.
 FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class BrokerServices:
-    """What `api.services` says. Complete from the beginning, but for what is made when the first request asks
-    for it.
+    """The services of `api.services`. Complete from the start, except for parts that are created by the first
+    request.
     """
 
     def __init__(
@@ -65,25 +65,25 @@ class BrokerServices:
         self.producer_ids = membership.producer_ids
         self.membership = membership
         self.controller = membership.service
-        """The cluster's controller, as far as this broker is it."""
+        """The controller role of this broker."""
         self.await_metadata = membership.await_metadata
         self.address_for = addresses.address_for
         self.served = served
-        """The APIs and versions that it serves, and tells clients of."""
+        """The APIs and versions that the broker serves and reports to clients."""
         self.authorizer: Authorizer | None = None
-        """Who may do what; None: everybody everything. Before the first request comes it is what it stays."""
+        """The authorizer; None: everything is permitted. Fixed before the first request."""
         self.acls: Keeper | None = None
-        """What the authorizer decides by."""
+        """The ACLs that the authorizer uses."""
         self.delegation_tokens: DelegationTokens | None = None
-        """None without a secret key for them. It is what it stays before the first request comes."""
+        """None without a secret key for delegation tokens. Fixed before the first request."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
         self.counts = context.counts
-        """What partitions and fetches count."""
+        """The counters of partitions and fetches."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
-        """What clients may use; None while nobody has a quota."""
+        """The client quotas; None while there are none."""
         self._tasks = tasks
         self._pushed = pushed
 
@@ -136,7 +136,7 @@ class BrokerServices:
         return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)
 
     async def read_acls(self) -> None:
-        """Have an authorizer decide who may do what, where the settings name one."""
+        """Create an authorizer and load the ACLs, if the settings name one."""
         settings = self.config.authorizer
         if settings is None:
             return
@@ -152,7 +152,7 @@ class BrokerServices:
         self.authorizer = AclAuthorizer(rules)
 
     async def read_delegation_tokens(self) -> None:
-        """Know the tokens by which clients may log in, where the settings have a secret key for them."""
+        """Load the delegation tokens, if the settings have a secret key for them."""
         config = self.config
         key = config.delegation_token_key
         if key is None:
@@ -167,7 +167,7 @@ class BrokerServices:
         await self.delegation_tokens.start()
 
     def keep_removing_delegation_tokens(self) -> None:
-        """Remove those that have expired, while this broker is the controller."""
+        """Remove expired delegation tokens periodically while this broker is the controller."""
         tokens = self.delegation_tokens
         if tokens is None:
             return

@@ -1,8 +1,8 @@
-"""The controller's requests to brokers: one queue for each, sent one by one and in order. Those to the
-controller's own broker stay in the process.
+"""Request queues from the controller to brokers: one queue per broker, one request at a time, in order.
+Requests to the controller's own broker stay in the process.
 
-A request that gets no answer is sent again, until the broker's registration is gone or the controller
-resigns: the fences of the receiver (controller epoch, leader epochs) make a second copy harmless.
+A request without a response is sent again until the broker is no longer registered or the controller resigns.
+Duplicates are harmless, because the receiver checks the controller epoch and leader epochs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequest(NamedTuple):
-    """A request, and what is to be done with its response.
+    """A request with the handling of its response.
 
-    `send` sends it over the connection to its broker, which is None for the controller's own, and returns the
-    response; on ConnectionError it is called again. It is called when the turn of the request has come: to
-    make one of all partitions takes its time.
+    `send` sends it over the connection to its broker (None for the controller's own) and returns the
+    response; on ConnectionError it is called again. It builds the message when it is called, because encoding
+    all partitions takes time.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ControllerRequest(NamedTuple):
 
 
 class BrokerChannels:
-    """The channels to the brokers that are registered now."""
+    """The channels to all registered brokers."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class BrokerChannels:
         security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`local_id` is the broker of this process. `answered` is called with each response: of which broker,
-        and how long it took.
+        """`local_id` is the broker of this process. `answered` is called for each response with its broker
+        and duration.
         """
         self._local_id = local_id
         self._answered = answered
@@ -66,7 +66,7 @@ class BrokerChannels:
         self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
-        """Open channels to new brokers, and close those of brokers that left or came back."""
+        """Open channels to new brokers, and close those of brokers that left or re-registered."""
         alive = {broker.broker_id: broker for broker in brokers}
         for broker_id, channel in list(self._channels.items()):
             known = alive.get(broker_id)
@@ -97,22 +97,22 @@ class BrokerChannels:
         )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
-        """Queue a request; dropped when the broker of that epoch is no more."""
+        """Queue a request; it is dropped if the broker of that epoch is no longer registered."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.broker.epoch == broker_epoch:
             channel.queue.put_nowait(request)
 
     @property
     def unsent(self) -> dict[int, int]:
-        """How many requests wait to be sent to each broker."""
+        """The number of queued requests of each broker."""
         return {broker_id: channel.queue.qsize() for broker_id, channel in self._channels.items()}
 
     async def drained(self) -> None:
-        """Wait until everything that was sent so far is answered."""
+        """Wait until all requests so far have responses."""
         await asyncio.gather(*(channel.queue.join() for channel in self._channels.values()))
 
     async def close(self) -> None:
-        """Drop what is queued and close all connections."""
+        """Drop queued requests and close all connections."""
         channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
             await channel.close()
@@ -120,7 +120,7 @@ class BrokerChannels:
 
 
 class _Channel:
-    """The queue of one broker in one of its lives."""
+    """The queue of one registration of a broker."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            # No local keeps the last request while the next is waited for.
+            # No local variable keeps the last request while waiting for the next.
             await self._send_one(await self.queue.get())
 
     async def _send_one(self, item: ControllerRequest) -> None:
@@ -152,7 +152,7 @@ class _Channel:
             if item.answered is not None and response is not None:
                 item.answered(response)
         except Exception:
-            # The requests behind it are about something else.
+            # Later requests are independent of it.
             log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
         finally:
             self.queue.task_done()

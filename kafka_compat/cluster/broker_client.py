@@ -1,15 +1,15 @@
-"""One connection to another broker, over which requests are sent without asking for its versions first.
+"""Client connection to another broker, with pipelined requests and no version discovery.
 
 Rules
-1. Brokers of a cluster speak the versions of inter.broker.protocol.version, so there is no discovery.
-2. Requests are pipelined; answers come in the order of the requests.
-3. A connection that breaks, or an answer that is late, fails every request that is under way with
-   ConnectionError: nobody knows whether the other side has carried them out. The next request connects again,
-   after a backoff that doubles while the other side cannot be reached.
-4. Answers are handed over as they are read, without a task in between: every step of a follower's fetches
-   counts for the time of a producer with acks=all.
-5. Where the other side asks for it, a connection is authenticated before anything else is sent over it, and
-   again before its session ends: requests wait meanwhile (KIP-368).
+1. Brokers of a cluster use the API versions of inter.broker.protocol.version, so ApiVersions is not needed.
+2. Requests are pipelined; responses arrive in the order of the requests.
+3. A broken connection or a late response fails every pending request with ConnectionError: it is unknown
+   whether the other broker has carried them out. The next request reconnects, after a backoff that doubles
+   while the other broker is unreachable.
+4. Responses are delivered as they are read, without a task in between: every step of a follower's fetch adds
+   to the latency of producers with acks=all.
+5. If the listener requires it, a connection is authenticated before any other request, and again before its
+   session expires (KIP-368). Requests wait meanwhile.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ANSWER_MAX_BYTES: Final = 2**31 - 5
 _SIZE: Final = Struct(">i")
 _OF_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _LIFETIME_SHARE: Final = 0.85
-"""After this part of its session a connection is authenticated again, as Kafka's clients do."""
+"""The share of a session after which a connection is authenticated again, as in Kafka's clients."""
 
 Handover = Callable[[Any], None]
-"""Takes a response, or the exception in its place."""
+"""Receives a response, or the exception instead."""
 
 
 class _Request(NamedTuple):
-    """One that is under way. `keeps`: its answer is looked at later, when the frame has been overwritten."""
+    """A pending request. `keeps`: its response is read later, after the frame buffer was reused."""
 
     correlation_id: int
     api_key: ApiKey
@@ -56,7 +56,7 @@ class _Request(NamedTuple):
 
 
 class BrokerClient:
-    """See the rules above. Connects when the first request is sent."""
+    """A client of one broker, by the rules above. Connects when the first request is sent."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """The response to a request. Byte fields of it are views of the frame that it came in.
+        """Return the response to a request. Its byte fields are views of the received frame.
 
-        `timeout_ms` takes the place of the client's own. Raises ConnectionError when there is no connection,
-        or it broke or was given up before the answer came; MalformedRequest when the answer cannot be read.
+        `timeout_ms` overrides the client's own. Raises ConnectionError if there is no connection, or it
+        breaks or is closed before the response; MalformedRequest if the response is invalid.
         """
         link = self._link or await self._connect()
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
@@ -94,7 +94,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # No local has the future: one that fails refers to this frame, by the error's traceback.
+        # No local variable holds the future: a failed one refers to this frame through the error's traceback.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(
@@ -105,15 +105,15 @@ class BrokerClient:
         return answer
 
     async def connect(self) -> None:
-        """Have a connection, for `ask`. Raises ConnectionError."""
+        """Open a connection for `ask`, if there is none. Raises ConnectionError."""
         if self._link is None:
             await self._connect()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
-        """As `send` over the present connection, and without a task: `handover` is called with the response,
-        or with the exception, as soon as it is there, and never from within this call.
+        """As `send` over the present connection, without a task: `handover` is called with the response or
+        the exception as soon as it arrives, never within this call.
 
-        Byte fields of the response hold until the handover returns. Raises ConnectionError without a
+        Byte fields of the response are valid until `handover` returns. Raises ConnectionError without a
         connection.
         """
         if self._link is None:
@@ -121,7 +121,7 @@ class BrokerClient:
         self._write(self._link, api_key, version, request, self._request_timeout_s, False, handover)
 
     async def close(self) -> None:
-        """Close the connection; requests under way and later ones fail with ConnectionError."""
+        """Close the connection; pending and later requests fail with ConnectionError."""
         self._closed = True
         if self._link is not None:
             self._link.drop(ConnectionError("the client was closed"))
@@ -168,7 +168,7 @@ class BrokerClient:
                         ssl=None if tls is None else tls(),
                     )
                     await self._log_in(link)
-            except (OSError, UnicodeError) as error:  # the latter of a host's name that is none
+            except (OSError, UnicodeError) as error:  # the latter for an invalid host name
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
                 link.drop(ConnectionError("the client was closed"))
@@ -217,7 +217,7 @@ class BrokerClient:
 
 
 class _Link(asyncio.BufferedProtocol):
-    """One connection, from its beginning to its end, with the requests that are under way on it."""
+    """One connection from open to close, with its pending requests."""
 
     def __init__(
         self,
@@ -238,11 +238,11 @@ class _Link(asyncio.BufferedProtocol):
         self._held: list[tuple[bytes, _Request]] | None = None
 
     def hold(self) -> None:
-        """From now on only what authenticates the connection is sent, until `release`."""
+        """Send only authentication requests until `release`."""
         self._held = []
 
     def release(self) -> None:
-        """Send what was held back."""
+        """Send the requests that were held back."""
         held, self._held = self._held, None
         for frame, request in held or ():
             self.write(frame, request)
@@ -259,7 +259,7 @@ class _Link(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def drop(self, error: ConnectionError) -> None:
-        """Give the connection up; nothing when it was given up before."""
+        """Close the connection; does nothing if it is closed."""
         if self._dropped:
             return
         self._dropped = True
@@ -273,7 +273,7 @@ class _Link(asyncio.BufferedProtocol):
         for request in (*waiting, *(request for _, request in held or ())):
             self.loop.call_soon(request.handover, error)
 
-    # --- asyncio's side
+    # --- asyncio protocol methods
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -296,7 +296,7 @@ class _Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.drop(ConnectionError(f"the connection to {self._name} broke: {exc or 'it was closed'}"))
 
-    # --- answers
+    # --- responses
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
@@ -326,7 +326,7 @@ class _Link(asyncio.BufferedProtocol):
     def _look_at_clock(self) -> None:
         self._timer = None
         if not self._waiting:
-            # Quiet for a whole timeout.
+            # No data for a whole timeout.
             self._reader.release_spare()
             return
         deadline_s = min(request.deadline_s for request in self._waiting)
@@ -338,7 +338,7 @@ class _Link(asyncio.BufferedProtocol):
 
 def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
     if answer.done():
-        return  # whoever waited was cancelled
+        return  # the caller was canceled
     if isinstance(response, Exception):
         answer.set_exception(response)
     else:

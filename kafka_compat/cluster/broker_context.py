@@ -1,4 +1,4 @@
-"""The parts of a broker that its membership in the cluster builds on."""
+"""Parts of a broker that its cluster membership uses."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 Listener = Callable[[str], Awaitable[None]]
-"""Called with the path of what changed under /config, such as `users/alice` or `clients/<default>`."""
+"""Called with the path of a changed entity under /config, such as `users/alice` or `clients/<default>`."""
 
 
 class EntityChanges:
-    """Changes of what the store has of users, clients and addresses, their credentials and quotas: tells
-    those who keep some of it in memory.
+    """Change notifications for users, clients and addresses: calls the subscribers that cache their
+    credentials and quotas.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -39,12 +39,12 @@ class EntityChanges:
         self.listeners: list[Listener] = []
 
     async def tell(self, entity_path: str) -> None:
-        """Returns when everybody has heard, and has read what there is to read."""
+        """Return when all subscribers have been notified and have reread the entity."""
         for listener in self.listeners:
             await listener(entity_path)
 
     def tell_soon(self, entity_path: str) -> None:
-        """In a task of its own, again where it fails."""
+        """Notify subscribers in a separate task, with retries."""
         if self.listeners and not self._tasks.closed:
             name = f"reading the new settings of {entity_path}"
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
@@ -52,7 +52,7 @@ class EntityChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Created once per start, and never changed (`frozen` would cost 0.5 ms at startup)."""
+    """Parts created once per start and never changed (`frozen` would cost 0.5 ms at startup)."""
 
     config: BrokerConfig
     clock: Clock
@@ -65,20 +65,21 @@ class BrokerContext:
     leaderships: Leaderships
     long_work: LongWork
     call_soon: CallSoon
-    """Calls something in the next turn of the loop."""
+    """Calls a function in the next iteration of the loop."""
     end_broker: Callable[[], None]
-    """To be called when the broker cannot go on."""
+    """Called when the broker cannot continue."""
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
-    """How it dials other brokers. Raises StartupError for settings that cannot be."""
+    """The security of connections to other brokers. Raises StartupError for invalid settings."""
     counts: Counts
-    """What its partitions and fetches count."""
+    """The counters of partitions and fetches."""
 
 
 class StoreConnection(NamedTuple):
-    """A metadata store that can be read and written."""
+    """A metadata store for reading and writing."""
 
     store: MetadataStore
     cluster_id: str
     may_lack_topics: bool
-    """Whether it is new, or has lost its last entries: topics of the log directories are adopted."""
+    """Whether the store is new, or has lost its last entries: topics of the log directories are then adopted.
+    """

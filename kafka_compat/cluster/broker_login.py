@@ -1,4 +1,4 @@
-"""A broker's login at another broker."""
+"""SASL authentication of this broker at another broker."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kafka_compat.security.broker_security import SaslLogin
 from kafka_compat.security.sasl.client import Untrusted
 
 Ask = Callable[[ApiKey, int, Any], Awaitable[Any]]
-"""Sends a request in a version, and gives the response."""
+"""Sends a request in a version, and returns the response."""
 
 _HANDSHAKE_VERSION: Final = 1
 _AUTHENTICATE_VERSION: Final = 2
 
 
 async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
-    """Authenticate a connection to `host` over which nothing else is asked meanwhile; for how long that
-    holds, in ms (0: for ever). Raises ConnectionError.
+    """Authenticate an otherwise unused connection to `host`; return the session lifetime in ms (0:
+    unlimited). Raises ConnectionError.
     """
     handshake = await ask(
         ApiKey.SASL_HANDSHAKE, _HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=login.mechanism)

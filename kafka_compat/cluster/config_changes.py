@@ -1,6 +1,7 @@
-"""Changes of settings, told to all brokers by notices under /config/changes (Kafka's ConfigHandlers).
+"""Notices of changed settings under /config/changes, sent to and received from all brokers (Kafka's
+ConfigHandlers).
 
-A notice that cannot be read, or a change that cannot be made, costs that change.
+If a notice cannot be read or a change cannot be applied, only that change is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 async def announce(store: MetadataStore, entity_path: str) -> None:
-    """Tell all brokers that the settings of `topics/T` or `brokers/N` changed."""
+    """Notify all brokers that the settings of `topics/T` or `brokers/N` changed."""
     await store.create(znodes.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequential=True)
 
 
@@ -45,11 +46,11 @@ class ConfigChanges:
         self._listening: Background | None = None
 
     async def begin(self, store: MetadataStore) -> None:
-        """Whatever changes from now on is heard once it is started: to be called before settings are read."""
+        """Start recording changes; call before settings are read."""
         await self._notices.pass_over(store)
 
     async def start(self, store: MetadataStore) -> None:
-        """Listen in this session. Notices that are there at the first start are of changes known by then."""
+        """Process notices in this session. Those that exist at the first start are of known changes."""
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(

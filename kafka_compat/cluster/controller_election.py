@@ -1,4 +1,4 @@
-"""Who becomes the controller: a race for /controller, in which each winner has an epoch of its own."""
+"""Controller election: the creation of /controller, with a new controller epoch for each winner."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 FIRST_CONTROLLER_EPOCH = 0
-"""What /controller_epoch holds before the first election."""
+"""The content of /controller_epoch before the first election."""
 
 
 class ControllerEpoch(NamedTuple):
-    """A controller's time in office."""
+    """Epoch of a controller's term."""
 
     controller_epoch: int
     epoch_znode_version: int
@@ -24,9 +24,9 @@ class ControllerEpoch(NamedTuple):
 async def run_for_controller(
     store: MetadataStore, broker_id: int, now_ms: int, malformed: MalformedNodes
 ) -> ControllerEpoch | None:
-    """Try to become the controller: one transaction makes /controller and counts /controller_epoch up.
+    """Try to become the controller: one transaction creates /controller and increments /controller_epoch.
 
-    None when another broker is, or was faster. ConnectionLost when nobody knows.
+    None if another broker is the controller or was faster. ConnectionLost if the outcome is unknown.
     """
     try:
         before = await read_controller_epoch(store, malformed)
@@ -55,10 +55,10 @@ async def run_for_controller(
 
 
 async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes) -> ControllerEpoch:
-    """What /controller_epoch says. NoNode.
+    """Read /controller_epoch. NoNode.
 
-    One that is malformed is no lower than its version: it began with 0 at version 0, and each election writes
-    it once.
+    For a malformed node this returns its version, a lower bound: the node began with 0 at version 0, and each
+    election writes it once.
     """
     data, stat = await store.get(znodes.CONTROLLER_EPOCH)
     try:

@@ -1,4 +1,4 @@
-"""This broker's requests to the controller, wherever that is."""
+"""Requests of this broker to the current controller, with retries when the controller moves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.05
 MALFORMED_PAUSE_S = 1.0
-"""After an answer that cannot be read: the next one may be like it."""
+"""Backoff after an unreadable response: the next one may be the same."""
 _ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
 
 Address = tuple[str, int]
 
 
 class ControllerLink:
-    """One connection, to the broker that /controller names."""
+    """A connection to the broker that /controller names."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ControllerLink:
         service.on_controller_changed.append(self._moved)
 
     def _moved(self) -> None:
-        """Wait no longer for answers of the broker that was the controller: it may be paused, or cut off."""
+        """Stop waiting for responses of the former controller: it may be paused or unreachable."""
         client, self._client = self._client, None
         if client is not None:
             task = asyncio.get_running_loop().create_task(client.close())
@@ -54,9 +54,9 @@ class ControllerLink:
             task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """The controller's response; tried again, also elsewhere, until there is one.
+        """Send a request until the controller responds, retrying with a new controller if it moves.
 
-        A response that says that the broker is not the controller is no response.
+        A response that the broker is not the controller is retried.
         """
         while True:
             controller_id = self._service.controller_id
@@ -66,7 +66,7 @@ class ControllerLink:
             await self._changed_or_later(controller_id)
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
-        """As `send` with one try: None when there is no controller, or it gave no answer."""
+        """As `send` with one attempt: None if there is no controller or no response."""
         controller_id = self._service.controller_id
         client = await self._to(controller_id)
         if client is None:

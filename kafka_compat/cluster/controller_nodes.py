@@ -1,10 +1,10 @@
-"""What the controller reads and writes in the metadata store.
+"""The controller's reads and writes of the metadata store.
 
-Every write is one transaction with a check of /controller_epoch's version, so that a controller that does not
-know yet that another was elected changes nothing (`Deposed`).
+Every write is a transaction that checks the version of /controller_epoch, so that a controller that has been
+replaced without noticing changes nothing (`Deposed`).
 
-A node that holds something else than its path promises (MalformedNode) is told of and costs what it stands
-for: whoever reads several nodes gets the others.
+A malformed node (MalformedNode) is logged and affects only the entity that it represents: reads of several
+nodes return the others.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from kafka_compat.tasks import asked_for_all
 T = TypeVar("T")
 
 RETRY_S = 0.1
-"""Before something is asked again whose answer was lost."""
+"""Backoff before a request without a response is repeated."""
 TOGETHER_MOST = 128
-"""How many states are written in one transaction: a ZooKeeper takes no more than 1 MB at once."""
+"""Maximum number of states written in one transaction: ZooKeeper accepts no more than 1 MB at once."""
 UNDER_WAY_MOST = 100
-"""How many questions to the store are under way at a time. Each answer is little work, but those that come
-together are worked off together, before the event loop looks at any connection again."""
+"""Maximum number of concurrent store requests. Responses that arrive together are processed together, before
+the event loop serves any connection again.
+"""
 
 
 class Deposed(Exception):
-    """/controller_epoch is not as this controller left it: another one was elected since."""
+    """/controller_epoch has changed since this controller's election: another one was elected."""
 
 
 class ControllerNodes:
-    """The store as the controller uses it, for the session in which it was elected."""
+    """The controller's access to the store, in the session in which it was elected."""
 
     def __init__(self, store: MetadataStore, malformed: malformed_nodes.MalformedNodes) -> None:
         self._store = store
@@ -60,7 +61,7 @@ class ControllerNodes:
         consequence: str,
         watch: Watch | None = None,
     ) -> T | MalformedNode | None:
-        """What a node holds; None when there is no such node."""
+        """The content of a node; None if it is missing."""
         try:
             data, stat = await self._store.get(path, watch)
         except stores.NoNode:
@@ -77,8 +78,9 @@ class ControllerNodes:
         watch_broker: Callable[[int], Watch | None],
         known: Mapping[int, BrokerInfo],
     ) -> dict[int, BrokerInfo | MalformedNode]:
-        """All registered brokers; a registration may change while its broker lives. One of the `known` whose
-        registration became malformed is as it was."""
+        """All registered brokers; a registration may change while its broker lives. If a registration becomes
+        malformed, the broker's entry in `known` is used.
+        """
         ids = []
         for name in await self._children(znodes.BROKER_IDS, watch):
             if is_number(name, INT32_MAX):
@@ -113,7 +115,7 @@ class ControllerNodes:
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
-        """Those of the topics that exist."""
+        """The existing ones of these topics."""
         topics = list(names)
         found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
@@ -131,24 +133,24 @@ class ControllerNodes:
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
-        """The states of those partitions that have one; a malformed one is watched."""
+        """The existing states of these partitions; a malformed one is watched."""
         states = {}
         for some in batched(partitions):
             found = await asked_for_all(some, self._state, UNDER_WAY_MOST)
             for partition, state in zip(some, found, strict=True):
                 if isinstance(state, MalformedNode):
-                    # Read once more with the watch: it may be mended between the two.
+                    # Read again with the watch: the node may be repaired between the two.
                     again = await self._state(partition, watch_malformed(partition))
                     if isinstance(again, PartitionState):
                         states[partition] = again
                 elif state is not None:
                     states[partition] = state
-            # A store in this process responds without a pass of the event loop.
+            # A store in this process responds without yielding to the event loop.
             await asyncio.sleep(0)
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """A partition's state with its node's version as partition epoch; None also for a malformed one."""
+        """A partition's state with its node's version as partition epoch; None if missing or malformed."""
         found = await self._state(partition)
         return None if isinstance(found, MalformedNode) else found
 
@@ -167,8 +169,9 @@ class ControllerNodes:
     async def legacy_elections(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> tuple[TopicPartition, ...]:
-        """What /admin/preferred_replica_election asks for; the watch also tells of its creation. A malformed
-        one is removed, as in Kafka: the tool that writes it refuses to while there is one."""
+        """The partitions in /admin/preferred_replica_election; the watch also reports its creation. A
+        malformed node is deleted, as in Kafka, because it would block the tool that writes it.
+        """
         path = znodes.PREFERRED_REPLICA_ELECTION
         if await self._store.exists(path, watch) is None:
             return ()
@@ -181,7 +184,7 @@ class ControllerNodes:
             return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
-        """What /admin/reassign_partitions asks for; the watch also tells of its creation."""
+        """The content of /admin/reassign_partitions; the watch also reports its creation."""
 
         def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
             targets = znodes.decode_reassignment(data)
@@ -193,7 +196,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
-        """The topics that have a value of their own for a setting."""
+        """The topics that override a setting."""
         topics = list(names)
         found = await asked_for_all(topics, self._settings, UNDER_WAY_MOST)
         return {
@@ -212,7 +215,7 @@ class ControllerNodes:
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
-        """The brokers that told of failed folders; their notices are removed."""
+        """The brokers that reported failed log directories; their notices are deleted."""
         brokers = await self._take(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
         )
@@ -221,7 +224,7 @@ class ControllerNodes:
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
-        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are removed."""
+        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are deleted."""
         notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
         changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
         found = {partition: await self.state(partition) for partition in changed}
@@ -234,7 +237,7 @@ class ControllerNodes:
         watch: Watch | None,
         epoch_znode_version: int,
     ) -> list[T]:
-        """What the notices in a directory say. They are removed: what they are about is read after that."""
+        """The contents of the notices under a path, which are deleted before their entities are read."""
         taken = []
         for name in await self._children(directory, watch):
             path = f"{directory}/{name}"
@@ -256,7 +259,7 @@ class ControllerNodes:
     # --- writing
 
     async def enable_features(self, epoch_znode_version: int) -> None:
-        """Make /feature, or enable what an older inter.broker.protocol.version had disabled (KIP-584)."""
+        """Create /feature, or enable it if an older inter.broker.protocol.version disabled it (KIP-584)."""
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
@@ -274,7 +277,7 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write the states, those of a topic together where nothing is in the way. Raises Deposed."""
+        """Write the states, those of one topic together if possible. Raises Deposed."""
         outcomes = await asked_for_all(
             _by_topic(effect.writes),
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
@@ -293,9 +296,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write states of one topic in one transaction; each by itself where that is refused, or its outcome
-        unknown.
-        """
+        """Write states of one topic in one transaction; individually if it fails or is in doubt."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
@@ -312,7 +313,7 @@ class ControllerNodes:
         try:
             results = await self._guarded(epoch_znode_version, operations)
         except (stores.ConnectionLost, stores.NodeExists, stores.NoNode, stores.BadVersion) as error:
-            # One whose answer was lost may have written all of them.
+            # An attempt whose response was lost may have written all of them.
             lost = isinstance(error, stores.ConnectionLost)
             if lost:
                 await asyncio.sleep(RETRY_S)
@@ -330,9 +331,10 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Whether the state was written, and what is there now. `lost`: an earlier try was not answered.
+        """Write a state; return whether it was written, and the present content. `lost`: an earlier attempt
+        got no response.
 
-        What somebody broke is written over: only the controller writes states, and it knows what was there.
+        A malformed node is overwritten: only the controller writes states, and it knows the previous one.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -361,7 +363,7 @@ class ControllerNodes:
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
         found = await self.state(write.partition)
-        # A try whose answer was lost may have been the one that wrote what is there.
+        # An attempt whose response was lost may have written the present content.
         ours = lost and found is not None and found.partition_epoch == expected + 1
         return ours and _same(found, write.state), found
 
@@ -378,7 +380,7 @@ class ControllerNodes:
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
-        """Make /partitions and /partitions/P; False when the topic is gone."""
+        """Create /partitions and /partitions/P; False if the topic is deleted."""
         for path in (znodes.partitions_path(partition.topic), znodes.partition_path(*partition)):
             try:
                 await self._guarded(epoch_znode_version, [stores.Create(path)])
@@ -405,13 +407,14 @@ class ControllerNodes:
                 return
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Remove a topic's nodes; its own, its settings and the request for it last, at once: a new topic of
-        that name would else lose the settings that it was made with. Raises Deposed."""
+        """Delete a topic's nodes. Its own node, its settings and the deletion request come last, in one
+        transaction: a new topic of that name could otherwise lose its settings. Raises Deposed.
+        """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
         await self._delete(await self._below(path), epoch_znode_version)
         while True:
-            with suppress(stores.NoNode):  # removed by somebody else since we looked
+            with suppress(stores.NoNode):  # deleted by another client meanwhile
                 await self._delete(
                     [node for node in last if await self._store.exists(node)], epoch_znode_version
                 )
@@ -427,7 +430,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """What is left of /admin/reassign_partitions; the node goes when nothing is."""
+        """Write the rest of /admin/reassign_partitions, or delete the node if nothing is left."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)
@@ -470,7 +473,7 @@ class ControllerNodes:
 
 
 def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
-    """At most TOGETHER_MOST at a time."""
+    """Group by topic, at most TOGETHER_MOST per group."""
     topics: dict[str, list[StateWrite]] = {}
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)

@@ -1,4 +1,4 @@
-"""What the controller tells this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by epochs."""
+"""Controller requests on this broker: LeaderAndIsr, StopReplica and UpdateMetadata, fenced by epochs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ UNKNOWN_EPOCH = -1
 
 
 class Fence:
-    """Tells a controller's requests of now from those that came too late."""
+    """Detects outdated requests from controllers by their epochs."""
 
     def __init__(self, broker_epoch: Callable[[], int]) -> None:
-        """`broker_epoch` is that of this broker's registration of now."""
+        """`broker_epoch` returns the epoch of this broker's current registration."""
         self._broker_epoch = broker_epoch
         self.controller_epoch = 0
-        """The highest that a controller has sent."""
+        """The highest controller epoch received."""
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """Why a controller's request is not obeyed: it was meant for an earlier life of this broker
-        (KIP-380), or another controller was elected since."""
+        """The error for an outdated request: it was meant for an earlier registration of this broker
+        (KIP-380), or another controller was elected since.
+        """
         if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
         if controller_epoch < self.controller_epoch:
@@ -38,7 +39,7 @@ class Fence:
 
 
 class ControllerOrders:
-    """Obeys them. No request comes before the broker has registered: it would not know its own epoch."""
+    """Carries out controller requests, which arrive only after the broker has registered."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class ControllerOrders:
         long_work: LongWork,
         first_metadata: FirstMetadata,
     ) -> None:
-        """`leader_addresses` get the addresses of leaders, which may come before the metadata."""
+        """`leader_addresses` receives the addresses of leaders, which may arrive before the metadata."""
         self._fence = fence
         self._metadata = metadata
         self._states = states
@@ -66,12 +67,12 @@ class ControllerOrders:
         states: Sequence[LeaderState],
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """LeaderAndIsr: the outcome of each partition, or why the request is refused."""
+        """Handle LeaderAndIsr: the result of each partition, or the error of the request."""
         await self._settings.learn(dict.fromkeys(state.topic for state in states))
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             await self._states.prepare(states)
-            # Another controller may have spoken meanwhile.
+            # Another controller may have sent a request meanwhile.
             refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
             return refused
@@ -81,12 +82,12 @@ class ControllerOrders:
     async def stop(
         self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
     ) -> ErrorCode | dict[Key, ErrorCode]:
-        """StopReplica: the outcome of each partition, or why the request is refused."""
+        """Handle StopReplica: the result of each partition, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         return refused or await self._states.stop(stops, await self._long_work.begin())
 
     def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
-        """UpdateMetadata: NONE, or why the request is refused."""
+        """Handle UpdateMetadata: NONE, or the error of the request."""
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             apply_update(self._metadata, update)

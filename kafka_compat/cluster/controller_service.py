@@ -1,14 +1,13 @@
-"""Who the controller is, and this broker's candidacy: whenever there is none, it runs for it.
+"""This broker's candidacy for controller: it follows /controller, runs for election and serves its terms.
 
 Rules
-1. /controller and /controller_epoch change in one transaction, so that each term has an epoch of its own.
-2. A broker whose session is lost resigns at once; what it still has on its way is fenced by its epoch.
-3. A controller whose node is removed by hand resigns and runs again, as Kafka's does.
-4. What only a controller needs is imported in a thread: by who is elected, or, behind the start, by who may
-   be. It is a fifth of what a broker of a cluster imports.
-5. The broker of a store that no other broker uses holds the controllership as long as it runs, without an
-   election. Its term begins with the first request: a controller without other brokers has nothing to do
-   before, and a broker whose topics stay as they are needs none.
+1. /controller and /controller_epoch change in one transaction, so that each term has a unique epoch.
+2. A broker whose session is lost resigns at once; its requests and writes under way are fenced by its epoch.
+3. A controller whose node is deleted by an operator resigns and runs for election again, as in Kafka.
+4. Modules that only a controller needs, a fifth of a clustered broker's imports, are imported in a thread:
+   when this broker is elected, or after startup if it may be elected.
+5. A standalone broker is the controller as long as it runs, without an election. Its term begins with the
+   first request that needs a controller.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
-    """See the rules above. One for the life of a broker, over all of its sessions."""
+    """The controller role of one broker, by the rules above. One instance for all of its sessions."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class ControllerService:
         long_work: LongWork,
         malformed: MalformedNodes | None = None,
     ) -> None:
-        """`settings` are asked for when a term begins."""
+        """`settings` is called when a term begins."""
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
@@ -69,7 +68,7 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self.term: ControllerTerm | None = None
-        """What it does as the controller; None while it is not."""
+        """The present term; None while this broker is not the controller."""
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
         """See rule 5."""
         self._beginning = asyncio.Lock()
@@ -77,12 +76,12 @@ class ControllerService:
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
-        """Set whenever `controller_id` becomes another; those who wait clear it first."""
+        """Set whenever `controller_id` changes; waiting tasks clear it first."""
         self.on_controller_changed: list[Callable[[], None]] = []
 
     @property
     def times(self) -> ControllerTimes:
-        """What it was at in all its terms, and how long it took."""
+        """Statistics of all terms."""
         return self._times.get()
 
     @property
@@ -92,28 +91,28 @@ class ControllerService:
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """The epoch of this broker as controller; None while it is not."""
+        """This broker's controller epoch; None while it is not the controller."""
         if self.term is not None:
             return self.term.epoch
         return self._held[1] if self._held is not None else None
 
     def start(self, store: MetadataStore) -> None:
-        """Follow /controller, and run for it, in this session."""
+        """Follow /controller and run for election in this session."""
         self._following = self._tasks.spawn(
             "following the controller", partial(self._follow, store), OnFailure.RESTART
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Be the controller of a store that no other broker uses: see rule 5."""
+        """Become the controller of a store that no other broker uses: see rule 5."""
         self._held = store, epoch
         self._name(self._broker_id)
 
     async def get_ready(self) -> None:
-        """Be able to serve as controller without delay: see rule 4."""
+        """Import the controller's modules in advance: see rule 4."""
         await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
-        """Resign if need be; the node itself goes with the session."""
+        """Resign if necessary; the node is deleted with the session."""
         if self._following is not None:
             await self._following.stop()
             self._following = None
@@ -121,7 +120,7 @@ class ControllerService:
         self._name(NOBODY)
 
     async def begin(self) -> bool:
-        """Whether this broker is the controller; its term has begun then."""
+        """Start the term if this broker is the controller; return whether it is."""
         return await self._begun() is not None
 
     async def _begun(self) -> ControllerTerm | None:
@@ -137,16 +136,16 @@ class ControllerService:
         try:
             await term.run()
         finally:
-            # The next request begins another term.
+            # The next request starts another term.
             self.term = None
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The controller's reply to a request; None when this broker is not the controller."""
+        """The controller's reply to a request; None if this broker is not the controller."""
         term = await self._begun()
         return await term.ask(make) if term is not None else None
 
     async def drain(self, patience_s: float) -> None:
-        """Wait until all brokers know what this broker decided as controller; not for longer than that."""
+        """Wait, for a limited time, until all brokers have received this controller's decisions."""
         if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
@@ -154,28 +153,28 @@ class ControllerService:
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term of this broker."""
+        """The number of unclean leader elections in this term of this broker."""
         return self.term.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an id, as the controller knows it, if this broker is it."""
+        """The topic with an ID, if this broker is the controller."""
         return self.term.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
-        """Tell the controller, if it is this broker, that a topic's settings changed."""
+        """Notify the controller, if it is this broker, that a topic's settings changed."""
         if self.term is not None:
             self.term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """Tell it that unclean.leader.election.enable of the brokers changed."""
+        """Notify the controller that unclean.leader.election.enable of the brokers changed."""
         if self.term is not None:
             self.term.unclean_default_changed(allowed)
 
     def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
-        """Have the log told of a node that a request to the controller came upon; once."""
+        """Log a malformed node that a request to the controller encountered, once."""
         self._malformed.report(error, NO_VERSION, consequence)
 
-    # --- the campaign
+    # --- election
 
     async def _follow(self, store: MetadataStore) -> None:
         while True:
@@ -187,7 +186,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # Whatever it is: a broker that does not know the controller is of no use.
+                # After any failure: a broker that does not know the controller is of no use.
                 log.exception("following the controller failed; it is tried again")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
@@ -205,7 +204,8 @@ class ControllerService:
         except stores.NoNode:
             return
         if stat.ephemeral_owner == store.session_id:
-            # The answer to our election was lost. Nobody can have been elected since, so the epoch is ours.
+            # The response to our election was lost. No other broker can have been elected since, so the epoch
+            # is ours.
             await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
         try:
@@ -216,7 +216,7 @@ class ControllerService:
         await self._changed.wait()
 
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
-        """Be the controller until the node is gone, or another's."""
+        """Serve as controller until the node is deleted or belongs to another broker."""
         term = self._new_term(store, epoch, await asyncio.to_thread(_term_class))
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)
@@ -238,7 +238,7 @@ class ControllerService:
             log.error("the controller failed and resigns", exc_info=failure)
             with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
-            # Another broker gets the chance: what failed here may fail here again.
+            # Give another broker the chance: what failed here may fail here again.
             await asyncio.sleep(FAILURE_PAUSE_S)
 
     def _new_term(

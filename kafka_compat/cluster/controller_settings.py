@@ -1,4 +1,4 @@
-"""What a broker's settings say of it as controller."""
+"""Settings that the controller takes from its broker."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class ControllerTermSettings(NamedTuple):
-    """What a controller obeys, and how it reaches brokers."""
+    """Controller settings, and how the controller reaches brokers."""
 
     machine: ControllerSettings
     listener: str
-    """The listener that brokers use among themselves."""
+    """The name of the inter-broker listener."""
     unclean_default: bool
     request_timeout_ms: int
     rebalance_interval_s: int | None
@@ -25,13 +25,13 @@ class ControllerTermSettings(NamedTuple):
     local: Callable[[], LocalOrders]
     """The controller's requests to its own broker."""
     security: Callable[[], BrokerSecurity]
-    """How it dials other brokers."""
+    """The security of connections to other brokers."""
 
 
 def term_settings(
     config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
-    """The settings as they are when a term begins."""
+    """The present settings, for a new term."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
 
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")

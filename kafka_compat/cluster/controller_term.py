@@ -1,16 +1,15 @@
-"""One term of this broker as controller: changes of nodes and requests go into the machine
-(coordination/controller/machine.py), what comes out is written and sent.
+"""One term of this broker as controller: passes events to the state machine
+(coordination/controller/machine.py) and carries out its effects.
 
 Rules
-1. One thing at a time: a job reads what an event needs, the machine handles it, its effects are carried out,
-   and what was written is told to the machine, before the next job.
-2. A term is one session with the store. It ends with Deposed or SessionExpired; whoever waits for an answer
-   then gets NOT_CONTROLLER.
-3. A read or write whose answer was lost is done again: reads change nothing, writes carry versions or the
+1. One job at a time: it reads the nodes that an event needs, the machine handles the event, its effects are
+   carried out, and the machine gets the outcome of its writes before the next job.
+2. A term is bound to one session with the store. It ends with Deposed or SessionExpired; pending requests
+   then get NOT_CONTROLLER.
+3. A read or write whose response was lost is repeated: reads change nothing, and writes carry versions or the
    whole value.
-4. A malformed node is no event. It is watched, so that what it stands for is looked at once it is mended;
-   until then a topic that the controller knew is as it was, and one that it did not know is left alone, also
-   where its deletion is asked for.
+4. A malformed node is not an event. It is watched and read again once it is repaired. Until then a known
+   topic keeps its state, and an unknown topic is ignored, even if its deletion is requested.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class ControllerTerm:
         self._over = False
 
     async def run(self) -> None:
-        """Serve until Deposed or SessionExpired is raised, or the task is cancelled."""
+        """Serve until Deposed or SessionExpired is raised, or the task is canceled."""
         try:
             await self._handle(await self._persist(self._elected))
             if self._settings.rebalance_interval_s is not None:
@@ -108,14 +107,14 @@ class ControllerTerm:
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
-                # Asked, and not yet handled by the machine.
+                # Queued, and not handled by the machine yet.
                 waiting.cancel()
             await self._channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
-        """The machine's reply to a request that `make` builds with its id; None when the term is over.
+        """The machine's reply to a request that `make` builds with its ID; None if the term is over.
 
-        `make` is called when it is the request's turn: the controller has read all topics by then.
+        `make` is called when the request is processed: the controller has read all topics by then.
         """
         if self._over:
             return None
@@ -137,29 +136,29 @@ class ControllerTerm:
             self._waiting.pop(request_id, None)
 
     async def drain(self) -> None:
-        """Wait until all brokers have responded to what was sent to them so far."""
+        """Wait until all brokers have responded to the requests so far."""
         await self._channels.drained()
 
     @property
     def unclean_elections(self) -> int:
-        """How many partitions got a leader that may miss records, in this term."""
+        """The number of unclean leader elections in this term."""
         return self._machine.unclean_elections
 
     @property
     def backlog(self) -> Backlog:
-        """What is still to be done."""
+        """The pending work."""
         return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
 
     def topic_named(self, topic_id: UUID) -> str | None:
-        """The topic with an id, as far as the controller knows."""
+        """The topic with an ID, if the controller knows it."""
         return self._machine.topic_named(topic_id)
 
     def topic_settings_changed(self, topic: str) -> None:
-        """A topic's settings changed."""
+        """Handle changed settings of a topic."""
         self._jobs.put_nowait(partial(self._unclean_changed, topic))
 
     def unclean_default_changed(self, allowed: bool) -> None:
-        """unclean.leader.election.enable of the brokers is another now."""
+        """Handle a change of unclean.leader.election.enable of the brokers."""
         if allowed != self._unclean_default:
             self._unclean_default = allowed
             self._post(events.UncleanConfigChanged(allowed, dict(self._unclean_topics)))
@@ -181,7 +180,7 @@ class ControllerTerm:
                 await asyncio.sleep(RETRY_S)
 
     def _watch(self, path: str, job: Job) -> Watch | None:
-        """A watch that does `job`; None where the path is watched already."""
+        """A watch that queues `job`; None if the path is watched already."""
         if path in self._watched:
             return None
         self._watched.add(path)
@@ -195,10 +194,10 @@ class ControllerTerm:
 
     async def _elected(self) -> events.Event:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
-        # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
+        # A watch of an interrupted attempt may be lost with it; a second one only reads once more.
         self._watched.clear()
         await nodes.enable_features(version)
-        # Whoever is elected reads every state anyway.
+        # A newly elected controller reads every state anyway.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()
@@ -228,7 +227,7 @@ class ControllerTerm:
             lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
             self._brokers,
         )
-        # Of a broker that was gone when it was read, no watch was set.
+        # No watch was set for a broker that had left when it was read.
         there = {znodes.broker_path(broker_id) for broker_id in found}
         prefix = f"{znodes.BROKER_IDS}/"
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
@@ -250,7 +249,7 @@ class ControllerTerm:
             elif isinstance(topic, MalformedNode):
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
-                # Made by Kafka before 2.8, or by its old tool: the controller gives it its id (KIP-516).
+                # Created by Kafka before 2.8, or by its legacy tool: the controller assigns the ID (KIP-516).
                 complete.append(replace(topic, topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
@@ -265,7 +264,7 @@ class ControllerTerm:
         return self._watch(znodes.partition_state_path(*partition), partial(self._state_mended, partition))
 
     async def _read_unclean(self, names: list[str]) -> bool:
-        """Learn what these topics say of unclean elections; whether any of it is new."""
+        """Read the topics' unclean election settings; return whether any has changed."""
         before = dict(self._unclean_topics)
         settings = await self._nodes.topic_settings(names, UNCLEAN)
         for name in names:
@@ -294,7 +293,7 @@ class ControllerTerm:
         if name in self._machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
-        # It was malformed until now, and somebody may have asked for its deletion.
+        # It was malformed before, and its deletion may have been requested.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
 
@@ -305,7 +304,7 @@ class ControllerTerm:
     async def _deletions_requested(self) -> events.Event:
         topics = await self._read_deletions()
         if not self._machine.topics >= set(topics):
-            # Made just before: without this the request would be taken for one about a topic that is gone.
+            # Created just before: without this the request would be taken for one about a deleted topic.
             await self._handle(await self._topics_changed())
         return events.DeletionsRequested(
             tuple(topic for topic in topics if topic not in self._malformed_topics)
@@ -356,11 +355,11 @@ class ControllerTerm:
                         events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
-        """Carry an effect out; the event that its outcome is."""
+        """Carry out an effect; return the event with its outcome."""
         nodes = self._nodes
         match effect:
             case effects.WriteStates(write_id, ()):
-                # The machine pauses.
+                # The machine yields to the event loop.
                 await (await self._long_work.begin()).pause()
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():
@@ -428,7 +427,7 @@ class ControllerTerm:
 
 
 def remote_requests() -> ModuleType:
-    """A standalone broker does not load the messages between brokers."""
+    """Import the messages between brokers, which a standalone broker does not load."""
     from kafka_compat.cluster import remote_requests
 
     return remote_requests

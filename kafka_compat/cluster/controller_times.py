@@ -1,6 +1,7 @@
-"""What a controller is at, and how long it takes for it, by the states of Kafka's controller.
+"""Statistics of the controller: its current state and how long its work takes, by the states of Kafka's
+controller.
 
-Kept over all terms of a broker, in every one that may be controller: its events are few.
+Kept across all terms, on every broker that may become controller: its events are few.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ STATES: Final = (
     "TopicUncleanLeaderElectionEnable",
     "ListPartitionReassignment",
 )
-"""As Kafka numbers them, by the names of their metrics."""
+"""States numbered as in Kafka, by the names of their metrics."""
 _NEVER: Final = (IDLE, "ControllerShutdown")
-"""Kafka's controller is never in the second one while it has a term; nor is this one."""
+"""Kafka's controller is never in the second state during a term; nor is this one."""
 
 _STATE_OF: Final = {
     "Elected": "ControllerChange",
@@ -61,11 +62,11 @@ _STATE_OF: Final = {
     "LogDirsFailed": "LogDirChange",
     "ReassignmentsListed": "ListPartitionReassignment",
 }
-"""By the class of an event of coordination/controller/events.py."""
+"""States by the class of an event of coordination/controller/events.py."""
 
 
 class Durations:
-    """How often something was done, and how long the last KEPT times took (ms)."""
+    """The number of occurrences, and the durations of the last KEPT (ms)."""
 
     __slots__ = ("count", "kept_ms")
 
@@ -74,27 +75,27 @@ class Durations:
         self.kept_ms: deque[float] = deque(maxlen=KEPT)
 
     def add(self, took_ms: float) -> None:
-        """Once more."""
+        """Add one occurrence."""
         self.count += 1
         self.kept_ms.append(took_ms)
 
 
 class ControllerTimes:
-    """Of one broker."""
+    """Statistics of one broker's controller."""
 
     def __init__(self) -> None:
         self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
         self.waited = Durations()
-        """For how long events lay before their turn came."""
+        """How long events were queued."""
         self.sent: dict[int, Durations] = {}
-        """Of requests to each broker: how long they took until they were answered."""
+        """Response times of requests to each broker."""
         self.state = IDLE
-        """What it is at now."""
+        """The present state."""
         self._unclean_default: bool | None = None
 
     @contextmanager
     def at(self, event: object) -> Iterator[None]:
-        """While an event is handled; one that fails is not counted, and ends the term."""
+        """Measure the handling of an event; a failed one, which ends the term, is not counted."""
         began_s = time.monotonic()
         self._begins(event)
         try:
@@ -118,22 +119,22 @@ class ControllerTimes:
         self.state = _STATE_OF.get(name, IDLE)
 
     def answered(self, broker_id: int, took_ms: float) -> None:
-        """A broker has answered a request of the controller."""
+        """Record a broker's response to a request of the controller."""
         self.sent.setdefault(broker_id, Durations()).add(took_ms)
 
 
 class Backlog(NamedTuple):
-    """What a controller has still to do."""
+    """The pending work of a controller."""
 
     waiting: int
-    """Events whose turn has not come."""
+    """The number of queued events."""
     unsent: Mapping[int, int]
-    """Requests that wait to be sent, by broker."""
+    """The number of queued requests, by broker."""
     deletions: DeletionCounts
 
 
 class TimedQueue(asyncio.Queue[T]):
-    """A queue that tells how long each item was in it (ms)."""
+    """A queue that reports how long each item waited (ms)."""
 
     def __init__(self, waited: Callable[[float], None]) -> None:
         super().__init__()

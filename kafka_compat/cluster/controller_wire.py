@@ -1,4 +1,4 @@
-"""The controller's values as Kafka's messages, and brokers' answers as events: pure.
+"""Conversion between the controller's values and Kafka's request and response messages. Pure.
 
 The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
 """
@@ -61,7 +61,7 @@ _OfPartition = TypeVar("_OfPartition", LeaderAndIsrPartition, UpdateMetadataPart
 
 
 def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) -> LeaderAndIsrRequest:
-    """The request for one broker, with the leaders' addresses on the listener that brokers use."""
+    """Build LeaderAndIsr for one broker, with the leaders' addresses on the inter-broker listener."""
     live_leaders = []
     for broker in effect.live_leaders:
         endpoint = broker.endpoint(listener)
@@ -104,7 +104,7 @@ def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionS
 
 
 def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState]:
-    """What the requests to all brokers have in common."""
+    """The common part of UpdateMetadata requests to all brokers."""
     return [
         UpdateMetadataTopicState(
             topic_name=topic,
@@ -118,7 +118,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
 def update_metadata(
     controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
 ) -> UpdateMetadataRequest:
-    """The request for the broker that registered with `broker_epoch`; `topics` are `metadata_topics`."""
+    """Build UpdateMetadata for the broker of `broker_epoch`; `topics` are `metadata_topics`."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -158,7 +158,7 @@ def _live_broker(broker: BrokerInfo) -> UpdateMetadataBroker:
 
 
 def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequest:
-    """The request for one broker."""
+    """Build StopReplica for one broker."""
     return StopReplicaRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
@@ -181,7 +181,7 @@ def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequ
 
 
 def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_OfPartition]]]:
-    """In the order in which the topics come first."""
+    """Group by topic, in the order of first occurrence."""
     topics: dict[str, list[_OfPartition]] = {}
     for item in partitions:
         topics.setdefault(item.partition.topic, []).append(item)
@@ -189,7 +189,7 @@ def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_O
 
 
 def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
-    """The answer to the request that `leader_and_isr` made of the same effect."""
+    """The event for a response to `leader_and_isr` of the same effect."""
     names = {item.topic_id or _NO_TOPIC_ID: item.partition.topic for item in effect.partitions}
     errors = {
         TopicPartition(names[topic.topic_id], item.partition_index): item.error_code
@@ -201,7 +201,7 @@ def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResp
 
 
 def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse) -> StopReplicaAnswered:
-    """The answer to the request that `stop_replica` made of the same effect, of the deleted partitions."""
+    """The event for a response to `stop_replica` of the same effect, with the deleted partitions."""
     deleted = {item.partition for item in effect.partitions if item.delete}
     errors = {}
     for item in response.partition_errors:
@@ -214,7 +214,7 @@ def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse
 def isr_changes(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
 ) -> dict[TopicPartition, IsrChange]:
-    """What an AlterPartition of this version asks for; topics whose id is not in `names` are left out."""
+    """The changes that an AlterPartition of this version requests, without topics that `names` lacks."""
     changes: dict[TopicPartition, IsrChange] = {}
     for topic in request.topics:
         name = _topic_name(topic, version, names)
@@ -230,7 +230,7 @@ def isr_changes(
 def alter_partition_response(
     request: AlterPartitionRequest, version: int, names: Mapping[UUID, str], reply: AlterPartitionReply
 ) -> AlterPartitionResponse:
-    """The answer to a request, in the order of its partitions."""
+    """Build the response to a request, in the order of its partitions."""
     if reply.error:
         return AlterPartitionResponse(error_code=reply.error)
     topics = []
@@ -272,5 +272,5 @@ def _topic_name(topic: TopicData, version: int, names: Mapping[UUID, str]) -> st
 
 
 def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> Iterator[TopicPartition]:
-    """Topics with their partition numbers, as partitions one by one."""
+    """Flatten topics with partition numbers to single partitions."""
     return (TopicPartition(topic, index) for topic, indexes in groups for index in indexes)

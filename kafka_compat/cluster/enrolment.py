@@ -1,12 +1,12 @@
-"""A broker's part in the cluster: it registers, and whatever else lives in a session begins in it; when the
-session has expired, all of it begins anew in another one.
+"""Registration of a broker for its lifetime: it registers and starts session-dependent parts, and does both
+again after a session expires.
 
 Rules
-1. As long as the broker runs, it is registered or on its way to be: no failure ends the tries. What nobody
-   expected is logged and tried again, too.
-2. A session in which registering failed is closed before the next try: alive, it might hold a registration
-   that stands in the way.
-3. A broker that does not support what the cluster relies on does not come back: it ends.
+1. As long as the broker runs, it is registered or retries: no failure ends the attempts. Unexpected errors
+   are logged and retried, too.
+2. A session in which registration failed is closed before the next attempt, because it might hold a
+   registration that blocks it.
+3. A broker that does not support a finalized feature of the cluster does not register again: it stops.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Enrolment:
         now_ms: Callable[[], int],
         wait_s: float,
     ) -> None:
-        """`wait_s` is how long a registration of the broker's life before is waited for."""
+        """`wait_s`: how long to wait for the registration of the broker's previous run to expire."""
         self.broker_epoch = UNKNOWN_EPOCH
-        """Of the registration of now (KIP-380)."""
+        """The epoch of the present registration (KIP-380)."""
         self._current = current
         self._connect_store = connect_store
         self._tasks = tasks
@@ -57,11 +57,11 @@ class Enrolment:
         self._info: BrokerInfo
         self._reentering = False
         self.is_leaving = False
-        """Set as soon as the broker leaves: no session is replaced any more."""
+        """Set when the broker leaves: sessions are no longer replaced."""
 
     async def enter(self, info: BrokerInfo) -> None:
-        """Register in the current session, and take part. Raises NodeExists when another broker has the id,
-        UnsupportedFeatures, and other MetadataStoreErrors.
+        """Register in the current session and start dependent parts. Raises NodeExists if another broker has
+        the ID, UnsupportedFeatures, and other MetadataStoreErrors.
         """
         self._info = info
         session = self._current.session
@@ -72,7 +72,7 @@ class Enrolment:
         await self._config_changes.start(session)
 
     async def leave(self) -> None:
-        """Take part no more. The registration goes with the session."""
+        """Stop dependent parts. The registration ends with the session."""
         self.is_leaving = True
         await self._step_back()
 
@@ -86,13 +86,13 @@ class Enrolment:
             log.warning(
                 "the session with the metadata store expired: broker %d registers anew", self._info.broker_id
             )
-            # A session that expires while the broker registers in it is noticed by the try under way.
+            # The attempt in progress notices a session that expires during registration.
             if not self._reentering:
                 self._reentering = True
                 self._tasks.spawn("registering anew", self._reenter, OnFailure.RESTART)
 
     async def _reenter(self) -> None:
-        """Register anew, in new sessions until one stands."""
+        """Register again, in new sessions until one succeeds."""
         while not self.is_leaving:
             await self._step_back()
             if await self._enter_again():
@@ -101,7 +101,7 @@ class Enrolment:
         self._reentering = False
 
     async def _enter_again(self) -> bool:
-        """One try with a new session; whether it stands. Raises CannotGoOn alone."""
+        """Make one attempt with a new session; return whether it succeeded. Raises only CannotGoOn."""
         session: MetadataStore | None = None
         try:
             session = self._current.session = await self._connect_store()

@@ -1,8 +1,8 @@
-"""The cluster's finalized features, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
+"""Finalized features of the cluster, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
 
-The controller makes the node; ApiVersions tells its version as the epoch. Kafka 3.9 has no feature that a
-cluster with ZooKeeper could finalize, and neither have we: a node that names one was left by other software,
-and a broker that does not support what the cluster relies on may not take part.
+The controller creates the node; ApiVersions reports its version as the epoch. Kafka 3.9 with ZooKeeper has no
+feature that can be finalized, and neither has this broker: a node that names one was written by other
+software, and a broker that does not support a finalized feature may not join the cluster.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NO_EPOCH = -1
 
 
 class UnsupportedFeatures(CannotGoOn):
-    """The cluster has finalized features that this broker does not know."""
+    """The cluster has finalized features that this broker does not support."""
 
 
 class FinalizedFeatures:
-    """Follows the node; the broker ends when it comes to name features."""
+    """Follows /feature; the broker stops when the node names features."""
 
     def __init__(
         self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None
@@ -42,7 +42,7 @@ class FinalizedFeatures:
         self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
-        """Follow the node in this session. Raises UnsupportedFeatures for what it holds now."""
+        """Follow the node in this session. Raises UnsupportedFeatures for its present content."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
             "following the finalized features", partial(self._follow, store), OnFailure.RESTART
@@ -74,7 +74,7 @@ class FinalizedFeatures:
         change.publish()
 
     async def _epoch(self, store: MetadataStore, watch: Callable[[Event], None]) -> int:
-        """The node's version; NO_EPOCH while there is none, or while features are disabled."""
+        """The node's version; NO_EPOCH if it is missing or features are disabled."""
         if await store.exists(znodes.FEATURE, watch) is None:
             return NO_EPOCH
         try:

@@ -1,8 +1,8 @@
-"""AlterPartition (KIP-497): what leaders propose goes to the controller, all that waits in one request, one
-request at a time.
+"""ISR proposals of leaders, sent to the controller by AlterPartition (KIP-497): all pending ones in one
+request, one request at a time.
 
-Every proposal is answered, whatever the controller says and whatever goes wrong on the way: a leader without
-an answer would never propose again, and its partition would commit nothing more once a follower is away.
+Every proposal gets a result, whatever the controller responds and whatever fails on the way: a leader without
+a result would never propose again, and its partition would stop committing once a follower fails.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 ALTER_PARTITION_VERSION: Final = 3
 RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
-"""After a failure that nobody foresaw: it may be there the next time, too, and is logged each time."""
+"""Backoff after an unexpected failure: it may recur, and each occurrence is logged."""
 ANSWERS_AT_ONCE: Final = 100
-"""So many are handed over before others get the event loop."""
+"""The number of results delivered before yielding to the event loop."""
 _NO_EPOCH: Final = -1
 
 
@@ -82,13 +82,13 @@ class IsrProposals:
             self._task = asyncio.get_running_loop().create_task(self._send_all())
 
     async def close(self) -> None:
-        """Send nothing more; proposals under way stay without an answer."""
+        """Stop sending; pending proposals get no result."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        # Proposals that are made in this turn of the loop go together.
+        # Proposals made in the same iteration of the loop are sent together.
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting, []
@@ -99,7 +99,7 @@ class IsrProposals:
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
             for number, proposed in enumerate(batch, 1):
-                # A leader that hears of an unknown error proposes again.
+                # A leader that gets an unknown error proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
@@ -125,7 +125,7 @@ class IsrProposals:
                     for topic in response.topics
                     for item in topic.partitions
                 }
-            # Such as a stale broker epoch: this broker registers anew, and has another epoch then.
+            # Such as a stale broker epoch: this broker registers again and then has another epoch.
             log.info("AlterPartition: %s", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 

@@ -1,11 +1,11 @@
-"""LeaderAndIsr and StopReplica: the controller's word on the partitions that this broker holds, from a
-request or from the controller of this process.
+"""LeaderAndIsr and StopReplica: application of the controller's decisions to the partitions of this broker,
+from a request or the controller in this process.
 
 Rules (Kafka 3.9 with ZooKeeper)
-1. A request of a controller that another has followed is refused: STALE_CONTROLLER_EPOCH.
-2. A partition's leader epoch must rise; a state that is known already, or older, gets STALE_CONTROLLER_EPOCH,
-   and an older StopReplica FENCED_LEADER_EPOCH (-1 and -2 pass: unknown, and a topic that is deleted).
-3. A folder of another topic of the same name is not this one's: INCONSISTENT_TOPIC_ID while it is held.
+1. A request from a controller that has been replaced is rejected: STALE_CONTROLLER_EPOCH.
+2. A partition's leader epoch must increase; a known or older state gets STALE_CONTROLLER_EPOCH, and an older
+   StopReplica FENCED_LEADER_EPOCH (-1, unknown, and -2, topic being deleted, are accepted).
+3. While this broker holds a log of another topic with the same name: INCONSISTENT_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Key = tuple[str, int]
 
 
 class Leaderships(Protocol):
-    """Who wants to know what this broker leads."""
+    """Interface notified of leadership changes of this broker."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """It has begun to lead a partition."""
+        """This broker became leader of a partition."""
 
     def stopping(self, topic: str, partition: int) -> None:
-        """It leads a partition no more, or holds it no more."""
+        """This broker is no longer leader of a partition, or no longer holds it."""
 
 
 class LeaderState(NamedTuple):
@@ -47,7 +47,7 @@ class LeaderState(NamedTuple):
 
     topic: str
     topic_id: UUID
-    """0 where it is not known."""
+    """0 if unknown."""
     partition: int
     leader: int
     leader_epoch: int
@@ -60,7 +60,7 @@ class LeaderState(NamedTuple):
 
 
 class StopState(NamedTuple):
-    """One partition of a StopReplica, whatever its version."""
+    """One partition of a StopReplica, independent of its version."""
 
     topic: str
     partition: int
@@ -69,7 +69,7 @@ class StopState(NamedTuple):
 
 
 class ReplicaStates:
-    """See the rules above. Fencing by broker and controller epochs is the caller's."""
+    """Applies states to replicas, by the rules above. The caller checks broker and controller epochs."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ReplicaStates:
         self._min_insync_replicas = min_insync_replicas
 
     def apply(self, states: Iterable[LeaderState]) -> Steps[dict[Key, ErrorCode]]:
-        """Lead and follow; the outcome of each partition."""
+        """Become leader or follower of the partitions; return the result of each."""
         outcomes: dict[Key, ErrorCode] = {}
         begun: list[Key] = []
         ended: list[Key] = []
@@ -115,7 +115,7 @@ class ReplicaStates:
         if held is None:
             refusal = self._replicas.refusal(topic, index)
             if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
-                # For now: the log directory is not offline, and the topic may be deleted meanwhile.
+                # Temporary: the log directory is not offline, and the topic may be deleted meanwhile.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
@@ -140,7 +140,7 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=state.replicas,
             partition_epoch=state.partition_epoch,
-            # As in Kafka, no more than the partition has.
+            # As in Kafka, at most the number of the partition's replicas.
             min_insync_replicas=min(self._min_insync_replicas(state.topic), len(state.replicas)),
         )
 
@@ -157,7 +157,7 @@ class ReplicaStates:
         )
 
     async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until the disk has done what was decided before about these partitions; then `apply`."""
+        """Wait until earlier operations on these partitions are done on disk; then `apply`."""
         await self._replicas.prepare(
             (state.topic, state.partition, state.topic_id)
             for state in states
@@ -165,9 +165,9 @@ class ReplicaStates:
         )
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
-        """Hold these partitions no more; the outcome of each, once those that are deleted cannot come back.
+        """Stop holding these partitions; return the result of each, once deleted ones cannot reappear.
 
-        `turn` is the caller's on the event loop; None for one that may take all the time it needs.
+        `turn` yields to the event loop; None if the caller may block it.
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
@@ -201,7 +201,7 @@ class ReplicaStates:
 
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
-    """The partitions of a LeaderAndIsr, whatever its version."""
+    """The partitions of a LeaderAndIsr of any version."""
     found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
@@ -226,7 +226,7 @@ def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:
-    """The partitions of a StopReplica, also of the versions before 3."""
+    """The partitions of a StopReplica of any version."""
     for old in request.ungrouped_partitions:
         yield StopState(old.topic_name, old.partition_index, NO_EPOCH, request.delete_partitions)
     for older in request.topics:

@@ -1,13 +1,12 @@
-"""One broker's part in its cluster, which may be a cluster of one: it registers, follows or is the
-controller, and leads and follows partitions as the controller says.
+"""Cluster membership of one broker, which may be standalone: registration, the controller link, and the
+leading and following of partitions.
 
-The calls come in this order: `open_store`, `create`, `follow_settings`, `recover`, `register`, then the
-broker serves, `join`; and back: `shut_down_controlled`, `leave`, `close`. A start that fails goes straight to
-`leave` and `close`, from wherever it is. After `close` all of it may begin again.
+Order of calls at startup: `open_store`, `create`, `follow_settings`, `recover`, `register`, then, when the
+broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `close`. If startup fails at any
+step, `leave` and `close` are called. After `close` the sequence may start again.
 
-Whether a broker is standalone is said by its store alone. What only a broker with others needs is
-in `peering`, which a standalone broker does not load; the controller's part is loaded with the first request
-for it.
+Only the store decides whether a broker is standalone. `peering` contains the parts that need other brokers; a
+standalone broker does not load it. The controller is loaded with the first request that needs it.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ FIRST_METADATA_S = 10.0
 
 class Membership:
     service: ControllerService
-    """Who the controller is, and this broker as the controller."""
+    """The identity of the controller, and this broker's controller role."""
     replicas: ReplicaManager
     topics: Topics
     topic_settings: TopicSettings
@@ -70,7 +69,7 @@ class Membership:
         """None before `create` and after `leave`."""
         self._peering: Peering | None = None
         self._epoch = -1
-        """Of the registration in a store of its own."""
+        """The epoch of the registration in a private store."""
 
     @property
     def is_standalone(self) -> bool:
@@ -88,7 +87,7 @@ class Membership:
 
     @property
     def orders(self) -> ControllerOrders:
-        """What obeys the controller's requests."""
+        """The handler of the controller's requests."""
         return self._orders.get()
 
     # --- composition
@@ -177,27 +176,27 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """What ends transactions in all partitions; `local` does in those that this broker leads."""
+        """The writer of transaction markers for all partitions; `local` writes those led by this broker."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
-        """The coordinators of all transactional ids; `local` are those on this broker."""
+        """The coordinators of all transactional IDs; `local` are those on this broker."""
         return local if self._peering is None else self._peering.coordinators(local)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """What other brokers report of partitions that they lead; None for a standalone broker."""
+        """Access to partitions led by other brokers; None for a standalone broker."""
         return None if self._peering is None else self._peering.remote_partitions()
 
     # --- start
 
     async def follow_settings(self) -> None:
-        """Settings are about to be read: changes from now on are received later."""
+        """Start recording settings changes, before settings are read."""
         if self._peering is not None:
             await self._peering.follow_settings()
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
-        """The logs are loaded: lead what can be led without the controller, which is everything in a store of
-        its own, and nothing in a shared one.
+        """Become leader of partitions that need no controller, after the logs are loaded: all in a private
+        store, none in a shared one.
         """
         if self._peering is not None:
             self.replicas.restore_high_watermarks(report.high_watermarks)
@@ -210,7 +209,7 @@ class Membership:
         await self._source.finish_recovery(self._context.metadata.cluster_id)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Let every broker know that this one is there. Raises StartupError, as when its id is taken."""
+        """Register this broker. Raises StartupError, for example if its ID is taken."""
         if self._peering is not None:
             self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
             await self._peering.register(broker)
@@ -232,7 +231,7 @@ class Membership:
         self.service.hold(context.store, controller_epoch)
 
     async def join(self) -> None:
-        """The broker responds to requests from now on: return when clients find what they look for."""
+        """Complete startup, with requests being served: return when clients can find their topics."""
         if self._peering is None:
             return
         await self.await_metadata()
@@ -242,14 +241,14 @@ class Membership:
             log.warning("No controller has sent metadata yet: clients learn of no topics until then")
 
     async def await_metadata(self) -> None:
-        """Wait for a while until this broker knows its cluster."""
+        """Wait, for a limited time, for the first metadata of the cluster."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_METADATA_S):
                 await self._first_metadata.received.wait()
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
-        """Create the topics of KAFKA_CREATE_TOPICS that do not exist; a failure is logged. In the background
-        where the brokers of the replicas may have yet to come.
+        """Create missing topics of KAFKA_CREATE_TOPICS; failures are logged. Runs in the background if
+        brokers may still have to join.
         """
         for topic in wanted:
             if self._peering is None:
@@ -269,7 +268,7 @@ class Membership:
     # --- changes
 
     def announce(self, entity_path: str) -> None:
-        """The settings of an entity of the store changed: notify those who obey them."""
+        """Announce changed settings of an entity to all brokers that apply them."""
         if self._peering is not None:
             self._peering.announce(entity_path)
         else:
@@ -290,7 +289,7 @@ class Membership:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
-        """A broker of the cluster has stored new settings."""
+        """Handle settings stored by a broker of the cluster."""
         config = self._context.config
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
@@ -306,13 +305,13 @@ class Membership:
         self.service.unclean_default_changed(self._context.config.bool("unclean.leader.election.enable"))
 
     def report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
-        """A disk failed: let clients and the controller know that this broker no longer leads these
+        """Handle a disk failure: report to clients and the controller that this broker no longer leads these
         partitions.
         """
         if self._tasks is None:
             return
         if self._peering is None:
-            # The controller will say the same: nobody else can lead.
+            # The controller will report the same: no other replica can be leader.
             self.topics.forget_leaders(lost)
         self._tasks.spawn("reporting a failed disk", self._report_offline, OnFailure.RESTART)
 
@@ -322,27 +321,25 @@ class Membership:
         except MetadataStoreError as error:
             if self._peering is not None:
                 raise
-            # The journal may lie on the disk that failed. The next start finds out by itself.
+            # The journal may be on the failed disk. The next startup detects the failure.
             log.error("Cannot store which partitions are offline: %s", error)
 
     # --- snapshots
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The files of the first log directory that hold the metadata of a standalone broker, as they are
-        now.
-        """
+        """Files of the first log directory with the present metadata of a standalone broker."""
         assert not self._source.is_shared
         return self._source.snapshot()
 
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Have other brokers lead what this broker leads, as far as there are any."""
+        """Move leaderships to other brokers, if there are any."""
         if self._peering is not None:
             await self._peering.shut_down_controlled()
 
     async def leave(self) -> None:
-        """Take part no longer. May be called again."""
+        """Leave the cluster. May be called again."""
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             if self._peering is not None:
@@ -354,7 +351,7 @@ class Membership:
         await self._source.leave()
 
     async def close(self) -> None:
-        """Give back the store, and whatever else is open. Nothing is requested afterwards."""
+        """Close the store and everything else that is open. No request may follow."""
         peering, self._peering = self._peering, None
         if peering is not None:
             await peering.close()

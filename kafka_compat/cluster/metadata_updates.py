@@ -1,4 +1,4 @@
-"""UpdateMetadata into the metadata cache, from a request or from the controller of this process."""
+"""Application of UpdateMetadata, from a request or the controller in this process, to the metadata cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class TopicUpdate(NamedTuple):
-    """Partitions of one topic as they are now."""
+    """The present state of partitions of one topic."""
 
     name: str
     topic_id: UUID
@@ -28,7 +28,7 @@ class TopicUpdate(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """What a controller reports. `topics` are those that changed."""
+    """An update from a controller. `topics` are those that changed."""
 
     controller_id: int
     brokers: Iterable[BrokerMetadata]
@@ -36,7 +36,7 @@ class MetadataUpdate(NamedTuple):
 
 
 def apply_update(cache: MetadataCache, update: MetadataUpdate) -> None:
-    """Take over what the controller reports, and publish it as one delta."""
+    """Apply an update, and publish it as one delta."""
     change = cache.change()
     change.set_controller(update.controller_id)
     brokers = {broker.broker_id: broker for broker in update.brokers if broker.endpoints}
@@ -57,7 +57,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     partitions.update((item.partition, item) for item in topic.partitions)
-    # The cache counts partitions from 0; one that was not reported yet has no leader that clients could use.
+    # The cache counts partitions from 0; an unreported one has no leader.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)
@@ -66,7 +66,7 @@ def _described(cache: MetadataCache, topic: TopicUpdate) -> TopicMetadata:
 
 
 def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
-    """What a request reports, whatever its version."""
+    """The update in a request of any version."""
     brokers = (
         BrokerMetadata(
             broker.id, {end.listener: (end.host, end.port) for end in broker.endpoints}, broker.rack
@@ -81,7 +81,7 @@ def update_of(request: UpdateMetadataRequest) -> MetadataUpdate:
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
-    """Partitions by topic, also of the versions before 5, which name the topic with each."""
+    """Group partitions by topic, also for versions before 5, in which each partition names its topic."""
     if not request.ungrouped_partition_states:
         return request.topic_states
     from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState

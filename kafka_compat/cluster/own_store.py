@@ -1,5 +1,5 @@
-"""The metadata store of a standalone broker: a tree in this process, whose journal lies in the first log
-directory. No other broker can use it, so this broker is the controller whenever it runs.
+"""Metadata store of a standalone broker: a tree in this process, with its journal in the first log directory.
+No other broker can use it, so this broker is always the controller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
-"""Opens the tree at a path; its changes have the times of a function in milliseconds."""
+"""Opens the tree at a path; its changes get the times of a function in milliseconds."""
 
 
 class OwnStore:
@@ -32,7 +32,7 @@ class OwnStore:
         self._tree: EmbeddedMetadataStore | None = None
         self._store: MetadataStore | None = None
         self.is_new = False
-        """Whether the tree was created by this start, or by one that did not finish its recovery."""
+        """Whether the tree was created by this startup, or by one that did not finish its recovery."""
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
@@ -61,8 +61,8 @@ class OwnStore:
         return StoreConnection(store, cluster_id, may_lack_topics=self.is_new or tree.tail_was_cut)
 
     async def finish_recovery(self, cluster_id: str) -> None:
-        """Everything that was found is in the store: it is new no longer. Adoptions that a crash cut short
-        begin again until then.
+        """Mark the store as complete: everything found on disk is in it. Until then, adoptions interrupted by
+        a crash are repeated.
         """
         if self.is_new:
             assert self._store is not None
@@ -70,15 +70,15 @@ class OwnStore:
             self.is_new = False
 
     def snapshot(self) -> dict[str, bytes]:
-        """The files of the first log directory that hold the metadata, as they are now."""
+        """Files of the first log directory with the present metadata."""
         assert self._tree is not None
         return {JOURNAL_NAME: self._tree.snapshot()}
 
     async def leave(self) -> None:
-        """Nothing: the store is needed until the broker has stopped."""
+        """Do nothing: the store is needed until the broker has stopped."""
 
     async def close(self) -> None:
-        """End the session and give the journal back."""
+        """End the session and close the journal."""
         tree, self._tree = self._tree, None
         if tree is not None:
             await tree.close()

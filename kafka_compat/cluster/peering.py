@@ -1,8 +1,8 @@
-"""What a broker has because other brokers may be there: its session with the shared metadata store, the link
-to the controller, the fetchers of its followers, and connections to other brokers.
+"""Parts of a broker that need other brokers: the session with the shared metadata store, the controller link,
+replica fetchers, and connections.
 
-Leaving, it first ends what lives in its session, then the session, and last, when no client is served any
-more, its connections.
+At shutdown it first stops the parts that depend on the session, then ends the session, and, when no client is
+served any more, closes the connections.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
-"""After an error that somebody has to mend, such as what the store says of the last block."""
+"""Backoff after an error that needs intervention, such as an invalid last block in the store."""
 TELL_S = 2.0
-"""How long a controller that stops waits for brokers to hear who leads now. One of them may be away."""
+"""How long a controller that stops waits for brokers to receive the new leaders. One may be offline."""
 
 
 class BrokerAddresses:
-    """Where the other brokers listen for brokers: by the metadata, the controller's requests and the
+    """Inter-broker addresses of other brokers, from the metadata, the controller's requests and the
     registrations.
     """
 
     def __init__(self, metadata: MetadataCache, store: MetadataStore, listener: str) -> None:
-        """`listener` is the name of the one that brokers use among themselves."""
+        """`listener` is the name of the inter-broker listener."""
         self._metadata = metadata
         self._store = store
         self._listener = listener
         self.leaders: dict[int, Address] = {}
-        """Addresses of leaders that a LeaderAndIsr named, perhaps before the metadata did."""
+        """Addresses of leaders in a LeaderAndIsr, which may arrive before the metadata."""
 
     def known(self, broker_id: int) -> Address | None:
-        """The address of a broker that the metadata has."""
+        """The address of a broker in the metadata."""
         broker = self._metadata.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
     def of_leader(self, broker_id: int) -> Address | None:
-        """Where to fetch from."""
+        """The address of a leader to fetch from."""
         return self.known(broker_id) or self.leaders.get(broker_id)
 
     async def of_controller(self, broker_id: int) -> Address | None:
-        """Where the controller is; before the first metadata its registration says it."""
+        """The controller's address; before the first metadata, from its registration."""
         known = self.known(broker_id)
         if known is not None:
             return known
@@ -105,7 +105,7 @@ class Peering:
         malformed: MalformedNodes,
         settings_changed: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`settings_changed` is called with the path of each entity whose settings a broker changed."""
+        """`settings_changed` is called with the path of each entity whose settings another broker changed."""
         assert isinstance(context.store, CurrentSession)
         self._context = context
         self._store = context.store
@@ -157,7 +157,7 @@ class Peering:
         return self._enrolment.broker_epoch
 
     def fetch_for(self, replicas: ReplicaManager) -> None:
-        """Fetch what partitions follow from their leaders."""
+        """Start fetching for followed partitions from their leaders."""
         context, config = self._context, self._context.config
         self._fetchers = ReplicaFetchers(
             context.metadata.local_id,
@@ -183,7 +183,7 @@ class Peering:
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
-        """The next block of producer ids, however often the controller has to be asked for it (KIP-730)."""
+        """Allocate the next block of producer IDs from the controller, with retries (KIP-730)."""
         local_id = self._context.metadata.local_id
         while True:
             request = AllocateProducerIdsRequest(broker_id=local_id, broker_epoch=self.broker_epoch)
@@ -209,7 +209,7 @@ class Peering:
         return ClusterCoordinators(local, self._context.metadata, self._peers)
 
     def remote_partitions(self) -> RemotePartitions:
-        """What other brokers report of partitions that they lead."""
+        """Access to partitions led by other brokers."""
         return self._remote_partitions.get()
 
     def _make_remote_partitions(self) -> RemotePartitions:
@@ -219,7 +219,7 @@ class Peering:
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
 
     async def _topic_exists(self, topic: str) -> bool:
-        """Whether the metadata store has it; it may as long as the store does not respond."""
+        """Whether the topic exists in the metadata store; True while the store does not respond."""
         try:
             return await self._store.exists(znodes.topic_path(topic)) is not None
         except MetadataStoreError:
@@ -228,11 +228,11 @@ class Peering:
     # --- the session
 
     async def follow_settings(self) -> None:
-        """Settings are about to be read: changes from now on are received later."""
+        """Start recording settings changes, before settings are read."""
         await self._config_changes.begin(self._store)
 
     async def register(self, broker: BrokerInfo) -> None:
-        """Raises StartupError, as when another broker has the id."""
+        """Register. Raises StartupError, for example if another broker has the ID."""
         try:
             await self._enrolment.enter(broker)
         except NodeExists as error:
@@ -249,7 +249,7 @@ class Peering:
         )
 
     def apply_settings(self) -> None:
-        """Obey the broker's settings as they are now."""
+        """Apply the broker's present settings."""
         config = self._context.config
         self._fetchers.resize(config.int("num.replica.fetchers"))
         self.quotas.set_rates(config.int(LEADER_RATE), config.int(FOLLOWER_RATE))
@@ -257,9 +257,7 @@ class Peering:
     # --- stop
 
     async def shut_down_controlled(self) -> None:
-        """Have other brokers lead what this broker leads, as far as they can: ControlledShutdown, as often
-        and as fast as controlled.shutdown.* say.
-        """
+        """Move leaderships to other brokers by ControlledShutdown, retrying as controlled.shutdown.* say."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return
@@ -275,7 +273,7 @@ class Peering:
             elif response.error_code != ErrorCode.NONE:
                 log.warning("controlled shutdown: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
-                # Else the new leaders would hear of it from the next controller.
+                # Otherwise the new leaders would be reported only by the next controller.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
                 log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)
@@ -293,11 +291,11 @@ class Peering:
             return None
 
     def begin_leaving(self) -> None:
-        """Replace no session any more."""
+        """Stop replacing expired sessions."""
         self._enrolment.is_leaving = True
 
     async def leave(self) -> None:
-        """End what lives in the session."""
+        """Stop the parts that depend on the session."""
         await self.proposals.close()
         await self._enrolment.leave()
         await self._link.close()

@@ -1,4 +1,4 @@
-"""Connections to the other brokers by their ids, for requests that are sent one at a time."""
+"""Connections to other brokers by broker ID, for occasional requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 
 
 class Peers:
-    """One connection to each broker that was asked something; where a broker has moved, a new one."""
+    """One connection per queried broker; a new one if the broker's address changes."""
 
     def __init__(
         self, address_of: AddressOf, client_id: str, request_timeout_ms: int, security: BrokerSecurity = NONE
@@ -25,7 +25,7 @@ class Peers:
         self._tasks = Tasks()
 
     def client(self, broker_id: int) -> BrokerClient:
-        """Raises ConnectionError for a broker that nobody knows."""
+        """The client of a broker. Raises ConnectionError for an unknown broker."""
         address = self._address_of(broker_id)
         if address is None:
             raise ConnectionError(f"broker {broker_id} is not there")
@@ -42,12 +42,12 @@ class Peers:
         return client
 
     def run(self, name: str, work: Work) -> None:
-        """Do this in the background, until `close`, by which time nobody waits for it any more."""
+        """Run a task in the background; `close` cancels it."""
         if not self._tasks.closed:
             self._tasks.spawn(name, work)
 
     async def close(self) -> None:
-        """Close the connections; requests under way are given up."""
+        """Close the connections; pending requests fail."""
         await self._tasks.close()
         for client in self._clients.values():
             await client.close()

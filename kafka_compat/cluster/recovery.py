@@ -1,15 +1,15 @@
-"""The recovery of a standalone broker: what it does with its own metadata store and its log directories
-before it registers. No controller has begun a term then, and no other broker can have changed anything.
+"""Startup recovery of a standalone broker: reconciles its metadata store with its log directories before it
+registers. At that time no controller has begun a term and no other broker can have changed anything.
 
 Rules
-1. The store is the truth. A topic exists once its nodes do; its logs are created from that. A deletion is
-   noted in /admin/delete_topics first, so that one that a crash cut short is finished here.
-2. Logs of topics that a new or shortened store does not know are adopted; of a complete store, set aside.
+1. The store is authoritative. A topic exists once its nodes do; missing logs are created. A deletion is
+   recorded in /admin/delete_topics first, so that a deletion interrupted by a crash is completed here.
+2. Logs of unknown topics are adopted if the store is new or was truncated, and set aside otherwise.
 3. The broker leads every partition that it holds, with itself in sync, without waiting for the controller,
-   whose LeaderAndIsr would say the same. Leader epochs rise, as when a controller finds the broker back, so
-   that readers can tell records of before from records of after. Where a clean stop left a log without a
-   record of its last epoch, and it is as it was, there is nothing to tell apart and the epoch stays: of very
-   many partitions most are of this kind, and the store is not written for them.
+   whose LeaderAndIsr would be the same. Leader epochs are incremented, as when a broker rejoins a controller,
+   so that readers can distinguish records from before and after. Exception: if a clean stop left a log
+   unchanged and without a record in its last epoch, the epoch stays. This holds for most partitions of a
+   large broker and saves their writes to the store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 128
-"""How many partitions' nodes are written in one transaction."""
+"""The number of partitions whose nodes are written in one transaction."""
 
 
 class Recovery:
@@ -52,11 +52,11 @@ class Recovery:
         self._replicas = replicas
         self._malformed = malformed
         self._known_states: dict[bytes, PartitionState] = {}
-        """By what their nodes hold: very many partitions are in the same state."""
+        """States by the content of their nodes: most partitions have the same state."""
 
     async def run(self, *, adopts: bool) -> None:
-        """Finish deletions, then lead the topics of the store. Logs of topics that it does not know are
-        adopted when it may lack some (`adopts`), and set aside otherwise.
+        """Finish deletions, then become leader of the store's topics. Logs of unknown topics are adopted if
+        the store may lack some (`adopts`), and set aside otherwise.
         """
         producers = (each for held in self._log_dirs.logs.values() for each in held.producers.entries)
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
@@ -68,8 +68,8 @@ class Recovery:
         topics = await self._read_topics()
         for topic in topics:
             await self._lead(topic)
-        # Only now, when all topics are known: a coordinator that loads its partition ends the transactions
-        # that were decided, and takes a topic that is not known for a deleted one, which needs no marker.
+        # Only now, when all topics are known: a coordinator that loads its partition completes decided
+        # transactions, and treats an unknown topic as deleted, which needs no marker.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
         for name, indexes in deleted.items():
@@ -84,10 +84,10 @@ class Recovery:
             self._metadata.local_id, [key for key in keys if self._replicas.get(*key) is not None]
         )
 
-    # --- deletions that a crash cut short
+    # --- deletions that a crash interrupted
 
     async def _delete(self, name: str) -> list[int]:
-        """Delete a topic; its partitions."""
+        """Delete a topic; return its partitions."""
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -121,7 +121,7 @@ class Recovery:
         return found
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
-        """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
+        """Read a topic, to be led by this broker in the next epoch; append the changes to `operations`."""
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -130,7 +130,7 @@ class Recovery:
         created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
-            # The log may know a newer epoch: another broker led it while our tree was not in use.
+            # The log may have a newer epoch: another broker led it while our tree was not in use.
             held = self._log_dirs.logs.get((name, index))
             epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
@@ -179,7 +179,7 @@ class Recovery:
 
     @contextmanager
     def _logging_malformed(self, stat: stores.Stat) -> Iterator[None]:
-        """Log a malformed node: once, though the controller will find it, too."""
+        """Log a malformed node once, although the controller will find it too."""
         try:
             yield
         except MalformedNode as error:
@@ -187,7 +187,7 @@ class Recovery:
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
-        """Lead a topic's partitions; clients learn of them when all are led."""
+        """Become leader of a topic's partitions; they are published together at the end."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions
         )
@@ -216,7 +216,7 @@ class Recovery:
                 await turn.pause_if_due()
 
     async def _take_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """These partitions, whose disk is offline, have no leader until a start finds the disk working."""
+        """Record that these partitions have no leader until startup finds their disk working."""
         states: dict[str, PartitionState] = {}
         for name, index in lost:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
@@ -236,13 +236,13 @@ class Recovery:
                     ]
                 )
             except MetadataStoreError as error:
-                # The journal may lie on the disk that failed. The next start finds out by itself.
+                # The journal may be on the failed disk. The next startup detects the failure.
                 log.error("Cannot store which partitions are offline: %s", error)
 
-    # --- logs that the store does not know
+    # --- logs unknown to the store
 
     async def _adopt(self) -> None:
-        """Topics that have folders here and are not in the tree."""
+        """Adopt topics that have directories here and are not in the tree."""
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
@@ -269,8 +269,8 @@ class Recovery:
             )
 
     async def _write_topic(self, adopted: _AdoptedTopic) -> None:
-        """Write the topic and its partitions: in one transaction as far as they are few. What a crash keeps
-        from being written the next start makes up for.
+        """Write the topic and its partitions, in one transaction if they are few. The next startup completes
+        a write that a crash interrupted.
         """
         name, replicas = adopted.state.name, adopted.state.replicas
         has_config = await self._store.exists(znodes.config_path("topics", name)) is not None
@@ -289,7 +289,7 @@ class Recovery:
 
 
 class _AdoptedTopic:
-    """A topic as its folders tell it."""
+    """A topic as described by its partition directories."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class _AdoptedTopic:
         partitions: Mapping[int, UUID | None],
         local_id: int,
     ) -> None:
-        """`partitions`: the topic ids in the folders."""
+        """`partitions`: the topic IDs in the partition directories."""
         topic_id = next((item for item in partitions.values() if item), None) or topic_nodes.new_topic_id()
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
@@ -309,16 +309,16 @@ class _AdoptedTopic:
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):
-            # Retention would delete what compaction had kept.
+            # Retention would delete records that compaction had kept.
             self.overrides = {"cleanup.policy": "compact"}
 
 
 def _set_strays_aside(
     log_dirs: LogDirs, topics: Iterable[TopicMetadata], left_alone: Collection[str]
 ) -> None:
-    """As genuine Kafka with folders that it finds on its disks and not in its cluster: of topics deleted
-    while the disk was away, or copied from elsewhere. Nothing in them is lost. The folders of topics in
-    `left_alone`, whose nodes cannot be read, wait until those are mended.
+    """Set aside directories that do not belong to the cluster, as Apache Kafka does: of topics deleted while
+    the disk was offline, or copied from elsewhere. No data is lost. Directories of topics in `left_alone`,
+    whose nodes are unreadable, wait until those are repaired.
     """
     known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     for key, held in list(log_dirs.logs.items()):

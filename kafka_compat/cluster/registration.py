@@ -1,4 +1,4 @@
-"""A broker's registration: its node under /brokers/ids, whose czxid is the broker's epoch (KIP-380)."""
+"""Broker registration: the node under /brokers/ids, whose czxid is the broker epoch (KIP-380)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kafka_compat.coordination.store.metadata_store import MetadataStore, Stat
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:
-    """Register in this session; the broker's epoch.
+    """Register in this session and return the broker epoch.
 
-    A node that the broker's life before left behind goes with its session: it is waited for, `wait_s` at
-    most. NodeExists when another broker keeps the id; ConnectionLost when the store gave no answer in that
-    time. As Kafka, one transaction creates the node and sets its data, so that its zxid is known from the
-    answer.
+    A node left by the broker's previous run is deleted with its session, which this waits for, at most
+    `wait_s`. NodeExists if another broker keeps the ID; ConnectionLost if the store did not respond in that
+    time. As in Kafka, one transaction creates the node and sets its data, so that its zxid is in the
+    response.
     """
     path = znodes.broker_path(broker.broker_id)
     payload = znodes.encode_broker(broker, now_ms)
@@ -53,8 +53,8 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
 async def register_alone(
     store: MetadataStore, broker: BrokerInfo, now_ms: int, malformed: MalformedNodes
 ) -> tuple[int, ControllerEpoch]:
-    """Register in a store that no other broker uses, and become its controller, in one transaction; the
-    broker's epoch and the controller's.
+    """Register in a private store and become its controller, in one transaction; return the broker epoch and
+    the controller's.
     """
     operations: list[stores.Operation] = []
     try:
@@ -84,7 +84,7 @@ async def register_alone(
 
 
 async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
-    """The epoch of the new node; None when there is one, maybe by an earlier try whose answer was lost."""
+    """The epoch of the new node; None if it exists, possibly from an attempt whose response was lost."""
     try:
         results = await store.multi(
             [stores.Create(path, None, ephemeral=True), stores.SetData(path, payload)]

@@ -1,4 +1,4 @@
-"""Transaction coordinators on other brokers, as leaders of partitions ask them: AddPartitionsToTxn, version 4
+"""Requests to transaction coordinators on other brokers, for partition leaders: AddPartitionsToTxn version 4
 and later (KIP-890).
 """
 
@@ -32,7 +32,7 @@ _VERSION: Final = 5
 
 
 class _PendingAnswer:
-    """A question to `broker_id`; its answer is given once."""
+    """A request to `broker_id`, completed once."""
 
     def __init__(self, shard: int, broker_id: int, respond: Respond) -> None:
         self.shard = shard
@@ -46,7 +46,7 @@ class _PendingAnswer:
 
 
 class ClusterCoordinators:
-    """Coordinators of a broker of a cluster: `local` are the ids whose coordinator it is itself."""
+    """Coordinators as seen by a broker of a cluster: `local` are those on this broker."""
 
     def __init__(self, local: Coordinators, metadata: MetadataCache, peers: Peers) -> None:
         self._local = local
@@ -88,7 +88,7 @@ class ClusterCoordinators:
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Wait no longer for brokers that are no longer the coordinator."""
+        """Stop waiting for brokers that are no longer the coordinator."""
         for pending, give_up in list(self._given_up.items()):
             if self._leader(pending.shard) != pending.broker_id:
                 give_up()
@@ -122,7 +122,7 @@ class ClusterCoordinators:
             log.error("a question to broker %d: its answer: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
-            # The producer waits for an answer all the same.
+            # The producer needs a response anyway.
             log.exception("a question to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)

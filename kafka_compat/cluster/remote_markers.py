@@ -1,7 +1,7 @@
-"""Markers in partitions that other brokers lead: WriteTxnMarkers to each leader.
+"""Transaction markers for partitions led by other brokers: WriteTxnMarkers to each leader.
 
-An answer that does not come is an error like any other: the coordinator asks again, and this looks again for
-the leader. When metadata says that a leader has changed while it is waited for, nobody waits for it longer.
+A missing response is an error like any other: the coordinator retries, and the leader is looked up again.
+When metadata reports a new leader, the response of the old one is no longer awaited.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 _VERSION_WITH_EPOCH_BUMP: Final = 2
-"""KIP-1228: the first that can say of which transaction.version a marker is; version 1 is as good for others,
-and brokers before Kafka 4.2 read it.
+"""KIP-1228: the first version that states the transaction.version of a marker; version 1 works as well, and
+brokers before Kafka 4.2 support it.
 """
 
 
 class _MarkerRequest:
-    """A request on its way to `leader_id`: the partitions whose outcome is not known yet."""
+    """A pending request to `leader_id`, with the partitions that have no result yet."""
 
     def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
         self.leader_id = leader_id
@@ -50,7 +50,7 @@ class _MarkerRequest:
 
 
 class ClusterMarkerWriter:
-    """MarkerWriter of a broker of a cluster: `local` writes where this broker leads."""
+    """MarkerWriter for a cluster: `local` writes markers of partitions that this broker leads."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ClusterMarkerWriter:
         peers: Peers,
         topic_exists: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`topic_exists` asks the metadata store: a broker that has just started may know of no topic."""
+        """`topic_exists` queries the metadata store: a broker that has just started may know no topics."""
         self._local = local
         self._metadata = metadata
         self._peers = peers
@@ -68,7 +68,7 @@ class ClusterMarkerWriter:
         metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Always: `write` looks closer, and needs no marker for what is gone."""
+        """Always true: `write` checks further, and writes no marker for deleted topics."""
         return True
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
@@ -89,7 +89,7 @@ class ClusterMarkerWriter:
                 self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
-        """Wait no longer for brokers that are no longer leaders."""
+        """Stop waiting for brokers that are no longer leaders."""
         if not (delta.partitions or delta.deleted):
             return
         for request in list(self._under_way):
@@ -122,7 +122,7 @@ class ClusterMarkerWriter:
             log.error("markers for broker %d: its answer: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
-            # A partition without an outcome would leave its transaction open for ever.
+            # A partition without a result would keep its transaction open indefinitely.
             log.exception("markers for broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)

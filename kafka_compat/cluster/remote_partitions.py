@@ -1,8 +1,8 @@
-"""What other brokers tell of partitions that they lead, as a consumer would be told: where these begin and
-end, and what is at an offset.
+"""Reads of partitions led by other brokers, as a consumer: their start and end offsets, and the records at an
+offset.
 
-For those who look at the cluster from time to time. The connections are their own: whoever is slow to answer
-here loses no other request.
+For monitoring and the console, which read occasionally. The connections are separate, so a slow broker delays
+no other requests.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _CONSUMER: Final = -1
 
 
 class Bounds(NamedTuple):
-    """The log start, and up to where consumers may read."""
+    """The log start, and the end for consumers."""
 
     oldest: int
     newest: int
 
 
 class Batches(NamedTuple):
-    """Whole batches, of which the last may be cut off, and (producer id, first offset) of the aborted
-    transactions in them; None where nobody asked for those.
+    """Whole batches, the last of which may be incomplete, and (producer ID, first offset) of the aborted
+    transactions in them; None if not requested.
     """
 
     records: bytes
@@ -47,7 +47,7 @@ class Batches(NamedTuple):
 
 
 class RemotePartitions:
-    """Of the brokers that `peers` reaches. All raise ConnectionError, TimeoutError and MalformedRequest."""
+    """Access through `peers`. All methods raise ConnectionError, TimeoutError and MalformedRequest."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -55,15 +55,15 @@ class RemotePartitions:
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
-        """Of partitions with the epochs in which that broker leads them; without those of which it does not
-        know better. With `committed` they end where a transaction is open.
+        """The bounds of partitions that the broker `leader_id` leads in these epochs; partitions for which it
+        disagrees are omitted. With `committed` they end at the first open transaction.
         """
         oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
         newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
         return {place: Bounds(oldest[place], newest[place]) for place in oldest.keys() & newest.keys()}
 
     async def ask(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
-        """A broker's answer to anything else, with this broker's rights there."""
+        """Send any other request with this broker's permissions."""
         return await self._peers.client(broker_id).send(key, version, request)
 
     async def close(self) -> None:
@@ -78,8 +78,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The first offset of that time (ms) or later in each, -1 where there is none; without those of which
-        that broker does not know.
+        """The first offset of each partition with that timestamp (ms) or later, -1 if there is none;
+        partitions unknown to the broker are omitted.
         """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():
@@ -104,10 +104,10 @@ class RemotePartitions:
     async def batch_at(
         self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
     ) -> bytes | None:
-        """The batch that holds `offset`, or else the next one, at the beginning of what is returned; empty
-        where there is none. None where that broker does not know, or `offset` is not in the log.
+        """Data that begins with the batch that contains `offset`, or the next one; empty if there is none.
+        None if the broker does not know the partition, or `offset` is out of range.
         """
-        # The first batch comes whole, however long (KIP-74).
+        # The first batch is returned whole, however large (KIP-74).
         found = await self.batches(leader_id, place, leader_epoch, offset, 1)
         return None if found is None else found.records
 
@@ -121,8 +121,8 @@ class RemotePartitions:
         *,
         committed: bool = False,
     ) -> Batches | None:
-        """As `batch_at`, with more batches behind it, in all about `max_bytes`. With `committed` they end
-        where a transaction is open.
+        """As `batch_at`, with more batches after it, about `max_bytes` in all. With `committed` they end at
+        the first open transaction.
         """
         topic, partition = place
         asked = FetchPartition(

@@ -1,4 +1,4 @@
-"""The controller's requests to other brokers, as messages."""
+"""Encoding and sending of the controller's requests to other brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Post = Callable[[Event], None]
 def leader_and_isr(
     controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, post: Post
 ) -> ControllerRequest:
-    """`post` gets the answer as an event."""
+    """Send LeaderAndIsr; `post` gets the response as an event."""
 
     def make() -> Any:
         return wire.leader_and_isr(controller_id, effect, listener)
@@ -32,7 +32,7 @@ def leader_and_isr(
 
 
 def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post | None) -> ControllerRequest:
-    """`post` gets the answer as an event, if it is wanted."""
+    """Send StopReplica; `post` gets the response as an event, if it is needed."""
 
     def make() -> Any:
         return wire.stop_replica(controller_id, effect)
@@ -45,7 +45,7 @@ def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post
 
 
 class UpdateMetadata:
-    """The requests of one effect, which have their topics in common."""
+    """UpdateMetadata requests of one effect, which share their topics."""
 
     def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata) -> None:
         self._controller_id = controller_id
@@ -53,7 +53,7 @@ class UpdateMetadata:
         self._topics: list[UpdateMetadataTopicState] | None = None
 
     def request(self, broker_epoch: int) -> ControllerRequest:
-        """To the broker that registered with that epoch."""
+        """The request for the broker that registered with that epoch."""
 
         def make() -> Any:
             if self._topics is None:
@@ -65,7 +65,7 @@ class UpdateMetadata:
 
 
 class _Sending:
-    """One message, made when it is first sent."""
+    """One message, built when it is first sent."""
 
     def __init__(self, api_key: ApiKey, version: int, make: Callable[[], Any]) -> None:
         self._api_key = api_key

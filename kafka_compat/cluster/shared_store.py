@@ -1,4 +1,4 @@
-"""The metadata store of a cluster: a ZooKeeper, or a tree that the brokers of one machine share."""
+"""Shared metadata store of a cluster, on ZooKeeper or in another process: sessions, cluster ID, broker ID."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
-"""A new session with the store. Raises MetadataStoreError when there is none to be had."""
+"""Opens a session with the store. Raises MetadataStoreError if that is impossible."""
 
 
 class CurrentSession(MetadataStore):
-    """The store over a broker's sessions: passes everything on to `session`, which its owner replaces when it
-    has expired. What must not outlive its session (a controller's writes, watches that someone counts on)
-    uses that session itself.
+    """A store that delegates to a broker's current `session`, which the owner replaces after an expiry.
+    Operations that must not outlive their session (a controller's writes, essential watches) use the session
+    itself.
     """
 
     def __init__(self, session: MetadataStore) -> None:
@@ -56,7 +56,7 @@ class CurrentSession(MetadataStore):
 
 
 class SharedStore:
-    """Opens sessions by `connect`: the first one, and another one after each expiry."""
+    """Opens sessions by `connect`: the first one, and a new one after each expiry."""
 
     is_shared: Literal[True] = True
 
@@ -83,20 +83,20 @@ class SharedStore:
         return StoreConnection(store, cluster_id, may_lack_topics=False)
 
     async def leave(self) -> None:
-        """End the session, and the registration with it, before the rest of the broker stops: new leaders
-        wait for a replica that was caught up a moment ago for as long as it is registered.
+        """End the session, and with it the registration, before the rest of the broker stops: as long as a
+        replica is registered, new leaders wait for it if it was caught up recently.
         """
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def close(self) -> None:
-        """Nothing: see `leave`."""
+        """Do nothing: see `leave`."""
 
 
 async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> None:
-    """Take an id that no other broker has: each write of /brokers/seqid has a version of its own. It is kept
-    in meta.properties from then on.
+    """Generate a broker ID that no other broker has: each write of /brokers/seqid has a unique version. It is
+    kept in meta.properties.
     """
     if not config.bool("broker.id.generation.enable"):
         raise StartupError("broker.id is missing, and broker.id.generation.enable=false")
@@ -105,7 +105,7 @@ async def _generate_broker_id(store: MetadataStore, config: BrokerConfig) -> Non
 
 
 async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
-    """The cluster's id, which the first broker writes."""
+    """The cluster ID, which the first broker writes."""
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
     except stores.NoNode:

@@ -1,5 +1,5 @@
-"""The topics' own settings, from the store into effect on the logs: all of them at startup, and those of one
-topic when this broker begins to hold its partitions, or when they changed.
+"""Application of stored topic settings to logs: all at startup, and one topic when its partitions are added
+here or its settings change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""For a topic whose settings nobody can read: by the broker's defaults a compacted one would lose records."""
+"""For a topic with unreadable settings: with the broker's defaults a compacted one would lose records."""
 
 
 class TopicSettings:
-    """Reads the settings of topics and applies them to the topics' logs, as the feed reports them, too."""
+    """Reads topic settings and applies them to logs, also when the feed reports them."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class TopicSettings:
                 self._know(change.topic, change.settings)
                 self._configure(change.topic)
             elif change.is_of_broker:
-                # Every log whose topic has no value of its own.
+                # Every log whose topic does not override the setting.
                 for name in list(self._metadata.topics):
                     self._configure(name)
 
     async def read_all(self) -> None:
-        """Learn the topics' own settings, before any log is opened."""
+        """Read the topics' own settings, before any log is opened."""
         try:
             topics = await self._store.children(znodes.TOPICS)
         except NoNode:
@@ -71,8 +71,9 @@ class TopicSettings:
         self._replicas.quotas.configure_topic(topic, {})
 
     async def _stored(self, topic: str) -> dict[str, str] | None:
-        """What the store has; None where it has nothing of the topic. Of a malformed node, what it said
-        before, or else settings with which nothing is deleted."""
+        """The stored settings; None if there are none. For a malformed node, its previous settings, or else
+        settings that delete nothing.
+        """
         path = znodes.config_path("topics", topic)
         try:
             data, stat = await self._store.get(path)
@@ -100,15 +101,15 @@ class TopicSettings:
                 held.configure(config, self.overrides.min_isr(topic, partition))
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Read the settings of topics that this broker begins to hold, before their logs are made.
+        """Read the settings of topics that this broker begins to hold, before their logs are created.
 
-        What the store does not answer is asked again, as Kafka does, for as long as this broker runs: the
-        controller does not tell twice what it was answered.
+        Reads without a response are retried, as in Kafka, as long as this broker runs: the controller does
+        not repeat its request.
         """
         for topic in topics:
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
-                # Meanwhile a change may have been heard of, or another request have read them: that is newer.
+                # Meanwhile a notice or another request may have caused a read: that result is newer.
                 if topic not in self.overrides:
                     self._know(topic, stored or {})
 
@@ -121,7 +122,7 @@ class TopicSettings:
                 await asyncio.sleep(RETRY_S)
 
     async def reread(self, topic: str) -> None:
-        """Publish the settings of a topic as they are now."""
+        """Read and publish the present settings of a topic."""
         stored = await self._stored(topic)
         if stored is not None:
             self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=stored))

@@ -1,9 +1,9 @@
-"""The topics of the cluster: this broker writes to the store what is wanted, the controller carries it out,
-and every broker learns of it by UpdateMetadata.
+"""Creation, extension and deletion of topics: this broker writes requests to the store, the controller
+carries them out, and UpdateMetadata reports the result.
 
-Requests of clients are the controller's, as in Kafka with ZooKeeper: another broker responds NOT_CONTROLLER.
-Topics that are created by their first use are written by the broker that receives the request. All methods
-raise KafkaError with the error of the client's response. `charge` is called after all checks.
+Only the controller accepts client requests, as in Kafka with ZooKeeper: other brokers respond NOT_CONTROLLER.
+Topics that are created automatically are written by the broker that receives the request. All methods raise
+KafkaError with the error of the client's response. `charge` is called after all checks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""Where all brokers are there that have to remove something. One may just have died."""
+"""Sufficient for a deletion if all brokers concerned are online. One may just have failed."""
 
 
 class Topics:
@@ -50,7 +50,7 @@ class Topics:
         *,
         may_have_peers: bool,
     ) -> None:
-        """`may_have_peers`: other brokers may come, and internal topics wait for them."""
+        """`may_have_peers`: other brokers may join, and internal topics wait for them."""
         self._config = context.config
         self._store = context.store
         self._metadata = context.metadata
@@ -63,25 +63,23 @@ class Topics:
         self._metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Whoever waits for a change looks again."""
+        """Wake the tasks that wait for a metadata change."""
         self._metadata_changed.set()
         self._metadata_changed = asyncio.Event()
 
     async def until_brokers(self, count: int) -> None:
-        """Wait until so many brokers are registered, however long that takes."""
+        """Wait, without a limit, until so many brokers are registered."""
         while len(self._metadata.brokers) < count:
             await self._metadata_changed.wait()
 
     async def report_offline(self) -> None:
-        """Have the controller ask this broker which replicas it still has (KIP-112). Raises
-        MetadataStoreError.
-        """
+        """Have the controller query this broker's online replicas (KIP-112). Raises MetadataStoreError."""
         await self._service.begin()
         event = znodes.encode_log_dir_event(self._metadata.local_id)
         await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
 
     def forget_leaders(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Tell clients that this broker does not lead these partitions: nobody else can."""
+        """Report to clients that this broker does not lead these partitions: no other broker can."""
         local, change = self._metadata.local_id, self._metadata.change()
         for name, index in lost:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
@@ -92,7 +90,7 @@ class Topics:
             change.put_topic(replace(topic, partitions=partitions))
         change.publish()
 
-    # --- topics that are created by their first use
+    # --- topics created automatically on first use
 
     async def ensure(
         self,
@@ -102,9 +100,8 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """The topic, created when there is none of its name, with the broker's defaults where nothing else is
-        given (auto.create.topics.enable). Every broker of the cluster may be asked for the same: one creates
-        it.
+        """Return the topic, created with the broker's defaults if it is missing (auto.create.topics.enable).
+        If several brokers do this at once, one creates it.
         """
         known = self._metadata.topics.get(name)
         if known is not None:
@@ -118,15 +115,15 @@ class Topics:
         with store_errors_mapped():
             problem = await self._malformed_node(name)
         if problem is not None:
-            # The controller leaves it alone: there is nothing to wait for.
+            # The controller ignores it: there is nothing to wait for.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
-        """One of Kafka's own topics, created when it does not exist: as in Kafka with as many replicas as its
-        setting says, or not at all. A first broker that serves groups before the others came would hold their
-        offsets alone. A standalone broker waits for no others.
+        """Return an internal topic, created if it is missing: as in Kafka with the replication factor of its
+        setting, or not at all. Otherwise a first broker that serves groups before others join would hold
+        their offsets alone. A standalone broker waits for no others.
         """
         brokers_max = INT32_MAX if self._may_have_peers else 1
         internal = topic_rules.internal_topic(self._config, name, brokers_max)
@@ -146,7 +143,7 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Write a topic, and return when it is led. Raises KafkaError with what the client gets."""
+        """Create a topic, and return when it has leaders. Raises KafkaError for the client's response."""
         await self._check_controller()
         return await self._make(
             name,
@@ -172,7 +169,7 @@ class Topics:
     ) -> TopicMetadata:
         async with self.lock:
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # Two names that collide may come in one request, before anyone is told of either.
+                # One request may contain two names that collide, before either is in the metadata.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
             topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(
@@ -197,7 +194,7 @@ class Topics:
         return created
 
     async def _check_resources(self, topic: TopicMetadata) -> None:
-        """Delete a new topic for whose logs this process has no descriptors left."""
+        """Delete a new topic for whose logs this process lacks descriptors."""
         for partition in topic.partitions:
             refusal = self._replicas.refusal(topic.name, partition.partition)
             if isinstance(refusal, OutOfResources):
@@ -207,7 +204,7 @@ class Topics:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
 
     async def _malformed_node(self, name: str) -> MalformedNode | None:
-        """The first malformed node of a topic; None where one is missing, as of a topic that is new."""
+        """The first malformed node of a topic; None if a node is missing, as for a new topic."""
         try:
             data, _ = await self._store.get(znodes.topic_path(name))
             for index in znodes.decode_topic(name, data).replicas:
@@ -233,14 +230,14 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # The settings of a topic that was deleted went, or somebody wrote some, since we looked.
+                # The settings of a deleted topic were deleted, or another client wrote some, meanwhile.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
                     continue
                 if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
-                        # By an attempt whose answer was lost.
+                        # Written by an attempt whose response was lost.
                         return
                     problem = f"Topic '{state.name}' already exists."
                     raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
@@ -254,7 +251,7 @@ class Topics:
             return False
 
     async def _extend(self, state: TopicState, version: int) -> None:
-        """Write more partitions for a topic whose node has that version. BadVersion."""
+        """Write additional partitions for a topic whose node has that version. BadVersion."""
         path, data = znodes.topic_path(state.name), znodes.encode_topic(state)
         has_lost = False
         while True:
@@ -277,7 +274,7 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> None:
-        """Give a topic `count` partitions in all, and return when they are led."""
+        """Extend a topic to `count` partitions, and return when they have leaders."""
         await self._check_controller()
         async with self.lock:
             if name not in self._metadata.topics:
@@ -320,8 +317,9 @@ class Topics:
             await self._removed(name)
 
     async def _removed(self, name: str) -> None:
-        """Wait until a topic may be made anew under the name. Brokers forget a topic before its nodes go, and
-        Kafka answers in between, so that who deletes and makes topics in turn is told of one that exists.
+        """Wait until a topic of that name may be created again. Brokers remove a topic before its nodes are
+        deleted, and Kafka responds in between, so clients that delete and recreate topics may get
+        TOPIC_ALREADY_EXISTS.
         """
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):
@@ -337,7 +335,7 @@ class Topics:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
-        """The topic, once the controller has found leaders for that many partitions."""
+        """Return the topic once that many partitions have leaders."""
         await self._until(lambda: self._all_led(name, partition_count))
         return self._metadata.topics[name]
 

@@ -1,5 +1,5 @@
-"""Sessions with the ZooKeeper that zookeeper.connect names, and their security as the settings say: SASL,
-TLS, the ACLs of the broker's nodes.
+"""ZooKeeper sessions by the settings zookeeper.*: connection string, SASL, TLS, and the ACLs of the broker's
+nodes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
-    """What opens a session as the settings zookeeper.* say. The first one raises ConfigError when they
-    cannot be."""
+    """The function that opens sessions by zookeeper.*. The first call raises ConfigError for bad settings."""
     hosts = config.str("zookeeper.connect") or ""
     session_timeout_ms = config.int("zookeeper.session.timeout.ms")
     connection_timeout = config.get("zookeeper.connection.timeout.ms")
@@ -46,7 +45,7 @@ _EXPECTED: Final = f'expected {_MODULE} required username="NAME" password="PASSW
 
 
 def store_security(config: BrokerConfig) -> StoreSecurity:
-    """Reads the files that the settings name. ConfigError."""
+    """Session security, read from the files in the settings. ConfigError."""
     login = _login(config)
     has_certificate = False
     security = OPEN._replace(login=login)
@@ -89,7 +88,7 @@ def _login(config: BrokerConfig) -> DigestLogin | None:
     except OSError as error:
         raise ConfigError(name, value, f"the file cannot be read: {error.strerror or error}") from error
     if not modules:
-        # The file may be there for Java's other users of it.
+        # The file may exist for other Java programs.
         return None
     if not config.bool(_ENABLE):
         reason = f"there is a login for ZooKeeper, in {where}"

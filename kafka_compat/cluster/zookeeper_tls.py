@@ -1,7 +1,8 @@
-"""TLS to ZooKeeper, as zookeeper.ssl.* say. Imported only where zookeeper.ssl.client.enable is set.
+"""TLS connections to ZooKeeper by the settings zookeeper.ssl.*. Imported only if zookeeper.ssl.client.enable
+is set.
 
-Each connection takes the certificates as their files are then; files that cannot be used leave those of
-before.
+Each connection loads the current certificate files; if the files are unusable, the previous certificates stay
+in use.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _HOST_NAME_MISMATCH: Final = (62, 64)
 
 
 class ZooKeeperTls:
-    """Makes connections to ZooKeeper ones of TLS."""
+    """Wraps connections to ZooKeeper in TLS."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Reads the stores. ConfigError."""
+        """Read the stores. ConfigError."""
         self._settings = _settings(config)
         self._context = self._read()
         self._problem = ""
@@ -61,8 +62,8 @@ class ZooKeeperTls:
         return wrapped
 
     def explain(self, error: OSError) -> OSError:
-        """What an error of TLS after the handshake is to be called: servers look at this broker's
-        certificate after it, in TLS 1.3.
+        """The exception for a TLS error after the handshake: with TLS 1.3, servers check this broker's
+        certificate after it.
         """
         if not isinstance(error, ssl.SSLError):
             return error
@@ -134,7 +135,7 @@ def _verifies(config: BrokerConfig) -> bool:
     name = "zookeeper.ssl.endpoint.identification.algorithm"
     given = (config.str(name) or "").strip()
     if given.lower() not in ("", "https", "false"):
-        # Kafka takes whatever is not HTTPS for a wish not to look at names.
+        # Kafka treats any value other than HTTPS as a request to skip hostname verification.
         expected = "expected HTTPS, or nothing: names of hosts are not compared"
         raise ConfigError(name, given, "there is no such algorithm", expected)
     return given.lower() == "https"
@@ -152,7 +153,7 @@ def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
     kind = _kind(config, "zookeeper.ssl.keystore.type", location)
     password = _secret(config, "zookeeper.ssl.keystore.password")
     if kind == "PEM":
-        # Of a PEM file it is the key's.
+        # For a PEM file it is the key's password.
         return KeyStoreSettings(kind, location, None, password, None, None)
     return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
 
@@ -167,8 +168,7 @@ def _trust_store(config: BrokerConfig) -> tls_settings.TrustStoreSettings | None
 
 
 def _kind(config: BrokerConfig, name: str, location: str) -> str:
-    """The type of a store; where none is given ZooKeeper goes by the name of the file, and this by what it
-    holds."""
+    """The type of a store. By default ZooKeeper uses the file name, and this broker the content."""
     given = config.str(name)
     if given:
         if given.upper() not in ("PEM", "JKS", "PKCS12"):
@@ -204,7 +204,7 @@ def _suites(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _in_zookeepers_terms(error: ConfigError, settings: TlsSettings) -> ConfigError:
-    """What is said of ssl.X, said of zookeeper.ssl.X. Of a PEM file the key's password is the store's."""
+    """Translate a setting ssl.X to zookeeper.ssl.X. For PEM files the key password is the store's."""
     is_pem = settings.key_store is not None and settings.key_store.type == "PEM"
 
     def renamed(text: str) -> str:

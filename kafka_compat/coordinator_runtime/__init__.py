@@ -1,1 +1,1 @@
-"""What coordinators of groups and of transactions share: their log, its shards, timers."""
+"""Runtime shared by group and transaction coordinators: log, shards and timers."""

@@ -1,4 +1,4 @@
-"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets` or
+"""Log interface of a coordinator: one log per shard, which is a partition of `__consumer_offsets` or
 `__transaction_state`.
 """
 
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple, Protocol
 from kafka_compat.errors import ErrorCode
 
 NO_PRODUCER_ID: Final = -1
-"""Outside transactions."""
+"""The producer ID outside transactions."""
 
 
 class ReplayedBatch(NamedTuple):
     """One batch of a shard's log, or a part of a large one.
 
-    `end_offset` is the offset after its last record. `producer_id` is -1 outside transactions. `committed`
-    is None except for a transaction marker, which has no records of its own.
+    `end_offset` is the offset after its last record. `producer_id` is -1 outside transactions. `committed` is
+    None except for a transaction marker, which has no records.
     """
 
     end_offset: int
@@ -27,7 +27,7 @@ class ReplayedBatch(NamedTuple):
 
 
 class TransactionalProducer(NamedTuple):
-    """In whose transaction records are written: they count when it commits."""
+    """The producer in whose transaction records are written: they take effect when it commits."""
 
     producer_id: int
     producer_epoch: int
@@ -36,7 +36,7 @@ class TransactionalProducer(NamedTuple):
 class CoordinatorLog(Protocol):
     @property
     def shard_count(self) -> int:
-        """Partitions of the topic; 0 while it does not exist."""
+        """The number of partitions of the topic; 0 if it does not exist."""
 
     def append(
         self,
@@ -46,26 +46,26 @@ class CoordinatorLog(Protocol):
         *,
         commits: bool = False,
     ) -> int:
-        """Append (key, value) records as one batch; the offset after it. Raises KafkaError.
+        """Append (key, value) records as one batch; return the offset after it. Raises KafkaError.
 
-        `commits` are offsets that a consumer committed.
+        `commits`: the records are committed consumer offsets.
         """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
-        """Call back once everything below `offset` is committed, or with an error when that will not happen;
-        see `is_committed` for the one error that says both.
+        """Call back once everything below `offset` is committed, or with an error if that will not happen;
+        see `is_committed` for the one error that means both.
 
-        The callback is called exactly once, at once when there is nothing to wait for, and for a smaller
-        offset before a larger one.
+        The callback is called exactly once, at once if there is nothing to wait for, and for a smaller offset
+        before a larger one.
         """
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
-        """Everything in the log, oldest first. Raises KafkaError when it cannot be read."""
+        """Read the whole log, oldest first. Raises KafkaError if it cannot be read."""
 
 
 def is_committed(error: ErrorCode) -> bool:
-    """Whether `when_committed` called back for records that are committed. With
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND they are, though fewer replicas have them than min.insync.replicas.
+    """Whether `when_committed` reported records as committed. With NOT_ENOUGH_REPLICAS_AFTER_APPEND they are,
+    although on fewer replicas than min.insync.replicas.
     """
     return error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -77,4 +77,4 @@ STORE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""The error that a client of a coordinator gets for an error of the log; others depend on the request."""
+"""Maps an error of the log to the one for a coordinator's client; other errors depend on the request."""

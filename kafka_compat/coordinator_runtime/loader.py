@@ -1,8 +1,7 @@
-"""Which records of a shard's log count, before any of them is decoded.
+"""Loading of a shard: drops superseded records of the log before any of them is decoded.
 
-A log that was not compacted yet holds many records of the same key, and all but the last of each are
-superseded: machines need not see them. What is left comes out as if every record had been replayed in its
-order; see the rules in `runtime.py`.
+A log that is not compacted yet holds many records per key, and all but the last are superseded: machines need
+not see them. The result is the same as replaying every record in order; see the rules in `runtime.py`.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Iterator
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 
 LoadedRecord = tuple[bytes, bytes, int, int]
-"""A record that counts: its key, its value, the offset after its batch, and the producer id, which is -1
-unless the outcome of its transaction is not in the log yet.
+"""An effective record: key, value, the offset after its batch, and the producer ID, which is -1 unless the
+outcome of its transaction is not in the log yet.
 """
 
 
 _Latest = dict[bytes, tuple[bytes, int]]
-"""By key the last value, and the offset after its batch. A deleted key has none."""
+"""By key the last value, and the offset after its batch. Deleted keys are absent."""
 
 
 class Loader:
-    """Feed it every batch of a shard in order, then take `records`."""
+    """Collects the effective records of a shard: pass every batch in order, then read `records`."""
 
     def __init__(self) -> None:
         self.record_count = 0
@@ -30,8 +29,8 @@ class Loader:
         self._open: dict[int, _Latest] = {}
 
     def feed(self, batch: ReplayedBatch) -> None:
-        """Records of a transaction count once its commit marker is read, and at the place in the log where
-        they were written, so that one outside transactions that was written after them wins.
+        """Add a batch. Records of a transaction take effect once its commit marker is read, at their position
+        in the log, so that a later record outside transactions supersedes them.
         """
         if batch.committed is not None:
             ended = self._open.pop(batch.producer_id, None)
@@ -56,7 +55,7 @@ class Loader:
                 self._latest[key] = latest
 
     def _delete(self, key: bytes, latest: _Latest) -> None:
-        """A deletion outside transactions holds for what open transactions have written before it, too."""
+        """Apply a deletion outside transactions, which also covers earlier records of open transactions."""
         latest.pop(key, None)
         if latest is self._latest:
             for pending in self._open.values():

@@ -1,7 +1,7 @@
-"""What a coordinator's machine is: all that is known of one group or of one transactional id, and its rules.
+"""Interface of a coordinator's state machine, which holds the state of one group or one transactional ID.
 
-A machine does no I/O and knows no clock. Events go in with the time, an Output comes out. What the log holds
-of it changes in `replay` alone; see `runtime.py`.
+A machine does no I/O and has no clock. Events carry the time, and each returns an Output. Only `replay`
+changes the state that is stored in the log; see `runtime.py`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 Waiter = object
-"""A waiting request. The machine keeps it and returns it with the response; it never looks inside."""
+"""A waiting request. The machine keeps it and returns it with the response, without reading it."""
 
 
 class Now(NamedTuple):
-    """One moment on two clocks: timers run on one that never jumps, records carry the time of day."""
+    """One moment on two clocks: the monotonic clock for timers, and the time of day for records."""
 
     timer_ms: int
     wall_ms: int
 
 
 class KeyedRecord(Protocol):
-    """A record of one machine; `machine_key` is the group's id, or the transactional id. The value of a
-    deletion is None.
+    """A record of one machine; `machine_key` is the group ID or the transactional ID. The value of a deletion
+    is None.
     """
 
     @property
@@ -40,9 +40,9 @@ R_in = TypeVar("R_in", contravariant=True)
 
 
 class Write(NamedTuple):
-    """Append these records (of the machine's own kinds) as one batch, in a transaction when there is a
-    producer. Once they are committed and replayed, or have failed, the runtime calls the machine's `written`
-    with the `purpose`. `commits` are offsets that a consumer committed.
+    """Append these records (of the machine's kinds) as one batch, in a transaction if there is a producer.
+    Once they are committed and replayed, or have failed, the runtime calls the machine's `written` with the
+    `purpose`. `commits`: the records are committed consumer offsets.
     """
 
     records: Sequence[Any]
@@ -53,7 +53,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """Everything one event leads to. `notes` are for the log; `has_effects` where there is more than answers
+    """All results of one event. `notes` are log lines; `has_effects`: there are effects other than responses
     and a write.
     """
 
@@ -64,7 +64,7 @@ class Output:
 
 
 class Outbox:
-    """The Output of the event that a machine is handling. The parts of a machine share it."""
+    """Collects the Output of the current event, shared by the parts of a machine."""
 
     __slots__ = ("output",)
 
@@ -72,7 +72,7 @@ class Outbox:
         self.output = Output()
 
     def begin(self) -> Output:
-        """A new event: what follows goes into this Output."""
+        """Start a new event: later calls add to this Output."""
         self.output = Output()
         return self.output
 
@@ -88,32 +88,32 @@ class Outbox:
 
 
 class Machine(Protocol[R_in]):
-    """What the runtime asks of a machine; its requests are its own."""
+    """Interface of a machine to the runtime; requests are specific to each kind."""
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When `tick` is due, or somewhat before; None for never."""
+        """The time at which `tick` is due, or somewhat earlier; None for never."""
 
     @property
     def is_dead(self) -> bool:
-        """Nothing is left of it: it is forgotten."""
+        """Whether the machine has no state left and can be removed."""
 
     def replay(self, record: R_in, log_offset: int, producer_id: int) -> None:
-        """A record is committed, in the transaction of `producer_id` unless that is -1. `log_offset` is the
-        one after its batch.
+        """Apply a committed record, in the transaction of `producer_id` unless that is -1. `log_offset` is
+        the one after its batch.
         """
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """The transaction of a producer has ended."""
+        """Apply the end of a producer's transaction."""
 
     def loaded(self, now: Now) -> Output:
-        """All that the log holds has been replayed: go on from there."""
+        """Start after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The records of a Write are committed and replayed, or (error) are not, or nobody knows yet."""
+        """Handle the result of a Write: committed and replayed, or (error) failed or unresolved."""
 
     def tick(self, now: Now) -> Output:
-        """Let everything happen that is due."""
+        """Handle everything that is due."""
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator: answer waiting requests."""
+        """Respond to waiting requests: this broker is no longer the coordinator."""

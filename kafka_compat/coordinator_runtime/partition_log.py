@@ -1,4 +1,4 @@
-"""An internal topic as coordinators see it: its partitions on this broker."""
+"""Coordinator log on the partitions of an internal topic that this broker leads."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kafka_compat.storage.records.records import Record, build_batch, control_re
 
 _READ_BYTES: Final = 1024 * 1024
 _PART_RECORDS: Final = 500
-"""Whoever replays a log pauses after each batch: a larger one is replayed in parts."""
+"""Replay yields after each batch: a larger one is replayed in parts."""
 
 
 class PartitionCoordinatorLog:
-    """CoordinatorLog over the partitions that this broker leads."""
+    """CoordinatorLog on the partitions that this broker leads."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            # Kafka's own brokers give commits this number, always, and their tools show it.
+            # Kafka's brokers always give commits this value, and their tools show it.
             base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )
@@ -83,7 +83,7 @@ class PartitionCoordinatorLog:
             partition.when_committed(offset, callback)
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
-        """Raises KafkaError when the log cannot be read."""
+        """Read the log. Raises KafkaError if it cannot be read."""
         try:
             yield from _replay(self._partition(shard).log)
         except StorageError as error:
@@ -113,7 +113,8 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = iter(records_of(batch))
             if header.is_control:
                 marker = next(records, None)
-                # Without one compaction took the marker, and before it all records of its transaction.
+                # If it is missing, compaction removed the marker, and before it all records of its
+                # transaction.
                 if marker is not None:
                     committed = control_record_type(marker) is ControlRecordType.COMMIT
                     yield ReplayedBatch(offset, producer_id, committed, [])

@@ -1,5 +1,5 @@
-"""The partition of an internal topic that holds a key: a group of `__consumer_offsets`, a transactional id of
-`__transaction_state`. Other brokers compute the same.
+"""Mapping of a key to its internal topic partition: a group to `__consumer_offsets`, a transactional ID to
+`__transaction_state`. All brokers compute the same partition.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)
 def shard_of(key: str, shard_count: int) -> int:
-    """Kafka's choice: the absolute value of Java's String.hashCode, modulo the number of partitions."""
+    """Kafka's partitioner: the absolute value of Java's String.hashCode, modulo the number of partitions."""
     return _absolute(java_hash_code(key)) % shard_count
 
 
 def java_hash_code(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 code units, as a signed 32-bit number."""
+    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
@@ -23,5 +23,5 @@ def java_hash_code(text: str) -> int:
 
 
 def _absolute(number: int) -> int:
-    # The most negative int has no absolute value in Java; Kafka takes 0 for it.
+    # The most negative int has no absolute value in Java; Kafka uses 0 for it.
     return 0 if number == -(1 << 31) else abs(number)

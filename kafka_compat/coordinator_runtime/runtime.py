@@ -1,26 +1,26 @@
-"""The runtime of coordinators: it loads, appends, parks and wakes the machines of one broker, for groups, for
-transactions, and for whatever else is kept in an internal topic.
+"""Runtime of coordinators: loads, persists and wakes the state machines of groups, transactions, and other
+users of an internal topic.
 
 Rules
-1. A shard is a partition of the topic that this broker leads. It is loading, then active; failed when its log
-   cannot be read. A machine belongs to the shard that its key hashes to.
-2. An event of a machine yields at most one batch of records. It is appended at once; the answer that depends
-   on it is parked.
-3. A record is replayed when it is committed (below the high watermark): then, and while a shard is loaded, a
-   machine's `replay` changes what the log holds of it, and nothing else does. So the state of a machine is
-   that of one that has just been loaded from the committed part of the log, and nothing shows that could yet
-   be lost. Until then an intent is a value of its own in the machine ("staged", "pending"), not half of a
-   state. Records that are committed together are replayed in the order of the log.
-4. After its records were replayed the machine's `written` is called, and answers. It is called exactly once:
-   also when the append is refused, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and when
-   `commit_timeout_ms` is over (REQUEST_TIMED_OUT). The last is no verdict: the records stay in the log, and
-   are replayed when they are committed after all.
-5. Records of a transaction are replayed with their producer, and pend in the machine until
+1. A shard is a partition of the topic that this broker leads. It is loading, then active, or failed if its
+   log cannot be read. A machine belongs to the shard that its key hashes to.
+2. An event of a machine yields at most one batch of records. The batch is appended at once; the response that
+   depends on it is parked.
+3. A record is replayed when it is committed (below the high watermark) and while a shard is loaded. Only a
+   machine's `replay` changes its logged state. So the state of a machine equals that of one just loaded from
+   the committed part of the log, and no visible state can be lost. Until then a change is a separate value in
+   the machine ("staged", "pending"). Records that are committed together are replayed in log order.
+4. After its records were replayed, the machine's `written` is called and responds. It is called exactly once,
+   also when the append is rejected, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and after
+   `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout the records stay in the log and are replayed if
+   they are committed later.
+5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
    `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
-6. Loading skips what is superseded (`loader.py`) and pauses every few milliseconds; a machine runs from the
-   moment when all of its records are replayed and `loaded` has been called, while others still wait for
-   theirs. A machine that is dead is forgotten.
-7. Unloading reports its writes to every machine, then has it answer other waiting requests, and forgets it.
+6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
+   of its records are replayed and `loaded` has been called, even while others are still loading. A dead
+   machine is removed.
+7. Unloading fails the pending writes of every machine, then has it respond to other waiting requests, and
+   removes it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ R = TypeVar("R", bound=KeyedRecord)
 
 
 class CoordinatorRuntime(Generic[M, R]):
-    """See the rules above. `running` has every machine that takes events, by its key."""
+    """Runtime of one kind of coordinator, by the rules above. `running` has all active machines by key."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class CoordinatorRuntime(Generic[M, R]):
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
         commit_timeout_ms: int | None = None,
     ) -> None:
-        """`topic` and `noun` ("group") are for the log; `now_ms` is the time of day.
+        """`topic` and `noun` ("group") are for log lines; `now_ms` is the time of day.
 
-        `encode` raises ValueError for what does not fit into a record, `decode` MalformedRequest, and it is
-        None for a record of a kind that is nobody's business here. `perform` carries out what a machine's
-        Output has beside answers and a write.
+        `encode` raises ValueError for a value that does not fit into a record; `decode` raises
+        MalformedRequest, and returns None for an irrelevant record type. `perform` carries out effects of an
+        Output other than responses and a write.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -87,19 +87,19 @@ class CoordinatorRuntime(Generic[M, R]):
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
-        """How long the last shards took to load."""
+        """The loading times of the last shards."""
 
     # Life
 
     def close(self) -> None:
-        """Stop all timers and answer waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and respond to waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
         for index in list(self._shards):
             self.unload(index)
         self.timers.close()
 
     def every(self, interval_ms: int, callback: Callable[[], None]) -> None:
-        """Call again and again until this is closed."""
+        """Call a function periodically until the runtime is closed."""
 
         def call() -> None:
             self.timers.call_later(interval_ms, call)
@@ -108,7 +108,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.timers.call_later(interval_ms, call)
 
     def run_cooperatively(self, work: Iterator[int]) -> None:
-        """Do long work between requests, until this is closed; see `scheduler.run_cooperatively`."""
+        """Run long work between requests until the runtime is closed; see `scheduler.run_cooperatively`."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:
@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """This broker has become the leader of a shard. With `delay` loading begins after this returns."""
+        """Load a shard of which this broker became leader. With `delay` loading begins after this returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)
@@ -148,7 +148,7 @@ class CoordinatorRuntime(Generic[M, R]):
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All the work of loading, in small pieces, each with its size; see `run_cooperatively`."""
+        """All work of loading in small pieces, each with its size; see `run_cooperatively`."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -186,12 +186,12 @@ class CoordinatorRuntime(Generic[M, R]):
             )
 
     def _run(self, running: RunningMachine[M]) -> None:
-        """The machine takes events from now on."""
+        """Activate a machine."""
         self.running[running.key] = running
         self.carry_out(running, running.machine.loaded(self.now()))
 
     def unload(self, index: int) -> None:
-        """This broker no longer leads a shard."""
+        """Unload a shard of which this broker is no longer leader."""
         shard = self._shards.pop(index, None)
         if shard is not None:
             self._give_up(shard)
@@ -213,7 +213,7 @@ class CoordinatorRuntime(Generic[M, R]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether there may be machines that do not run yet."""
+        """Whether machines may still be loading."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def shard_of(self, key: str) -> int:
@@ -221,7 +221,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
-        """The error for a key that is not in `running`; NONE when this broker is its coordinator."""
+        """The error for a key that is not in `running`; NONE if this broker is its coordinator."""
         if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         shard_count = self._log.shard_count
@@ -231,12 +231,12 @@ class CoordinatorRuntime(Generic[M, R]):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
     def host(self, key: str, machine: M) -> RunningMachine[M]:
-        """Run a new machine; the key must not be refused."""
+        """Activate a new machine; the key must not be refused."""
         running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
-        """Whether the machine's shard is still led; what is over sends nothing."""
+        """Whether the machine's shard is still led; otherwise it sends nothing."""
         return running.shard.state is not ShardState.FAILED
 
     def now(self) -> Now:
@@ -245,7 +245,7 @@ class CoordinatorRuntime(Generic[M, R]):
     # Events
 
     def carry_out(self, running: RunningMachine[M], out: Output) -> None:
-        """Answer, append, and see to the machine's alarm."""
+        """Carry out an Output: respond, append, and set the machine's timer."""
         for note in out.notes:
             log.info("%s %s: %s", self._noun, running.key, note)
         for waiter, result in out.responses:
@@ -286,7 +286,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
-        """Called back by the log, in its order."""
+        """Handle committed records; the log calls this in order."""
         shard = append.running.shard
         appends = shard.appends
         if error and not is_committed(error):
@@ -312,7 +312,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 self.carry_out(running, machine.written(write.purpose, error, self.now()))
 
     def _replay_for_dead(self, append: Append[M]) -> None:
-        """The machine has died while its records were on their way."""
+        """Replay records of a machine that died before they were committed."""
         producer = append.write.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in append.write.records:
@@ -330,7 +330,7 @@ class CoordinatorRuntime(Generic[M, R]):
         running.machine.replay(record, log_offset, producer_id)
 
     def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """The first record of a machine, or of one that has died before it was committed."""
+        """Replay the first record of a machine, or of one that died before the record was committed."""
         running = shard.add(record.machine_key, self._new_machine(record.machine_key))
         self._replay(shard, record, log_offset, producer_id)
         if shard.is_replayed:
@@ -343,7 +343,7 @@ class CoordinatorRuntime(Generic[M, R]):
             self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
 
     def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction is committed in a shard."""
+        """Apply the committed marker of a transaction in a shard."""
         shard = self._shards.get(index)
         if shard is not None and shard.state is not ShardState.FAILED:
             shard.replay_end_marker(producer_id, committed)
@@ -359,7 +359,7 @@ class CoordinatorRuntime(Generic[M, R]):
     # The clock
 
     def set_alarm(self, running: RunningMachine[M]) -> None:
-        """See to it that the machine is woken when its next deadline comes."""
+        """Set the timer for the machine's next deadline."""
         wake_at_ms = running.machine.wake_at_ms
         if wake_at_ms is None:
             return
@@ -375,12 +375,12 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.tick(self.now()))
 
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
-        """What waits is in order of time: an alarm that is set is the earlier one."""
+        """Set the timer for the oldest append, unless it is set: appends are in time order."""
         if shard.appends_alarm is None:
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
     def _report_timeouts(self, shard: Shard[M]) -> None:
-        """Answer requests that have waited for `commit_timeout_ms`."""
+        """Time out requests that have waited for `commit_timeout_ms`."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):

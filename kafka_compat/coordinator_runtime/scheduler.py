@@ -1,4 +1,4 @@
-"""Time for coordinators: a clock that never jumps, and calls on it."""
+"""Scheduler of coordinators: a monotonic clock, timers, and cooperative long work."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 _STEP_SIZE: Final = 1_000
 _STEP_MS: Final = 4
-"""After so much of a long work, or after so long, others get their turn on the event loop."""
+"""Long work yields to the event loop after so many pieces, or after so much time."""
 _LOOK_SIZE: Final = 20
-"""How much is done between two looks at the clock."""
+"""The amount of work between two clock readings."""
 
 
 class TimerHandle(Protocol):
@@ -19,16 +19,16 @@ class TimerHandle(Protocol):
 
 class Scheduler(Protocol):
     def monotonic_ms(self) -> int:
-        """Milliseconds on a clock of unknown origin."""
+        """Milliseconds on a monotonic clock of unspecified origin."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        """Call once, no sooner than after `delay_ms`, and never before this returns. With 0 it is called
-        before any request that is not read yet.
+        """Call once, after at least `delay_ms`, and never before this returns. With 0 it is called before any
+        request that is not read yet.
         """
 
 
 class LoopScheduler:
-    """Real time, on an event loop."""
+    """Real time on an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -48,10 +48,10 @@ def run_cooperatively(
     is_wanted: Callable[[], bool],
     on_error: Callable[[Exception], None],
 ) -> None:
-    """Do `work` some pieces at a time, the first ones now, so that other requests are served in between. Each
-    piece says how large it was; those of size 1 take some microseconds.
+    """Run `work` in slices, the first one now, so that other requests are served in between. Each piece
+    yields its size; a piece of size 1 takes some microseconds.
 
-    It goes on as long as it is wanted; an exception ends it.
+    It continues while `is_wanted()` is true; an exception ends it.
     """
     if not is_wanted():
         return

@@ -1,4 +1,4 @@
-"""One shard of a coordinator: a partition of its internal topic, with the machines whose records it holds."""
+"""One shard of a coordinator: a partition of its internal topic, with its machines and pending appends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ M = TypeVar("M", bound=Machine[Any])
 
 
 class ShardState(Enum):
-    """LOADING goes to ACTIVE, or to FAILED when the log cannot be read."""
+    """State of a shard. LOADING changes to ACTIVE, or to FAILED if the log cannot be read."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -21,7 +21,7 @@ class ShardState(Enum):
 
 
 class RunningMachine(Generic[M]):
-    """A machine that runs here, and the deadline that wakes it up."""
+    """An active machine and its next deadline."""
 
     __slots__ = ("alarm", "key", "machine", "shard")
 
@@ -33,8 +33,8 @@ class RunningMachine(Generic[M]):
 
 
 class Append(Generic[M]):
-    """A batch in the log that is not committed yet. `end_offset` is the offset after it; its machine
-    gets one report of it.
+    """An uncommitted batch in the log. `end_offset` is the offset after it; its machine gets one result for
+    it.
     """
 
     __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")
@@ -48,8 +48,8 @@ class Append(Generic[M]):
 
 
 class Shard(Generic[M]):
-    """See above. `leader_epoch` is the one in which this broker leads the partition; `appends` are in the
-    order of the log.
+    """A shard and its state. `leader_epoch` is the epoch in which this broker leads the partition; `appends`
+    are in log order.
     """
 
     def __init__(self, index: int, leader_epoch: int) -> None:
@@ -57,7 +57,7 @@ class Shard(Generic[M]):
         self.leader_epoch = leader_epoch
         self.state = ShardState.LOADING
         self.is_replayed = False
-        """The log has been replayed; while this is LOADING its machines begin to run."""
+        """The log has been replayed; while this shard is LOADING its machines are being activated."""
         self.machines: dict[str, RunningMachine[M]] = {}
         self.appends: deque[Append[M]] = deque()
         self.appends_alarm: Deadline | None = None
@@ -69,11 +69,11 @@ class Shard(Generic[M]):
         return running
 
     def note_transaction(self, running: RunningMachine[M], producer_id: int) -> None:
-        """The machine has records in a producer's transaction: it wants to know how that ends."""
+        """Record that the machine takes part in a producer's transaction, to notify it of the end."""
         self._in_transaction.setdefault(producer_id, set()).add(running.key)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """The marker that ends a transaction is committed; while the log is read this waits."""
+        """Apply the committed marker of a transaction; queued while the log is being read."""
         if not self.is_replayed:
             self._ended.append((producer_id, committed))
             return
@@ -83,7 +83,7 @@ class Shard(Generic[M]):
                 running.machine.replay_end_marker(producer_id, committed)
 
     def finish_replay(self) -> None:
-        """Everything in the log has been replayed: what came in meanwhile follows."""
+        """Apply the queued events after everything in the log has been replayed."""
         self.is_replayed = True
         ended, self._ended = self._ended, []
         for producer_id, committed in ended:

@@ -1,4 +1,4 @@
-"""All deadlines of a coordinator, on one timer of its scheduler."""
+"""Deadlines of a coordinator, multiplexed on one timer of its scheduler."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 _CANCELLED_MIN = 100
-"""Fewer cancelled deadlines are left where they are."""
+"""Fewer canceled deadlines are left in the queue."""
 
 
 class Deadline:
-    """A call at `at_ms` of the scheduler's clock, unless it is cancelled first."""
+    """A call at `at_ms` of the scheduler's clock, unless canceled first."""
 
     __slots__ = ("_timers", "at_ms", "callback")
 
@@ -28,8 +28,8 @@ class Deadline:
 
 
 class Timers:
-    """Deadlines, earliest first. What is cancelled stays in the queue until its time has come, or until more
-    than half of a long queue is cancelled: each heartbeat replaces a deadline that was minutes away.
+    """Deadlines, earliest first. Canceled ones stay queued until they are due, or until more than half of a
+    long queue is canceled: each heartbeat replaces a deadline that was minutes away.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -41,7 +41,7 @@ class Timers:
         self._wake_up: TimerHandle | None = None
 
     def call_at(self, at_ms: int, callback: Callable[[], None]) -> Deadline:
-        """Call once, no sooner than at `at_ms`, and never before this returns."""
+        """Call once, at `at_ms` or later, and never before this returns."""
         deadline = Deadline(self, at_ms, callback)
         self._order += 1
         self._live += 1
@@ -53,12 +53,12 @@ class Timers:
         return self.call_at(self._scheduler.monotonic_ms() + delay_ms, callback)
 
     def close(self) -> None:
-        """Nothing that was to be called is called."""
+        """Drop all pending calls."""
         for _, _, deadline in list(self._queue):
             deadline.cancel()
 
     def one_less(self) -> None:
-        """A deadline was cancelled, or has come."""
+        """Account for a canceled or expired deadline."""
         self._live -= 1
         if not self._live:
             self._queue.clear()
@@ -70,7 +70,7 @@ class Timers:
             heapq.heapify(self._queue)
 
     def _wake_up_by(self, at_ms: int) -> None:
-        """Be called at `at_ms`, unless that is so sooner."""
+        """Schedule a wake-up at `at_ms`, unless an earlier one is set."""
         if self._wake_up is not None:
             if self._wake_at_ms <= at_ms:
                 return

@@ -1,1 +1,1 @@
-"""What this broker knows of the cluster: topics, who leads them, their rules, names, nodes and settings."""
+"""Cluster metadata and settings on a broker: topics, leaders, naming and assignment, dynamic settings."""

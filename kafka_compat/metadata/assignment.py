@@ -1,11 +1,11 @@
-"""Which brokers hold which partition of a new topic. Pure.
+"""Replica assignment of new partitions to brokers and racks. Pure.
 
 Rules, those of Kafka's AdminUtils
-1. Leaders go round the brokers, from a start that is drawn for each topic, so that small topics do not all
-   end up on the same brokers.
-2. The followers of successive rounds shift by one, so that a broker's leaders do not all have the same ones.
-3. With racks (broker.rack) the brokers go round in an order that alternates between racks, and a rack gets a
-   second replica only when every rack has one (KIP-36).
+1. Leaders are assigned round-robin, from a random start for each topic, so that small topics are spread over
+   all brokers.
+2. The followers shift by one in each round, so that the leaders of a broker do not share the same followers.
+3. With racks (broker.rack) the order of brokers alternates between racks, and a rack gets a second replica
+   only when every rack has one (KIP-36).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def assign_replicas(
     shift: int | None = None,
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """Replicas of `partitions` new partitions, the preferred leader first.
+    """Assign replicas to `partitions` new partitions, the preferred leader first.
 
     `racks` are the brokers, all or none of them with a rack; `replication_factor` is at most their number.
-    `start` is the place of partition 0's leader in the round, `shift` that of the first follower after it;
-    both are drawn unless given. `first_partition` is the number of the first new partition.
+    `start` is the index of partition 0's leader, `shift` the offset of the first follower after it; both are
+    random unless given. `first_partition` is the number of the first new partition.
     """
     brokers = alternating(racks)
     rack_count = len(set(racks.values()))
@@ -46,7 +46,7 @@ def assign_replicas(
 
 
 def alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """The brokers in an order that goes from rack to rack: a1 b1 c1 a2 b2 c2. Without racks, by their ids."""
+    """Brokers in rack-alternating order: a1 b1 c1 a2 b2 c2. Without racks, by ID."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

@@ -1,7 +1,7 @@
-"""The cluster's metadata as this broker knows them, for handlers to read without waiting.
+"""Metadata cache of this broker, which handlers read without waiting.
 
-The values are immutable: a reader may keep them. They change through `MetadataCache.change` alone, which
-publishes each change to the subscribers of the feed.
+The values are immutable: a reader may keep them. All changes are made through `MetadataCache.change`, which
+publishes them to the subscribers of the feed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_LEADER: Final = -1
 
 
 class MetadataCache:
-    """Topics by name and by id, brokers by id, the controller, and the epoch of the finalized features."""
+    """Topics by name and by ID, brokers by ID, the controller, and the epoch of the finalized features."""
 
     def __init__(self, cluster_id: str, local_id: int) -> None:
         self.cluster_id = cluster_id
@@ -36,18 +36,18 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
-        """Of ApiVersions; -1 while the cluster has none."""
+        """The epoch in ApiVersions; -1 if the cluster has none."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
 
     # --- reading
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """The leader that clients can be sent to; None when there is none, or it is not registered."""
+        """The leader if it is registered; None if there is none or it is not."""
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
-        """The replicas whose broker is away, or whose disk failed."""
+        """The replicas whose broker is offline or whose disk has failed."""
         away = partition.offline
         return [replica for replica in partition.replicas if replica not in self.brokers or replica in away]
 
@@ -55,7 +55,7 @@ class MetadataCache:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """Another topic whose metrics would have the same names; None where there is none."""
+        """Another topic with the same metric names; None if there is none."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -67,7 +67,7 @@ class MetadataCache:
     # --- changing
 
     def change(self) -> MetadataChange:
-        """A change, which readers see at once and subscribers when it is published."""
+        """Start a change, which is visible to readers at once and to subscribers when it is published."""
         return MetadataChange(self)
 
     def put_topic(self, topic: TopicMetadata) -> None:
@@ -77,7 +77,7 @@ class MetadataCache:
         change.publish()
 
     def remove_topic(self, name: str) -> None:
-        """Remove one topic, if it exists, and publish that."""
+        """Remove one topic, if it exists, and publish the removal."""
         change = self.change()
         change.remove_topic(name)
         change.publish()
@@ -129,11 +129,11 @@ class MetadataChange:
             self._delta.deleted.append(old)
 
     def report_deleted(self, topic: TopicMetadata) -> None:
-        """Publish the deletion of a topic that the cache has not got, such as one that a crash cut short."""
+        """Publish the deletion of a topic that is not in the cache, such as one interrupted by a crash."""
         self._delta.deleted.append(topic)
 
     def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:
-        """Replace the living brokers."""
+        """Replace the live brokers."""
         known, delta = self._cache.brokers, self._delta
         delta.removed_broker_ids.update(known.keys() - brokers.keys())
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
@@ -151,7 +151,7 @@ class MetadataChange:
             self._delta.features_changed = True
 
     def publish(self) -> None:
-        """Publish all of it as one delta; nothing where nothing changed."""
+        """Publish all changes as one delta, if there are any."""
         if not self._delta.is_empty:
             self._cache.feed.publish(self._delta)
         self._delta = MetadataDelta()

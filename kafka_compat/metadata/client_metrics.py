@@ -1,6 +1,6 @@
-"""DescribeConfigs and AlterConfigs of client-metrics resources (KIP-714), as Kafka's KRaft mode answers.
+"""DescribeConfigs and AlterConfigs for client-metrics resources (KIP-714), as in Kafka's KRaft mode.
 
-What is asked of clients is imported when somebody asks for it.
+The definitions of these settings are imported on first use.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kafka_compat.metadata.incremental_changes import Change, Operation
 
 
 async def names(store: MetadataStore) -> list[str]:
-    """Those that there are. MetadataStoreError."""
+    """The names of the existing resources. MetadataStoreError."""
     from kafka_compat.telemetry.resources import resource_names
 
     return await resource_names(store)
 
 
 async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """All settings of a resource, which need not be there. KafkaError."""
+    """All settings of a resource, which need not exist. KafkaError."""
     from kafka_compat.telemetry.resources import resource_settings
     from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
 
@@ -35,7 +35,7 @@ async def described(store: MetadataStore, name: str, keys: Sequence[str] | None)
 
 
 def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
-    """Of a default Kafka tells no other place."""
+    """The description of a setting. Kafka reports no other source for a default."""
     kind = type_number(key)
     if key.name not in given:
         return ConfigEntry(key.name, key.default, False, ConfigSource.DEFAULT, False, (), kind, about)
@@ -44,7 +44,7 @@ def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """KafkaError where an incremental change is of a kind that these settings do not take."""
+    """Check the operations of an incremental change. KafkaError."""
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
             verb = Operation(change.operation).name
@@ -58,7 +58,7 @@ async def change(
     new_settings: Callable[[dict[str, str]], dict[str, str]],
     validate_only: bool,
 ) -> None:
-    """Give a resource other settings; one without any is none. KafkaError, MetadataStoreError."""
+    """Replace the settings of a resource; without settings it is deleted. KafkaError, MetadataStoreError."""
     from kafka_compat.telemetry.resources import put_resource, resource_settings
     from kafka_compat.telemetry.subscriptions import subscription
 

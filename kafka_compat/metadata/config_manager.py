@@ -1,8 +1,9 @@
-"""Settings that change while brokers run: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+"""Dynamic settings of topics, brokers and client metrics: DescribeConfigs, AlterConfigs and
+IncrementalAlterConfigs.
 
-What a topic or a broker was given lives in the metadata store, under /config, in Kafka's payloads. Answers
-and their codes are those of a genuine broker in ZooKeeper mode, which checks a broker's settings as part of
-the request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
+Settings of topics and brokers are stored in the metadata store under /config, in Kafka's format. Responses
+and error codes are those of Apache Kafka in ZooKeeper mode, which checks a broker's settings as part of the
+request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
 """
 
 import asyncio
@@ -52,11 +53,11 @@ log = logging.getLogger(__name__)
 
 BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 NewSettings = Callable[[dict[str, str]], dict[str, str]]
-"""What a change makes of the settings that are stored."""
+"""Computes the new settings from the stored ones."""
 
 
 class ResourceType(IntEnum):
-    """What may have settings, by Kafka's numbers."""
+    """Resource types with settings, by Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -65,9 +66,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigManager:
-    """The settings of the cluster's topics, of its brokers and of what clients are asked to push, as this
-    broker sees and changes them.
-    """
+    """Reads and changes the dynamic settings of topics, brokers and client metrics."""
 
     def __init__(self, config: BrokerConfig, store: MetadataStore, metadata: MetadataCache) -> None:
         self._config = config
@@ -75,14 +74,13 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Asked about a broker's settings as they would be, before they are stored; ConfigError refuses them.
+        #: Checks a broker's resulting settings before they are stored; raises ConfigError to reject them.
         self.broker_config_checks: list[BrokerCheck] = []
-        #: The same of files that these settings name, which may have changed since.
+        #: Checks the files that these settings name, which may have changed since.
         self.broker_file_checks: list[BrokerCheck] = []
 
     async def load(self) -> None:
-        """Take over what brokers were given before this one started. What no longer can be is left out and
-        said."""
+        """Load brokers' stored settings at startup. Invalid ones are skipped and logged."""
         try:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
@@ -95,7 +93,7 @@ class ConfigManager:
             log.error("The dynamic broker settings are ignored: %s", error)
 
     async def reload(self) -> None:
-        """As `load`, because another broker changed them; publishes it."""
+        """Reload settings changed by another broker, and publish them."""
         await self.load()
         self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
@@ -103,7 +101,7 @@ class ConfigManager:
     # --------------------------------------------------------------------------------------------------
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
-        """The settings of a resource, only those named by `keys` unless it is empty or None. KafkaError."""
+        """The settings of a resource, limited to `keys` unless it is empty or None. KafkaError."""
         if resource_type == ResourceType.TOPIC:
             check_topic_name(name)
             if name not in self._metadata.topics:
@@ -118,7 +116,7 @@ class ConfigManager:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
 
     async def client_metrics_resources(self) -> list[str]:
-        """The names of those that there are. MetadataStoreError."""
+        """The names of the client metrics resources. MetadataStoreError."""
         return await client_metrics.names(self._store)
 
     def topic_entries(
@@ -128,7 +126,7 @@ class ConfigManager:
         return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """The settings that a topic has of its own. KafkaError."""
+        """The settings that a topic overrides. KafkaError."""
         with store_errors_mapped():
             return await self._stored("topics", topic)
 
@@ -164,9 +162,9 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """AlterConfigs: give a resource these settings and no others. KafkaError.
+        """AlterConfigs: replace all settings of a resource. KafkaError.
 
-        `denied` is raised instead where nothing is wrong with the request: who asks may not do it.
+        `denied` is raised for a valid request of an unauthorized client.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
@@ -182,7 +180,7 @@ class ConfigManager:
         validate_only: bool,
         denied: KafkaError | None = None,
     ) -> None:
-        """IncrementalAlterConfigs (KIP-339): change these settings of a resource. KafkaError; `denied` as
+        """IncrementalAlterConfigs (KIP-339): change some settings of a resource. KafkaError; `denied` as
         above.
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
@@ -260,7 +258,7 @@ class ConfigManager:
             except ConfigError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(str(error))) from error
         if denied is not None:
-            # Kafka, too, looks first at what brokers would be given, and only then at who asks.
+            # Like Kafka, check the broker's settings first and authorization afterwards.
             raise denied
         secrets = [item for item in settings if _is_password(item)]
         if secrets:
@@ -340,7 +338,7 @@ def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
 
 
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
-    """Say in the log which of the settings that a topic was given do nothing yet."""
+    """Log which settings of a topic have no effect yet."""
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:

@@ -1,4 +1,4 @@
-"""Topics, partitions and brokers as the metadata describe them. Immutable: a reader may keep them."""
+"""Immutable metadata values of topics, partitions and brokers. A reader may keep them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_compat.metadata.topic_names import is_internal
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """Who holds a partition. `leader` is -1 while there is none."""
+    """The replicas of a partition. `leader` is -1 if there is none."""
 
     partition: int
     leader: int
@@ -19,12 +19,12 @@ class PartitionMetadata:
     isr: tuple[int, ...]
     partition_epoch: int = 0
     offline: tuple[int, ...] = ()
-    """Replicas whose disk failed on a broker that lives."""
+    """Replicas on failed disks of live brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic and its partitions, in the order of their numbers."""
+    """A topic and its partitions, by number."""
 
     name: str
     topic_id: UUID
@@ -37,7 +37,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """A living broker; `endpoints` maps a listener's name to (host, port)."""
+    """A live broker; `endpoints` maps a listener's name to (host, port)."""
 
     broker_id: int
     endpoints: dict[str, tuple[str, int]]

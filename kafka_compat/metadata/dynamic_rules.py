@@ -1,4 +1,4 @@
-"""Which settings may be given to brokers that run, in Kafka's words. Pure."""
+"""Rules for dynamic broker settings, with Kafka's error messages. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,8 +23,7 @@ _CLEANERS_BOUNDS = (
 
 
 def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
-    """KafkaError unless these settings may be given to a running broker, or (`per_broker` false) to all of
-    them."""
+    """Raise KafkaError unless these settings are dynamic for a broker, or (`per_broker` false) for all."""
     keys = broker_keys()
     fixed = [name for name in settings if name in keys and keys[name].read_only]
     if fixed:
@@ -58,14 +57,14 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def refusal(error: ConfigError) -> str:
-    """What Kafka says of settings that do not go together; other words than at a start."""
+    """Kafka's error message for contradictory settings, which differs from the one at startup."""
     if error.name in ("listeners", "advertised.listeners"):
         return f"Error creating broker listeners from '{error.value}': {error.reason}"
     return f"requirement failed: {error.name} {error.reason}"
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """KafkaError when a number of threads changes by more than a factor of two at once."""
+    """Raise KafkaError if a number of threads changes by more than a factor of two at once."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
         place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
@@ -82,7 +81,7 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
 
 
 def refused_by_part(problem: str) -> str:
-    """What Kafka says where a part of the broker, such as a listener, cannot take new settings."""
+    """Kafka's error message if a part of the broker, such as a listener, rejects new settings."""
     return (
         f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
         "for configuration Invalid dynamic configuration"
@@ -90,5 +89,5 @@ def refused_by_part(problem: str) -> str:
 
 
 def _set(names: Sequence[str]) -> str:
-    """As Scala writes a set, which is what Kafka's tools show."""
+    """Format a set like Scala, as Kafka's tools show it."""
     return f"{'Set' if len(names) < 5 else 'HashSet'}({', '.join(names)})"

@@ -1,9 +1,8 @@
-"""The feed of the cluster's metadata: every change of a `MetadataCache`, published once, as a numbered delta.
+"""Feed of metadata changes: each change of a `MetadataCache` is published once, as a numbered delta.
 
-The cache is the snapshot. A delta names its version and what is new in it, and is published after the cache
-has all of it. Subscribers are called in the order in which they subscribed, on the event loop; what they do
-must be short. A subscriber that changes the metadata itself publishes the next version, which the others
-receive after this one.
+The cache is the snapshot. A delta contains its version and the changes, and is published after they are in
+the cache. Subscribers are called on the event loop in the order of subscription and must return quickly. If a
+subscriber changes the metadata itself, the others receive that version after this one.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ class ConfigChange:
         is_local: bool = False,
     ) -> None:
         self.entity = entity
-        """Its path under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
+        """The entity's path under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
         self.settings = settings
         """All settings of a topic."""
         self.names = names
-        """The settings of a broker that have another value now; empty where that is not known."""
+        """The changed settings of a broker; empty if unknown."""
         self.is_local = is_local
-        """Whether this broker stored them, and the other brokers have to be notified."""
+        """Whether this broker stored them, so that the other brokers must be notified."""
 
     @property
     def topic(self) -> str | None:
@@ -52,7 +51,7 @@ class ConfigChange:
 
 
 class MetadataDelta:
-    """The difference between the metadata of `version` and of the version before it."""
+    """The difference between the metadata of `version` and of the previous version."""
 
     __slots__ = (
         "broker_ids",
@@ -71,13 +70,15 @@ class MetadataDelta:
         self.version = 0
         self.created: list[TopicMetadata] = []
         self.grown: list[TopicMetadata] = []
-        """Topics with more partitions than before, as they are now."""
+        """Topics with added partitions, in their new state."""
         self.deleted: list[TopicMetadata] = []
-        """Topics as they were. One that was replaced by another of its name is in `created`, too."""
+        """Deleted topics, in their last state. One that was replaced by another of its name is in `created`,
+        too.
+        """
         self.partitions: list[tuple[str, PartitionMetadata]] = []
-        """Partitions that existed before and have another leader, ISR, epoch or replicas now."""
+        """Existing partitions with a new leader, ISR, epoch or replicas."""
         self.broker_ids: set[int] = set()
-        """Brokers that have come, or have other endpoints or another rack."""
+        """Brokers that are new or have changed endpoints or a changed rack."""
         self.removed_broker_ids: set[int] = set()
         self.controller_changed = False
         self.config_changes: list[ConfigChange] = []
@@ -106,20 +107,20 @@ class MetadataFeed:
 
     def __init__(self) -> None:
         self.version = 0
-        """The version of the metadata, which is that of the last delta."""
+        """The version of the metadata, equal to that of the last delta."""
         self._subscribers: list[Subscriber] = []
         self._unpublished: deque[MetadataDelta] = deque()
         self._is_publishing = False
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call it with each delta from now on."""
+        """Call a function with each later delta."""
         self._subscribers.append(subscriber)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Number the delta and pass it on."""
+        """Number a delta and pass it to the subscribers."""
         self.version += 1
         delta.version = self.version
         self._unpublished.append(delta)
@@ -132,7 +133,7 @@ class MetadataFeed:
                 try:
                     subscriber(published)
                 except Exception:
-                    # The others have to learn of it all the same.
+                    # The other subscribers must be notified all the same.
                     log.exception("A subscriber to the metadata feed failed at version %d", published.version)
         self._is_publishing = False
 

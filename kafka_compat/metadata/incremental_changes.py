@@ -1,4 +1,4 @@
-"""What IncrementalAlterConfigs makes of the settings that there were (KIP-339). Pure."""
+"""IncrementalAlterConfigs operations on a set of settings (KIP-339). Pure."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -9,7 +9,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a setting; the last two only to lists."""
+    """Operations of IncrementalAlterConfigs; the last two apply only to lists."""
 
     SET = 0
     DELETE = 1
@@ -28,7 +28,7 @@ class Change(NamedTuple):
 def changed(
     old: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
-    """The settings after the changes of an IncrementalAlterConfigs request. KafkaError."""
+    """The settings after an IncrementalAlterConfigs request. KafkaError."""
     settings = dict(old)
     for change in changes:
         check_operation(change)
@@ -60,7 +60,7 @@ def changed(
 
 
 def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
-    """KafkaError when a request says a name twice, or no value."""
+    """Raise KafkaError if a request repeats a name or lacks a value."""
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if nulls:
@@ -68,6 +68,6 @@ def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
 
 
 def check_operation(change: Change) -> None:
-    """KafkaError unless the operation is one."""
+    """Raise KafkaError for an unknown operation."""
     if change.operation not in Operation.__members__.values():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")

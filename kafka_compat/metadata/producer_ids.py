@@ -1,5 +1,5 @@
-"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of
-one, give the same id (KIP-730).
+"""Producer ID allocation from cluster-wide blocks, so that no two brokers, and no two runs of one broker,
+allocate the same ID (KIP-730).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ BLOCK_SIZE = 1000
 
 
 class ProducerIds:
-    """Hands out the ids of this broker's block and claims the next one when it is used up."""
+    """Allocates IDs from this broker's block and claims the next one when it is used up."""
 
     def __init__(self, claim: Callable[[], Awaitable[znodes.ProducerIdBlock]]) -> None:
-        """`claim` brings the next block."""
+        """`claim` returns the next block."""
         self._claim = claim
         self._next = 0
         self._end = 0
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """An id that nobody else has or will get."""
+        """A unique producer ID."""
         async with self._lock:
             if self._next >= self._end:
                 block = await self._claim()
@@ -50,8 +50,8 @@ async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerId
 
 
 async def skip_used_ids(store: MetadataStore, broker_id: int, highest_used: int) -> None:
-    """Give no id of a block up to that of `highest_used`, which a log knows. A log directory that another
-    broker wrote has producers of its own, and their ids given again would make new records look like retries.
+    """Skip the IDs of a block up to `highest_used`, which was found in a log. A log directory that another
+    broker wrote contains its producers, and reused IDs would make new records look like retries.
     """
     path = znodes.PRODUCER_ID_BLOCK
     await store.ensure(path)

@@ -1,5 +1,5 @@
-"""Log lines about topics that are created, grow and are deleted, once for each, by the broker that did it;
-and about the partitions that a broker leads, in one line for many.
+"""Log lines about created, extended and deleted topics, and about changes of leadership, with one line for
+many partitions.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ _NAMED_MAX = 10
 
 
 def created(topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-    """A topic was created, with these partitions."""
+    """Log a created topic with its partitions."""
     log.info("Created topic %s (%s)", topic, _partitions(replicas))
 
 
 def grown(topic: str, before: int, added: Mapping[int, Sequence[int]]) -> None:
-    """A topic that had `before` partitions has got these."""
+    """Log the new partitions of a topic that had `before`."""
     log.info("Added %s to topic %s (%d now)", _counted(len(added), "partition"), topic, before + len(added))
 
 
 def deleted(topic: str) -> None:
-    """Nothing is left of a topic."""
+    """Log a deleted topic."""
     log.info("Deleted topic %s", topic)
 
 
 def became_leader(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """A broker has begun to lead these partitions."""
+    """Log the partitions of which a broker became leader."""
     if partitions:
         log.info("Broker %d became leader of %s", broker_id, _named(partitions))
 
 
 def lost_leadership(broker_id: int, partitions: Sequence[tuple[str, int]]) -> None:
-    """Other brokers lead these partitions, or none does."""
+    """Log the partitions of which a broker is no longer leader."""
     if partitions:
         log.info("Broker %d is no longer leader of %s", broker_id, _named(partitions))
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:
-    """Partitions in a line: `3 partitions: a-0, a-1, b-0`, and no more names than a line holds."""
+    """Format partitions: `3 partitions: a-0, a-1, b-0`, with as many names as fit into a line."""
     count = len(partitions)
     names = [f"{topic}-{index}" for topic, index in sorted(partitions)[:_NAMED_MAX]]
     others = f" and {count - _NAMED_MAX} others" if count > _NAMED_MAX else ""

@@ -1,4 +1,4 @@
-"""What a topic may be called, and which topics are the broker's own."""
+"""Topic names: validity, collisions, and the names of internal topics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(topic: str) -> bool:
-    """Whether clients may not write to the topic, and Metadata marks it as internal."""
+    """Whether the topic is read-only for clients and marked as internal in Metadata."""
     return topic in INTERNAL_TOPICS
 
 
 def check_topic_name(topic: str) -> None:
-    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) with Kafka's rules: it also has to be a folder's name."""
+    """Check a topic name by Kafka's rules. Raises KafkaError(INVALID_TOPIC_EXCEPTION)."""
     if not topic:
         problem = "the empty string is not allowed"
     elif topic in (".", ".."):

@@ -1,4 +1,4 @@
-"""What a new topic is in the metadata store, and what brokers then know of it. Pure."""
+"""New topics: their nodes in the metadata store, and the resulting metadata values. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
-    """The one transaction that makes a topic. `has_config`: settings were left there by a topic of before."""
+    """The transaction that creates a topic. `has_config`: settings of an earlier topic exist."""
     config_path = znodes.config_path("topics", state.name)
     config = znodes.encode_config(configs)
     return [
@@ -29,9 +29,9 @@ def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) ->
 def partition_nodes(
     topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
 ) -> list[Operation]:
-    """The nodes of new partitions, each led by the first of its replicas with all of them in sync.
+    """The nodes of new partitions, each with its first replica as leader and all replicas in sync.
 
-    `epochs` are the leader epochs of partitions that do not begin with the first.
+    `epochs` are the leader epochs of partitions that do not start with the first.
     """
     operations: list[Operation] = []
     for index, brokers in replicas.items():
@@ -46,7 +46,7 @@ def partition_nodes(
 
 
 def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
-    """The same partitions, in order, as the metadata cache holds them."""
+    """The same partitions as values of the metadata cache, in order."""
     return tuple(
         PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
         for index, brokers in sorted(replicas.items())
@@ -54,7 +54,7 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_topic_id() -> UUID:
-    """A random id whose text does not start with a dash, which command lines would take for an option."""
+    """A random ID whose text does not start with a dash, which command lines would parse as an option."""
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

@@ -1,4 +1,4 @@
-"""The settings that topics have of their own, and what logs obey by them. No I/O."""
+"""Topic-level settings in memory, and the log configuration that results from them. No I/O."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ _LOG_CONFIGS_MAX = 1000
 
 
 class TopicOverrides:
-    """What this broker knows of the topics' own settings."""
+    """The topic-level settings that this broker knows."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._overriding: dict[str, set[str]] = {}
-        """The topics that have a setting of their own, by its name."""
+        """The topics that override a setting, by its name."""
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        """What was made of the same settings before: very many topics have none of their own."""
+        """Results for equal settings: most topics override none."""
         self._revision = -1
 
     def __contains__(self, topic: str) -> bool:
-        """Whether the topic's own settings are known; they may be none."""
+        """Whether the topic's own settings are known, even if there are none."""
         return topic in self._overrides
 
     def of(self, topic: str) -> Mapping[str, str]:
-        """The settings that the topic itself has."""
+        """The settings that the topic overrides."""
         return self._overrides.get(topic, _NONE)
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """These are all of them."""
+        """Replace the settings that the topic overrides."""
         self.forget(topic)
         self._overrides[topic] = dict(overrides) if overrides else _NONE
         for name in overrides:
             self._overriding.setdefault(name, set()).add(topic)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone."""
+        """Remove a topic."""
         for name in self._overrides.pop(topic, _NONE):
             self._overriding[name].discard(topic)
 
     def topics_with(self, setting: str) -> list[str]:
-        """The topics that have this setting of their own."""
+        """The topics that override this setting."""
         return list(self._overriding.get(setting, ()))
 
     @property
     def defaults(self) -> LogConfig:
-        """What the logs of topics without settings of their own obey."""
+        """The log settings of topics without overrides."""
         return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
-        """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
+        """The log settings of a topic: its overrides, else the broker's settings, else Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
             overrides = topic_rules.internal_configs(self._config, topic)
@@ -74,9 +74,9 @@ class TopicOverrides:
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""
         text = self.of(topic).get("min.insync.replicas")
-        # One that cannot be (an older version may have stored it) is left out, as in `log_config`.
+        # An invalid value (an older version may have stored it) is ignored, as in `log_config`.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 
     def min_isr(self, topic: str, partition: PartitionMetadata) -> int:
-        """As in Kafka, min.insync.replicas asks for no more replicas than the partition has."""
+        """The effective min.insync.replicas: as in Kafka, at most the number of the partition's replicas."""
         return min(self.min_insync_replicas(topic), len(partition.replicas))

@@ -1,6 +1,6 @@
-"""Which topics may be made, and with which partitions, replicas and settings. Pure.
+"""Validation of new topics: names, partitions, replicas and settings. Pure.
 
-Every refusal is a KafkaError with the code and message that the client gets.
+Every rejection is a KafkaError with the error code and message of the client's response.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from kafka_compat.metadata.topic_names import (
 )
 
 DEFAULT = -1
-"""A count of partitions or replicas that is left to the broker's settings (KIP-464)."""
+"""A number of partitions or replicas that means the broker's default (KIP-464)."""
 
 CHANGE_TIMEOUT_MS = 15_000
-"""How long a cluster's controller may take to carry a change out; then the client gets REQUEST_TIMED_OUT."""
+"""The time limit for a change by the controller; then the client gets REQUEST_TIMED_OUT."""
 
 
 class InternalTopic(NamedTuple):
-    """How one of the broker's own topics is made."""
+    """Partitions, replicas and settings of an internal topic."""
 
     partitions: int
     replication_factor: int
@@ -42,7 +42,7 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """`__consumer_offsets` or `__transaction_state` with the replicas that so many brokers allow."""
+    """`__consumer_offsets` or `__transaction_state`, with as many replicas as the brokers allow."""
     prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
     return InternalTopic(
         config.int(f"{prefix}.num.partitions"),
@@ -52,7 +52,7 @@ def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> Intern
 
 
 def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
-    """The settings of one of the broker's own topics; none for any other name."""
+    """The settings of an internal topic; none for any other name."""
     if name == TRANSACTIONS_TOPIC:
         return {
             "compression.type": "uncompressed",
@@ -71,8 +71,8 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
 
 
 def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] = ()) -> None:
-    """The name is legal, free, and its metrics do not collide with those of another topic. Topics that are
-    `written` exist, too.
+    """Check that the name is valid, unused, and free of metric name collisions. Topics in `written` count as
+    existing.
     """
     check_topic_name(name)
     if name in metadata.topics or name in written:
@@ -88,7 +88,7 @@ def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] 
 
 
 def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """The settings exist, have legal values, and do not contradict each other."""
+    """Check that the settings exist, are valid, and do not contradict each other."""
     try:
         check_topic_config(config, configs)
     except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
@@ -96,7 +96,9 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
 
 
 Charge = Callable[[int], None]
-"""Told how many partitions are about to be made. Raises KafkaError where the client must not (KIP-599)."""
+"""Called with the number of partitions to create. Raises KafkaError if the client may not create them
+(KIP-599).
+"""
 
 
 def replicas_for(
@@ -110,7 +112,7 @@ def replicas_for(
 ) -> dict[int, tuple[int, ...]]:
     """The replicas of each partition of a new topic: as assigned, else spread over the brokers and racks.
 
-    With `may_be_away` an assignment may name brokers that are not there, as in Kafka with ZooKeeper.
+    With `may_be_away` an assignment may name offline brokers, as in Kafka with ZooKeeper.
     """
     if assignments is not None:
         _check_assignments(assignments, None if may_be_away else brokers)
@@ -129,8 +131,7 @@ def replicas_for(
 
 
 def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
-    """Each broker's rack, as there are enough brokers. KafkaError when only some have one: nobody could keep
-    replicas apart then."""
+    """Each broker's rack, if there are enough brokers. KafkaError if only some brokers have a rack."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -151,7 +152,7 @@ def added_replicas(
     assignments: Sequence[Sequence[int]] | None,
     brokers: Mapping[int, BrokerMetadata],
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of the partitions that bring a topic to `count`; `present` are those of the others."""
+    """The replicas of the partitions that extend a topic to `count`; `present` are those of the others."""
     added = count - len(present)
     if added == 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")

@@ -1,7 +1,6 @@
-"""What the partitions of a broker have taken in and given out since it started, by topic. Pure.
+"""Counters of produced and fetched data of a broker since startup, by topic. Pure.
 
-Plain integers, which partitions and fetches increment as they go. Their meanings are those of Kafka's
-BrokerTopicMetrics.
+Plain integers that partitions and fetches increment. They correspond to Kafka's BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _NO_FAILED_PRODUCE: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Kafka counts these elsewhere."""
+"""Errors that Kafka counts elsewhere."""
 
 
 class TopicCounts:
-    """Of one topic, or the sum of several."""
+    """Counters of one topic, or the sum of several."""
 
     __slots__ = (
         "bytes_in",
@@ -50,34 +49,34 @@ class TopicCounts:
 
     def __init__(self) -> None:
         self.records_in = 0
-        """Records that clients and coordinators wrote."""
+        """Records written by clients and coordinators."""
         self.bytes_in = 0
-        """Their batches as they came."""
+        """The size of these batches as received."""
         self.bytes_out = 0
-        """Batches in responses to consumers."""
+        """The size of batches in responses to consumers."""
         self.bytes_rejected = 0
-        """Batches that were too large."""
+        """The size of batches that exceeded the size limit."""
         self.converted_in = 0
-        """Records of clients that write old formats."""
+        """Records from clients that write old formats."""
         self.converted_out = 0
-        """Records, or sets of records that are compressed, for clients that read old formats."""
+        """Records, or compressed record sets, for clients that read old formats."""
         self.produces = 0
-        """Batches that were to be appended to a partition."""
+        """Attempts to append a batch to a partition."""
         self.failed_produces = 0
         self.fetches = 0
-        """Partitions that were read for a response."""
+        """Partitions read for a response."""
         self.failed_fetches = 0
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
         self.corrupt_in = 0
         """Batches whose checksum or length was wrong."""
         self.keyless_in = 0
-        """Records without a key for a topic that is compacted."""
+        """Records without a key for a compacted topic."""
         self.misplaced_in = 0
-        """Batches with a sequence or an offset where there must be none, or another one."""
+        """Batches with an unexpected or wrong sequence or offset."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
-        """A batch was not appended."""
+        """Count a batch that was not appended."""
         code = code_of(error)
         if code == ErrorCode.MESSAGE_TOO_LARGE:
             self.bytes_rejected += size_bytes
@@ -91,12 +90,12 @@ class TopicCounts:
             self.keyless_in += sum(text.startswith(KEYLESS) for _, text in error.record_errors)
 
     def not_appended(self, error: Exception, size_bytes: int) -> None:
-        """A batch was refused before it came to its log."""
+        """Count a batch that was rejected before it reached its log."""
         self.produces += 1
         self.refused(error, size_bytes)
 
     def add(self, other: TopicCounts) -> None:
-        """Count what `other` has counted, too."""
+        """Add the counters of `other`."""
         self.records_in += other.records_in
         self.bytes_in += other.bytes_in
         self.bytes_out += other.bytes_out
@@ -115,43 +114,43 @@ class TopicCounts:
 
 
 class Counts:
-    """Of all topics of one broker."""
+    """Counters of all topics of one broker."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounts] = {}
         self.follower_fetches: dict[int, int] = {}
         """Fetch requests of other brokers, by version."""
         self.fetched_copied_bytes = 0
-        """Of records in responses: those that pass through this process, and those that do not."""
+        """Bytes of records in responses: those that pass through this process, and those that do not."""
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.isr_refusals = 0
         """Proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """Fetches that waited until their max.wait was over."""
+        """Fetches that waited until their max.wait had passed."""
         self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
-        """Of a topic, made for its first partition."""
+        """The counters of a topic, created for its first partition."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicCounts()
         return found
 
     def on_metadata(self, delta: MetadataDelta) -> None:
-        """Forget the topics that were deleted."""
+        """Remove the topics that were deleted."""
         for topic in delta.deleted:
             self.forget(topic.name)
 
     def forget(self, name: str) -> None:
-        """Forget a topic; what it counted stays in the total."""
+        """Remove a topic; its counts remain in the total."""
         deleted = self.topics.pop(name, None)
         if deleted is not None:
             self._deleted.add(deleted)
 
     def total(self) -> TopicCounts:
-        """Of all topics, deleted ones included."""
+        """The sum over all topics, including deleted ones."""
         total = TopicCounts()
         total.add(self._deleted)
         for of_topic in self.topics.values():

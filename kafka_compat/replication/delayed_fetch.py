@@ -1,17 +1,18 @@
-"""One Fetch request from its first read of the logs to its response.
+"""Processing of one Fetch request, from its first read of the logs to its response.
 
-`fetch_reader` reads, `delayed_read` waits, `fetch_response` makes the response. Rules
-1. The response goes out at once when min_bytes are there, when max_wait_ms is 0, when nothing is fetched, or
-   when a partition has an error or has diverged: the client must learn of those soon.
-2. Else the request waits until as many bytes as were missing are committed, for a follower appended, and
+`fetch_reader` reads, `delayed_read` waits, `fetch_response` builds the response. Rules
+1. The response is sent at once when min_bytes are available, when max_wait_ms is 0, when no partition is
+   fetched, or when a partition has an error or has diverged, which the client must learn without delay.
+2. Otherwise the request waits until the missing number of bytes is committed (for a follower: appended), and
    reads again.
-3. Many partitions are read in steps, between which others are served; each is read as it is then. A wake-up
-   while they are read has them read again.
-4. Versions 0 to 3 get old formats: another thread converts what is sent, from the offset that was fetched
-   on, and no more than CONVERTED_BYTES_MAX of the log, however much the client asks for.
-5. Partitions that the client may not read do not hurry the response, unless it may read none.
-6. A consumer that is over a quota gets an empty response that says how long to wait (KIP-219); its session
-   is as before, and no new one opens. No consumer is given more at once than its quota ever allows.
+3. Many partitions are read in steps that yield to the event loop; each is read in its current state. A
+   wake-up during the steps repeats the read.
+4. Versions 0 to 3 get old formats: another thread converts the records from the fetch offset on, at most
+   CONVERTED_BYTES_MAX of the log, even if the client requests more.
+5. Partitions that the client is not authorized to read do not cause an immediate response, unless it may read
+   none.
+6. A consumer over its quota gets an empty response with a throttle time (KIP-219); its session is unchanged,
+   and no new one is opened. No response is larger than the consumer's quota can ever allow.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """See the rules above. `start` returns the response or a Deferred, or steps that do."""
+    """One Fetch request. `start` returns the response, a Deferred, or steps that return either."""
 
     __slots__ = (
         "_ctx",
@@ -71,7 +72,7 @@ class DelayedFetch:
             else request.replica_id
         )
         self.is_follower = replica_id >= 0
-        """Whether a broker fetches, for its own replicas."""
+        """Whether the client is a broker that fetches for its replicas."""
         self._quotas = None if self.is_follower else services.quotas
         max_bytes = request.max_bytes
         if not self.is_follower:
@@ -139,7 +140,7 @@ class DelayedFetch:
         return self._wait.start(result.replicas, self._min_bytes - result.total_bytes, self._max_wait_ms)
 
     def _woken(self) -> None:
-        """There may be enough to read, or the time is over."""
+        """Read again: there may be enough data, or the deadline has passed."""
         if self._is_in_steps:
             self._read_again = True
             if not self._is_reading:
@@ -169,8 +170,8 @@ class DelayedFetch:
             deferred.complete(response)
 
     def _ended(self, result: ReadResult) -> Deferred | None:
-        """What to complete with `result`; None where it is not enough and the request waits on, or has been
-        canceled.
+        """The Deferred to complete with `result`; None if it is not sufficient and the request keeps waiting,
+        or was canceled.
         """
         wait = self._wait
         if wait is None:
@@ -220,7 +221,7 @@ class DelayedFetch:
         return FetchResponse(session_id=self._plan.session_id, throttle_time_ms=throttle_ms)
 
     def _finished(self, response: FetchResponse) -> FetchResponse:
-        """The response with the session that opens with it; counted if a follower gets it."""
+        """The response with the session that it opens; counted if it is for a follower."""
         broker, plan = self._ctx.services, self._plan
         if plan.wants_session:
             now_ms = broker.clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""A Produce request whose records are appended and not yet as safe as `acks` asks."""
+"""Produce requests whose records are appended but not yet replicated or flushed as `acks` requires."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 
 
 class DelayedProduce:
-    """Answered when all of its partitions are committed, or its time is over; it ends with its caller."""
+    """One Produce request: completed when its partitions are committed, or at the deadline."""
 
     __slots__ = ("_deferred", "_replicas", "_response", "_timer", "_waiting")
 
@@ -34,7 +34,7 @@ class DelayedProduce:
     def wait_for(
         self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
     ) -> None:
-        """Wait until the records below `offset` are as safe as `acks` asks; an error changes the response."""
+        """Wait until records below `offset` are as safe as `acks` requires; an error changes the response."""
         key = id(answer)
         self._waiting[key] = answer
 
@@ -53,7 +53,7 @@ class DelayedProduce:
             partition.when_durable(offset, reached)
 
     def start(self, response: ProduceResponse, timeout_ms: int) -> Deferred | None:
-        """Have the response go out later; None where nothing is waited for any more."""
+        """Delay the response; None if nothing is pending."""
         if not self._waiting:
             return None
         self._response = response
@@ -63,7 +63,7 @@ class DelayedProduce:
         return deferred
 
     def cancel(self) -> None:
-        """The caller has left."""
+        """Cancel the request: the caller has disconnected."""
         self._waiting.clear()
         self._end()
 

@@ -1,10 +1,10 @@
-"""Waiting until partitions have more to read: for Fetch, and for every other request that reads logs.
+"""Waiting for more records in a set of partitions, for Fetch and other requests that read logs.
 
 Rules
-1. A read waits until its partitions together got as many bytes as it lacks: committed ones, for a follower
-   appended ones. It wakes its reader then, when a partition changes its leader, and at the deadline.
-2. The reader reads again. It completes the read, or says how many bytes it lacks now.
-3. A read ends with its caller; nothing wakes the reader afterwards.
+1. A read waits until its partitions together have received the missing number of bytes: committed bytes, for
+   a follower appended bytes. It then wakes its reader; so do a leader change and the deadline.
+2. The reader reads again. It completes the read or reports how many bytes are still missing.
+3. A read ends when its caller disconnects; the reader is not woken afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRead:
-    """One read that waits; see the rules above."""
+    """One waiting read, by the rules above."""
 
     __slots__ = (
         "_deferred",
@@ -39,22 +39,22 @@ class DelayedRead:
     def __init__(
         self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
     ) -> None:
-        """`wake` is called to read again; `waiting` holds this as long as it waits."""
+        """`wake` is called to read again; `waiting` contains this object while it waits."""
         self._wake: Callable[[], None] | None = wake
         self._waiting = waiting
         self._reads_uncommitted = reads_uncommitted
         self._deferred: Deferred | None = None
         self._partitions: Sequence[Partition] = ()
         self._seen: dict[Partition, tuple[int, int]] = {}
-        """Size and high watermark of each partition when it was read; empty where one byte is enough."""
+        """Size and high watermark of each partition when it was read; empty if one byte is enough."""
         self._timer: TimerHandle | None = None
         self.missing_bytes = 0
-        """How many bytes the partitions have to get until the reader wakes."""
+        """The number of bytes that wakes the reader."""
         self.has_expired = False
-        """Whether the deadline is over."""
+        """Whether the deadline has passed."""
 
     def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
-        """Wait for more in these partitions; returns what `end` gives back."""
+        """Wait for more data in these partitions; returns what `end` later returns."""
         self._deferred = deferred = Deferred(self)
         self.missing_bytes = missing_bytes
         self._partitions = partitions
@@ -74,7 +74,7 @@ class DelayedRead:
         return self._wake is None
 
     def end(self) -> Deferred | None:
-        """Stop waiting; returns the response to complete, None when the caller has left."""
+        """Stop waiting; returns the response to complete, or None if the caller has disconnected."""
         self._wake = None
         deferred = self._deferred
         self._deferred = None
@@ -90,11 +90,11 @@ class DelayedRead:
         return deferred
 
     def cancel(self) -> None:
-        """The caller has left."""
+        """Cancel the read: the caller has disconnected."""
         self.end()
 
     def partition_changed(self, partition: Partition) -> None:
-        """A partition has more to read, or another leader."""
+        """Handle new records in a partition, or a leader change."""
         wake = self._wake
         if wake is None or (self._seen and partition.is_leader and self._lacks_more(partition)):
             return
@@ -107,11 +107,11 @@ class DelayedRead:
             wake()
 
     def _lacks_more(self, partition: Partition) -> bool:
-        """Whether bytes are still missing, after what this partition got since it was read."""
+        """Whether bytes are still missing, after those that this partition received since it was read."""
         log = partition.log
         size, high_watermark = self._seen[partition]
         if self._reads_uncommitted or not partition.in_sync.followers:
-            # All that was appended can be read.
+            # All appended records can be read.
             self.missing_bytes -= max(log.size_bytes - size, 0)
         else:
             try:

@@ -1,4 +1,4 @@
-"""Waiting in a coroutine for what the worker of a log directory does."""
+"""Coroutine wrapper for jobs of a log directory's worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_compat.storage.directories.directory_worker import Done
 
 
 async def finished(begin: Callable[[Done], None]) -> Exception | None:
-    """Begin something that calls back when it is done; its error or None."""
+    """Start an operation that calls back when it is done; return its error or None."""
     done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
     def resolve(error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What a Fetch that waits for records uses of its request and its broker. Only for types."""
+"""Protocols that type the request context and broker services of a waiting Fetch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FetchServices(Protocol):
-    """What the broker offers."""
+    """Services of the broker."""
 
     clock: Clock
     config: BrokerConfig
@@ -28,18 +28,18 @@ class FetchServices(Protocol):
 
 
 class FetchContext(Protocol):
-    """A request's context, as kafka_compat.api.handler has it."""
+    """The context of a request, as in kafka_compat.api.handler."""
 
     @property
     def services(self) -> FetchServices: ...
 
     @property
     def has_left(self) -> bool:
-        """Whether the caller has left."""
+        """Whether the caller has disconnected."""
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """From how many bytes on slices of files do not pass through this process on their way."""
+        """The size from which slices of files are sent with sendfile."""
 
     @property
     def api_version(self) -> int: ...

@@ -1,13 +1,13 @@
-"""What a fetch reads of its partitions, within its limits.
+"""Reads of a Fetch request from its partitions, within the request's size limits.
 
 Rules
-1. Partitions are read in the order of the session; the first that has records gives at least one batch,
+1. Partitions are read in the order of the session. The first that has records returns at least one batch,
    however large; the others only what still fits into the response.
-2. A follower (replica id from 0 on) reads to the end of the log, and its fetch offset says how far it has
-   come; only its first read counts for that. A consumer reads what is committed, from version 11 on also
-   from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
-3. What a follower's session holds and needs no response, because it has all of the partition and was sent
-   all else, is passed over quickly: a broker follows hundreds of partitions of which a few get records.
+2. A follower (replica ID 0 or higher) reads to the end of the log, and the fetch offset of its first read is
+   its replication progress. A consumer reads committed records, from version 11 on also from a follower, and
+   is redirected to a nearer replica if replica.selector.class is set (KIP-392).
+3. Partitions of a follower's session with nothing new to send are skipped quickly: a broker follows hundreds
+   of partitions, of which a few get records.
 4. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
 """
 
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 NO_RECORDS: Final = b""
 CONSUMER: Final = -1
-"""The replica id of consumers; below it are tools that read the whole log."""
+"""The replica ID of consumers; lower ones are tools that read the whole log."""
 LEADER: Final = -1
-"""In the place of a preferred read replica."""
+"""The value for no preferred read replica."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
-"""A fetched partition, its part of the response, the bytes of its records, and its replica here, if any."""
+"""A fetched partition, its part of the response, the size of its records, and its local replica, if any."""
 
 
 class ReadResult:
-    """What was read of the partitions of a fetch."""
+    """The data read from the partitions of a fetch."""
 
     __slots__ = ("found", "is_urgent", "replicas", "total_bytes")
 
     def __init__(self) -> None:
         self.found: list[Found] = []
         self.replicas: list[Partition] = []
-        """All that were read, and those that were passed over."""
+        """The partitions that were read, and those that were skipped."""
         self.total_bytes = 0
-        """Of records."""
+        """The size of the records."""
         self.is_urgent = False
-        """Whether the client must get it now: a partition has an error, or has diverged."""
+        """Whether the response must be sent now: a partition has an error, or has diverged."""
 
 
 class FetchReader:
-    """Reads for one request; see the rules above."""
+    """Reads for one request, by the rules above."""
 
     __slots__ = (
         "_committed_only",
@@ -82,15 +82,15 @@ class FetchReader:
         self._services = services
         self._plan = plan
         self.replica_id = replica_id
-        """Of the follower that fetches, or CONSUMER."""
+        """The ID of the fetching follower, or CONSUMER."""
         self.max_bytes = max_bytes
         self._rack = rack
         self._committed_only = committed_only
         self._leader_only = leader_only
 
     def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
-        """Read some of the partitions, after others. `is_first`: with the first read a follower says how far
-        it has come.
+        """Read more of the partitions. `is_first`: the fetch offsets of the first read are a follower's
+        progress.
         """
         broker = self._services
         replicas = broker.replicas
@@ -126,7 +126,7 @@ class FetchReader:
             found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
-        """See rule 3. `now_ms` is None but for the first read."""
+        """Whether the partition can be skipped by rule 3. `now_ms` is None except for the first read."""
         log = partition.log
         end_offset = log.log_end_offset
         if (
@@ -149,7 +149,7 @@ class FetchReader:
     def _read_partition(
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
-        """(its part of the response, its bytes of records, whether the client must get it now)."""
+        """Return (response part, bytes of records, whether the response must be sent at once)."""
         code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self.replica_id
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
@@ -178,7 +178,7 @@ class FetchReader:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # An epoch that this log has not come to, or no longer has.
+                # An epoch that this log has not reached, or no longer has.
                 return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -236,7 +236,7 @@ class FetchReader:
 
 
 def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """A partition that is not here."""
+    """The response part of a partition that is not held here."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -248,7 +248,7 @@ def unread(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """The same for one that is here: its list of aborted transactions is null."""
+    """The response part of a partition whose read failed: its list of aborted transactions is null."""
     data = unread(partition, code)
     data.aborted_transactions = None
     return data
@@ -257,8 +257,8 @@ def failed_read(partition: int, code: ErrorCode) -> PartitionData:
 def nearest_replica(
     partition: Partition, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int:
-    """The in-sync follower in `rack` to read from `fetch_offset`, which has it and is furthest on; LEADER
-    when the leader is there itself, or no follower is. `racks` are those of the living brokers.
+    """The in-sync follower in `rack` that has `fetch_offset` and is furthest ahead; LEADER if the leader is
+    in the rack or no follower qualifies. `racks` are those of the live brokers.
     """
     if racks.get(partition.local_id) == rack:
         return LEADER

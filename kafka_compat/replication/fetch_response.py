@@ -1,4 +1,4 @@
-"""The response to a fetch, made of what was read: what old clients may be sent, and what it counts for."""
+"""Construction of Fetch responses: conversion and error mapping for old clients, and traffic accounting."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 _FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that a client can do nothing about: Kafka counts the others elsewhere."""
+"""Errors that clients cannot prevent; Kafka counts others elsewhere."""
 _FIXED_BYTES: Final = 16
 _TOPIC_BYTES: Final = 20
 _PARTITION_BYTES: Final = 40
-"""Of a response beside its records: at the top, for each topic, and for each partition; about."""
+"""Approximate sizes in a response besides records: fixed, for each topic, and for each partition."""
 
 
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
-    """The response, except for its session. A follower's records (`replica_id`) count for the leader's
-    quota.
+    """Build the response, except for its session. Records for a follower (`replica_id`) count toward the
+    leader's quota.
     """
     topics: dict[str | UUID, list[PartitionData]] = {}
     _add(ctx, plan, result.found, replica_id, topics)
@@ -47,7 +47,7 @@ def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_
 def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
-    """The same for many partitions, for some that are denied, or for a client that reads old formats."""
+    """The same in steps, for many partitions, for denied ones, or for a client that reads old formats."""
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
     topics: dict[str | UUID, list[PartitionData]] = {}
@@ -68,7 +68,7 @@ def response_in_steps(
 
 
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
-    """Another thread does it, one partition after the other."""
+    """Convert records in another thread, one partition after the other."""
     magic = 0 if ctx.api_version < 2 else 1
     for number, (target, data, _, held) in enumerate(found):
         adapted = _for_old_client(ctx, target, data, held, replica_id)
@@ -93,8 +93,8 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
 
 
 def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
-    """(the messages, how many they are, compressed ones counting once)."""
-    # Few clients ask for old formats.
+    """Return (the messages, their number, with compressed ones counting once)."""
+    # Few clients request old formats.
     from kafka_compat.storage.records.legacy import count_messages, down_convert
 
     messages = down_convert(records.read(), magic, first_offset=fetch_offset)
@@ -104,8 +104,8 @@ def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[
 def _for_old_client(
     ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
-    """What a client that speaks Fetch 0 to 9 gets of a partition: it may know neither zstd (KIP-110), nor
-    format 2, nor the error of a failed disk. The topic's settings decide, not what is in the log.
+    """The response part for Fetch 0 to 9, which may support neither zstd (KIP-110) nor format 2 nor the error
+    of a failed disk. The topic's settings decide, not the content of the log.
     """
     version = ctx.api_version
     if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -121,7 +121,7 @@ def _for_old_client(
 
 
 def _withheld(partition: int, code: ErrorCode) -> PartitionData:
-    """A partition whose records the client may not be sent: they are null."""
+    """The response part of a partition that the client may not read: its records are null."""
     data = unread(partition, code)
     data.records = None
     return data
@@ -134,13 +134,13 @@ def _add(
     replica_id: int,
     topics: dict[str | UUID, list[PartitionData]],
 ) -> None:
-    """Put what is sent to the client into `topics`, and count it."""
+    """Add the parts to send to `topics`, and count them."""
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
     sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
-    # Before format 2, everything is adapted before it is converted.
+    # Before format 2, everything is adapted and then converted.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes, held in found:
         if plan.send(target, data, size_bytes):
@@ -150,7 +150,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Else a segment that lost its end would be noticed when its size is promised already.
+                    # Otherwise a truncated segment would be noticed only after its size has been sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -187,11 +187,11 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
     return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
-# --- its size, for the quota of a consumer (KIP-219)
+# --- response size, for consumer quotas (KIP-219)
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
-    """About how many bytes the response has; records count as they lie in the log, also if converted."""
+    """The approximate size of the response; records count as stored in the log, even if converted."""
     return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
 
 

@@ -1,19 +1,19 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, then only what changed.
+"""Fetch sessions (KIP-227): a client names its partitions once, and later requests name only changes.
 
 Pure. Rules
-1. Epoch -1 asks for a full response outside any session, and ends the session it names.
-2. Epoch 0 asks for a full response and a new session, also without partitions. The session opens with the
-   response, so a throttled request opens none; where the cache has no room, the response has session id 0.
+1. Epoch -1 requests a full response outside any session, and ends the session it names.
+2. Epoch 0 requests a full response and a new session, also without partitions. The session is opened with the
+   response, so a throttled request opens none; if the cache is full, the response has session ID 0.
 3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
    the response holds only partitions with records, an error, or a high watermark or log start that the client
    has not seen. A session left without partitions ends, and its request is served as one outside any session.
 4. A partition that a request names several times is fetched once, as the last one says.
-5. A partition whose records were in an incremental response goes to the end, so that each gets its turn under
-   a byte limit.
+5. A partition whose records were in an incremental response moves to the end, so that all partitions are
+   served under a byte limit.
 6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if
-   that is longer than the eviction time; else the least valuable one, if the new one is worth as much.
-   Followers' sessions are worth more than clients', then those with more partitions. Clients evict only
-   sessions that are older than the eviction time, followers also every client's.
+   that is longer than the eviction time; else the session of the lowest priority, if it is not higher than
+   that of the new one. Followers' sessions have priority over clients', then sessions with more partitions.
+   Clients evict only sessions that are older than the eviction time, followers also every client's.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
-"""Topic name (Fetch up to 12) or topic id as a number (from 13), and partition. A number, since the hash of a
-UUID costs a call of Python, and every fetch looks up its partitions many times.
+"""Topic name (Fetch up to 12) or topic ID as a number (from 13), and partition. A number, since the hash of a
+UUID is a Python call, and every fetch looks up its partitions many times.
 """
 Worth = tuple[bool, int, int]
-"""What a session is worth, compared from left to right: whether it is a follower's, how many partitions it
-has, and its id.
+"""The priority of a session, compared from left to right: whether it is a follower's, its number of
+partitions, and its ID.
 """
 
 
@@ -53,7 +53,7 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition as a client fetches it, and what the client was last sent about it."""
+    """One partition as a client fetches it, and the state last sent to the client."""
 
     topic: str | UUID
     partition: int
@@ -65,7 +65,7 @@ class FetchTarget:
     sent_high_watermark: int = -1
     sent_log_start_offset: int = -1
     replica: Partition | None = None
-    """The partition that a follower's target was read from."""
+    """The partition from which a follower's target was read."""
     agrees: bool = False
     """Whether the log of `replica` agreed with the follower's up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
@@ -80,32 +80,32 @@ class FetchSession:
 
     session_id: int
     is_privileged: bool
-    """Whether it is a follower's."""
+    """Whether the session is a follower's."""
     uses_topic_ids: bool
     targets: OrderedDict[PartitionKey, FetchTarget]
     created_ms: int
     last_used_ms: int
     next_epoch: int = 1
     worth: Worth | None = None
-    """Under which the cache has filed it."""
+    """The session's key in the cache."""
     is_old: bool = False
-    """Whether it was older than the eviction time when it was filed."""
+    """Whether it was older than the eviction time when the key was set."""
 
 
 @dataclass(slots=True)
 class FetchPlan:
-    """What a request fetches after sessions are resolved."""
+    """The partitions that a request fetches after session resolution."""
 
     targets: list[FetchTarget]
     session: FetchSession | None = None
-    """Of an incremental request, whose response leaves out what did not change."""
+    """Whether the request is incremental: its response omits unchanged partitions."""
     next_epoch: int = FINAL_EPOCH
-    """The epoch that `session` expects as long as this request is its last one."""
+    """The epoch that `session` expects if no later request has arrived."""
     wants_session: bool = False
-    """Whether a full request asks for a session, which `FetchSessionCache.open` gives it."""
+    """Whether a full request asks for a session, which `FetchSessionCache.open` creates."""
     uses_topic_ids: bool = False
     denied: Sequence[FetchTarget] = ()
-    """Partitions that are in the request, or in its session, and that the client may not read."""
+    """Partitions in the request or its session that the client may not read."""
 
     @property
     def session_id(self) -> int:
@@ -113,11 +113,11 @@ class FetchPlan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a later request of the same session came meanwhile, by another connection."""
+        """Whether a later request of the same session arrived meanwhile on another connection."""
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Whether the response holds this partition, with `size_bytes` of records."""
+        """Whether the response includes this partition, with `size_bytes` of records."""
         return (
             size_bytes > 0
             or self.session is None
@@ -129,9 +129,9 @@ class FetchPlan:
         )
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """The same, and remember what the client is sent."""
+        """As `would_send`, and record the state as sent."""
         is_sent = self.would_send(target, data, size_bytes)
-        # A follower that truncates does not take over the high watermark: it must be sent again.
+        # A follower that truncates does not adopt the high watermark: it must be sent again.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
@@ -148,11 +148,11 @@ class FetchSessionCache:
         self.slots = slots
         self.eviction_ms = eviction_ms
         self.evictions = 0
-        """Sessions that ended to make room for new ones."""
+        """Sessions that were evicted for new ones."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """The one unused for longest first."""
+        """Sessions, the least recently used first."""
         self._evictable: list[Worth] = []
-        """What clients may evict, sorted."""
+        """The sessions that clients may evict, sorted."""
         self._evictable_by_followers: list[Worth] = []
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class FetchSessionCache:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are in all sessions."""
+        """The number of partitions in all sessions."""
         return sum(len(session.targets) for session in self._sessions.values())
 
     def plan(
@@ -172,7 +172,7 @@ class FetchSessionCache:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> FetchPlan:
-        """Resolve a request. Raises KafkaError 70, 71 or 106 as KIP-227 and KIP-516 say."""
+        """Resolve a request. Raises KafkaError 70, 71 or 106 as specified by KIP-227 and KIP-516."""
         session = self._sessions.get(session_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
@@ -194,13 +194,13 @@ class FetchSessionCache:
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """The partitions of a session; none where it is missing."""
+        """The partitions of a session; none if it is missing."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
     def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
-        """Open the session that a full request asked for, with what its response holds; its id, or NO_SESSION
-        where no session may be evicted for it.
+        """Open the session that a full request asked for, with the content of its response; return its ID, or
+        NO_SESSION if no session may be evicted for it.
         """
         targets = [*plan.targets, *plan.denied]
         if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):
@@ -273,5 +273,5 @@ class FetchSessionCache:
 
 
 def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """See rule 4."""
+    """Deduplicate partitions, see rule 4."""
     return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

@@ -1,9 +1,9 @@
-"""Group commit: the worker of each log directory makes its logs durable; requests that come meanwhile share
-the next round.
+"""Group commit of logs: each log directory's worker flushes in rounds, and requests that arrive during a
+round share the next.
 
-fdatasync takes 0.1 to 10 ms; the event loop never waits for it. While one round of a directory runs, requests
-collect; the next round serves them all, so the cost of a sync is shared by every append that arrived during
-the one before. Rounds go before all other work of the directory (`storage.directory_worker`).
+fdatasync takes 0.1 to 10 ms; the event loop never waits for it. The cost of a sync is shared by all appends
+that arrived during the previous round. Rounds run before all other jobs of the directory
+(`storage.directories.directory_worker`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RETRY_S: Final = 1.0
 
 
 class Flushing(Protocol):
-    """What flushes logs for partitions."""
+    """Interface for flushing partitions' logs."""
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush what `target` holds now, then call `callback(error or None)` on the loop."""
+        """Flush the present content of `target`, then call `callback(error or None)` on the loop."""
 
 
 class Flusher:
-    """Flushes logs of one broker, in the workers of their directories."""
+    """Flushes the logs of one broker, in the workers of their directories."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -40,10 +40,10 @@ class Flusher:
         self._closed = False
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush what `target` holds now, then call `callback(error or None)` on the loop.
+        """Flush the present content of `target`, then call `callback(error or None)` on the loop.
 
-        What a full disk or a lack of descriptors refuses is tried again every second: what failed was no sync
-        of records. A log whose truncation is not on disk yet is flushed after that.
+        A flush refused by a full disk or a lack of descriptors is retried every second: no sync of records
+        has failed. A log with a pending truncation is flushed after it.
         """
         if self._closed:
             return
@@ -53,19 +53,19 @@ class Flusher:
         rounds.request(target, callback)
 
     def close(self) -> None:
-        """Begin no round any more."""
+        """Start no more rounds."""
         self._closed = True
 
 
 class _Rounds:
-    """Those of one directory."""
+    """The flush rounds of one directory."""
 
     def __init__(self, flusher: Flusher, disk: Disk, loop: asyncio.AbstractEventLoop) -> None:
         self._flusher = flusher
         self._disk = disk
         self._loop = loop
         self._pending: dict[Log, dict[Callback, None]] = {}
-        """In the order of asking."""
+        """Requests in order of arrival."""
         self._running = False
 
     def request(self, target: Log, callback: Callback) -> None:
@@ -109,7 +109,7 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
         try:
             target.flush()
         except StorageError as error:
-            # The disk has logged it.
+            # The disk has logged the error.
             errors[target] = error
         except Exception as unexpected:
             log.exception("flushing %s-%d failed", target.topic, target.partition)

@@ -1,4 +1,4 @@
-"""One partition as a follower of its leader sees it."""
+"""State of one partition in a follower: the next request to the leader, and its fetch offset and epoch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_compat.replication.follower_session import Wanted
 from kafka_compat.replication.partition import Partition
 
 EARLY_BACKOFF_MS = 20
-"""The first backoff after an error of a leader that does not know yet that it is one."""
+"""The first backoff after an error of a leader that does not know its role yet."""
 
 
 class State(Enum):
-    """What to ask the leader next; transitions are in the table of `follower`."""
+    """The next request to the leader; `follower` has the table of transitions."""
 
     FETCHING = "fetching"
     END = "end"
@@ -49,7 +49,7 @@ class FollowedPartition:
         """Whether it had all committed records, by the last response."""
 
     def wanted(self) -> Wanted:
-        """What the next Fetch names, by the end of its log."""
+        """The entry of the next Fetch, by the log end."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

@@ -1,4 +1,5 @@
-"""The requests of a follower to one leader, and what it does with the responses. No I/O but on its logs.
+"""Follower state machine for one leader: builds its requests and applies the responses. No I/O except on
+logs.
 
 States of a partition, and their transitions
 
@@ -6,23 +7,23 @@ States of a partition, and their transitions
                 a response with a diverging epoch → truncate to where the logs agree, fetching
                 OFFSET_OUT_OF_RANGE → looking up the leader's end
     end         the leader's log ends before ours → truncate to its end, fetching; else → start
-    start       the leader's log starts behind our end → drop everything and start there; then fetching
+    start       the leader's log starts after our end → drop everything and start there; then fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
-    any         an error of a leader that does not know yet that it is one → the same state in 20 ms, 40 ms, …
+    any         an error of a leader that does not know its role yet → the same state in 20 ms, 40 ms, …
     any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
 
 Rules
-1. A request names the end of the log as the offset, and the epoch of its last record: so the leader notices
-   where the two logs part (KIP-595), and no exchange of its own is needed before the first fetch. A log that
-   knows no epochs is truncated to its high watermark first.
-2. A partition is not fetched while records of it wait for the flush that flush.messages asks for: with
-   its fetch offset a follower vouches for what it has. Nor while its truncation is not on disk: nothing can
-   be appended before.
-3. A response counts only for partitions whose state has not changed since the request. Where one is ignored,
-   a new session begins: the leader would not repeat the high watermark that was in the response.
-4. A request looks only at partitions of the last response, as long as all are fetched: a broker follows
-   hundreds of which a few get records. Every replica.fetch.wait.max.ms, and after everything but a plain
-   append, it looks at all.
+1. A request contains the log end offset and the epoch of the last record, by which the leader detects
+   divergence (KIP-595); no separate exchange is needed before the first fetch. A log without leader epochs is
+   first truncated to its high watermark.
+2. A partition is not fetched while its records wait for a flush by flush.messages, because the fetch offset
+   confirms all records before it. Nor is it fetched while a truncation is not on disk, because nothing can be
+   appended until then.
+3. A response applies only to partitions whose state has not changed since the request. If a partition's
+   response is ignored, a new session begins, because the leader would not repeat the high watermark.
+4. While all partitions are fetched, a request examines only those of the last response: a broker follows
+   hundreds of partitions, of which a few get records. All are examined every replica.fetch.wait.max.ms and
+   after anything but a plain append.
 5. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
 
@@ -54,18 +55,18 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
-"""How long replicas that are throttled wait until their quota is looked at again."""
+"""The interval of quota checks for throttled replicas."""
 _NO_TOPIC_ID: Final = UUID(int=0)
 UNDEFINED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FollowerSettings:
-    """replica.fetch.* of the broker."""
+    """The broker's settings replica.fetch.*."""
 
     fetch_max_bytes: int = 1024 * 1024
     response_max_bytes: int = 10 * 1024 * 1024
@@ -85,9 +86,7 @@ producer with acks=all for replica.fetch.backoff.ms, a second by default."""
 
 
 class Follower:
-    """The partitions that follow one leader. `wake` is called when there is something to ask that was not
-    there before.
-    """
+    """The partitions that follow one leader. `wake` is called when a new request becomes possible."""
 
     def __init__(
         self,
@@ -109,9 +108,9 @@ class Follower:
         self._changed: list[FollowedPartition] = []
         """The partitions of the last response (rule 4)."""
         self.fetched_bytes = 0
-        """Of records that were appended."""
+        """Bytes of appended records."""
         self._look_at_all_ms = 0
-        """When the next request looks at all partitions (rule 4)."""
+        """When the next request examines all partitions (rule 4)."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -124,7 +123,7 @@ class Follower:
         return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch for `partition` in its present leader epoch, in place of an earlier one."""
+        """Fetch for `partition` in its present leader epoch, replacing an earlier one."""
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
@@ -134,19 +133,19 @@ class Follower:
         self._wake()
 
     def remove(self, partition: Partition) -> None:
-        """Stop writing to its log, if it was followed."""
+        """Stop writing to its log, if it is followed."""
         self._followed.pop((partition.topic, partition.partition), None)
         self._look_at_all_ms = 0
 
     def remove_all(self) -> list[tuple[Partition, UUID]]:
-        """Stop following all of them; returns them, for another follower."""
+        """Stop following all partitions; return them, for another follower."""
         items = [(item.partition, item.topic_id) for item in self._followed.values()]
         self._followed.clear()
         self._look_at_all_ms = 0
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """How long there is nothing to request, unless `wake` is called; None: for ever."""
+        """The time until the next possible request, unless `wake` is called; None: unlimited."""
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
         ]
@@ -155,7 +154,7 @@ class Follower:
     # --- fetching
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
-        """The next Fetch to send, None when there is none; one at a time."""
+        """The next Fetch to send, None if there is none; one at a time."""
         named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
         forgotten: list[PartitionKey] = []
         session_id, epoch = self._session.session_id, self._session.epoch
@@ -180,8 +179,8 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """What a request of the session names, by the partitions of the last response; None when it has to
-        look at all.
+        """The entries of a session request, from the partitions of the last response; None if all must be
+        examined.
         """
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
@@ -196,7 +195,7 @@ class Follower:
         return self._session.changes_among(changed)
 
     def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
-        """What the next request names: (partitions to fetch, partitions to forget); None without any."""
+        """The entries of the next request: (partitions to fetch, partitions to forget); None without any."""
         self._changed.clear()
         ready = [
             item
@@ -234,7 +233,7 @@ class Follower:
         return self._quota.is_throttled(item.partition.topic, item.partition.partition)
 
     def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
-        """Take over what the leader answered."""
+        """Apply the leader's response."""
         if response.error_code != _NONE:
             self._session.lost(unknown=response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if response.error_code not in (
@@ -285,7 +284,7 @@ class Follower:
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
-        """Have `wake` called when its log may be fetched for."""
+        """Call `wake` when the log may be fetched for."""
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0
@@ -301,14 +300,14 @@ class Follower:
             self._drop(item)
 
     def lost(self, now_ms: int) -> None:
-        """There is no connection to the leader, or it broke under a request."""
+        """Handle a failed or lost connection to the leader."""
         self._session.lost()
         self._delay(list(self._followed.values()), now_ms)
 
-    # --- looking up the ends of the leader's log
+    # --- lookups of the leader's log end and start
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
-        """The next ListOffsets to send, None when there is none."""
+        """The next ListOffsets to send, None if there is none."""
         asked = {
             key: item
             for key, item in self._followed.items()
@@ -317,7 +316,7 @@ class Follower:
         return SentLookup(lookup_request(self._local_id, asked.values()), asked) if asked else None
 
     def looked_up(self, sent: SentLookup, response: ListOffsetsResponse, now_ms: int) -> None:
-        """Take over where the leader's log ends or starts."""
+        """Apply the leader's log end or log start."""
         for topic in response.topics:
             for answer in topic.partitions:
                 item = sent.asked.get((topic.name, answer.partition_index))
@@ -352,7 +351,7 @@ class Follower:
             item.state = State.FETCHING
         self._await_disk(item)
 
-    # --- what goes wrong
+    # --- failures
 
     def _is_current(self, item: FollowedPartition) -> bool:
         return self._followed.get((item.partition.topic, item.partition.partition)) is item
@@ -373,7 +372,7 @@ class Follower:
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
-        """The failure of one partition is not that of the others."""
+        """Handle one partition; its failure does not affect the others."""
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
@@ -396,12 +395,12 @@ class Follower:
 
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
-    """Where to cut the log of a follower whose leader's records of `epoch`, the largest that it knows up to
-    the follower's last, end at `end_offset`; both -1 when the leader knows none.
+    """The offset at which to truncate a follower's log. `epoch` is the leader's largest epoch up to the
+    follower's last, and `end_offset` its end; both are -1 if the leader has none.
 
-    Where the follower has that epoch too, the logs agree up to the smaller of both its ends. Where it has
-    not, they agree at most up to the end of the last epoch before it, and the next exchange looks on from
-    there: one cut is not enough after two quick changes of leader (KIP-279).
+    If the follower has that epoch, the logs agree up to the smaller of its two ends. Otherwise they agree at
+    most up to the end of the last earlier epoch, and the next exchange continues from there: one truncation
+    is not enough after two quick leader changes (KIP-279).
     """
     log = partition.log
     if end_offset == UNDEFINED:

@@ -1,4 +1,4 @@
-"""The requests of a follower to its leader: Fetch and ListOffsets. Pure."""
+"""Request messages of a follower to its leader: Fetch and ListOffsets. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_compat.replication.follower_session import Wanted
 
 FETCH_VERSION: Final = 17
 FETCH_VERSION_WITH_NAMES: Final = 12
-"""For leaders of topics that have no id, which are older than Kafka 2.8."""
+"""For leaders of topics without ID, which are older than Kafka 2.8."""
 LIST_OFFSETS_VERSION: Final = 8
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -28,24 +28,24 @@ _EARLIEST: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class SentFetch:
-    """A Fetch that is under way."""
+    """A pending Fetch."""
 
     request: FetchRequest
     version: int
     asked: dict[PartitionKey, tuple[FollowedPartition, int]]
-    """The partitions of the request, and their fetch offsets."""
+    """The partitions of the request with their fetch offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentLookup:
-    """A ListOffsets that is under way."""
+    """A pending ListOffsets."""
 
     request: ListOffsetsRequest
     asked: dict[tuple[str, int], FollowedPartition]
 
 
 def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int) -> list[FetchTopic]:
-    """What a Fetch names, by topic."""
+    """The fetched partitions of a Fetch, by topic."""
     topics: dict[str | int, FetchTopic] = {}
     for (name, index), item in named.items():
         topic = topics.get(name)
@@ -66,7 +66,7 @@ def topics_named(named: Mapping[PartitionKey, Wanted], partition_max_bytes: int)
 
 
 def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
-    """What a Fetch takes out of its session, by topic."""
+    """The partitions that a Fetch removes from its session, by topic."""
     topics: dict[str | int, ForgottenTopic] = {}
     for name, index in keys:
         topic = topics.get(name)
@@ -80,7 +80,7 @@ def topics_forgotten(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
 
 
 def lookup_request(replica_id: int, items: Iterable[FollowedPartition]) -> ListOffsetsRequest:
-    """Where the leader's logs of these end, or start, as their states ask."""
+    """Query the leader's log end or log start for these partitions, by their states."""
     topics: dict[str, ListOffsetsTopic] = {}
     for item in items:
         name = item.partition.topic

@@ -1,10 +1,10 @@
-"""The follower's half of a fetch session (KIP-227). Pure.
+"""Follower side of a fetch session (KIP-227). Pure.
 
 Rules
-1. The first request names all partitions with epoch 0; where the response has a session id, later ones name
-   only partitions that are new or have changed, and those to forget.
-2. After an error of the whole response, or a lost one, the next request is a first one again; it names the
-   old session so that the leader ends it.
+1. The first request names all partitions with epoch 0. If the response has a session ID, later requests name
+   only new, changed and removed partitions.
+2. After an error of the whole response, or a lost response, the next request is a full one again; it names
+   the old session so that the leader ends it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 
 class Wanted(NamedTuple):
-    """What a follower fetches of one partition. Offsets and epochs as in Fetch."""
+    """The entry of one partition in a Fetch. Offsets and epochs as in Fetch."""
 
     leader_epoch: int
     fetch_offset: int
@@ -35,7 +35,7 @@ class FollowerSession:
     def changes(
         self, wanted: Mapping[PartitionKey, Wanted]
     ) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]]:
-        """What the next request names: (partitions to fetch, partitions to forget)."""
+        """The entries of the next request: (partitions to fetch, partitions to forget)."""
         sent = self._sent if self.epoch != INITIAL_EPOCH else {}
         named = {key: item for key, item in wanted.items() if sent.get(key) != item}
         forgotten = [key for key in sent if key not in wanted]
@@ -43,7 +43,7 @@ class FollowerSession:
         return named, forgotten
 
     def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
-        """As `changes`, when no other partition has changed and none is to be forgotten; not for a first
+        """As `changes`, if no other partition has changed and none is to be forgotten; not for a full
         request.
         """
         sent = self._sent
@@ -53,11 +53,11 @@ class FollowerSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the next request is one of a session, in which unchanged partitions need no name."""
+        """Whether the next request belongs to a session, in which unchanged partitions are omitted."""
         return self.epoch != INITIAL_EPOCH
 
     def responded(self, session_id: int) -> None:
-        """The leader responded without an error."""
+        """Handle a response without an error."""
         self.session_id = session_id
         if session_id == NO_SESSION:
             self.epoch = INITIAL_EPOCH
@@ -65,7 +65,7 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def lost(self, *, unknown: bool = False) -> None:
-        """The response was lost or an error; `unknown`: the leader does not have the session."""
+        """Handle a lost response or an error; `unknown`: the leader does not have the session."""
         if unknown:
             self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH

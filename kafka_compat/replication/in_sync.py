@@ -1,17 +1,18 @@
-"""Which replicas are in sync with the leader of one partition, and how far they have come. Pure.
+"""In-sync replicas of a partition as its leader tracks them: follower progress, the ISR, and the committed
+offset. Pure.
 
 Rules (KIP-497, and Kafka 3.9's Partition)
-1. A follower's fetch offset says what it has: all records below it.
-2. A follower is caught up when it has all of the log, or had all of it at some time within the last
-   replica.lag.time.max.ms. One that is not, is proposed for removal from the ISR.
-3. A follower that has everything below the high watermark, and has come as far as the start of the leader's
-   epoch, is proposed for the ISR. The second condition keeps it from leading without records that an
+1. A follower has all records below its fetch offset.
+2. A follower is caught up when it has the whole log, or had it at some time within the last
+   replica.lag.time.max.ms. Other followers are proposed for removal from the ISR.
+3. A follower that has everything below the high watermark, and has reached the start of the leader's epoch,
+   is proposed for the ISR. The second condition prevents it from becoming leader without records that an
    earlier leader committed and this leader has not committed yet.
-4. One proposal is under way at a time. Until the controller responds, the high watermark counts the members
-   of both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
-5. The high watermark also waits for followers that are caught up and not in the ISR, else they would chase it
-   for ever. It stands still while the ISR is smaller than min.insync.replicas.
-6. All times are of a clock that never jumps: a machine whose time of day is set loses no follower by it.
+4. At most one proposal is pending. Until the controller responds, the high watermark counts the members of
+   both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
+5. The high watermark also waits for followers that are caught up but not in the ISR; otherwise they might
+   never reach it. It does not advance while the ISR is smaller than min.insync.replicas.
+6. All times are monotonic: setting the system time removes no follower from the ISR.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller rejected the proposal; our view of the partition is right."""
+"""Errors for which the proposal is rejected and the local state is right."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -35,12 +36,12 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Our view is outdated, and LeaderAndIsr will follow; until then either ISR may be the true one."""
+"""Errors that mean an outdated local state: LeaderAndIsr will follow; until then either ISR may be valid."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
 class IsrAnswer(NamedTuple):
-    """The controller's response to one proposal: the state of the partition after it, or an error."""
+    """The controller's response to one proposal: the resulting partition state, or an error."""
 
     error: ErrorCode = ErrorCode.NONE
     leader_epoch: int = -1
@@ -49,17 +50,17 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the proposal came from an outdated view: it stays under way until LeaderAndIsr comes."""
+        """Whether the proposal was based on outdated state: it stays pending until LeaderAndIsr arrives."""
         return self.error in _OUT_OF_DATE
 
     @property
     def is_for_now(self) -> bool:
-        """Whether the error is transient: the same is proposed again."""
+        """Whether the error is transient: the same ISR is proposed again."""
         return self.error not in _FINAL
 
 
 class Proposal(NamedTuple):
-    """An ISR that was proposed to the controller."""
+    """An ISR proposed to the controller."""
 
     isr: tuple[int, ...]
     leader_epoch: int
@@ -67,7 +68,7 @@ class Proposal(NamedTuple):
 
 
 class LedPartition(Protocol):
-    """What a proposer knows of the partition that proposes."""
+    """A proposer's view of the partition."""
 
     topic: str
     partition: int
@@ -75,7 +76,7 @@ class LedPartition(Protocol):
 
 
 class IsrProposer(Protocol):
-    """The way to the controller, and what is known of the other brokers."""
+    """Interface to the controller and to the liveness of other brokers."""
 
     def propose(
         self,
@@ -85,11 +86,11 @@ class IsrProposer(Protocol):
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        """Ask for `new_isr` (AlterPartition) and call back later, once, not from within this call.
+        """Propose `new_isr` (AlterPartition) and call back later, once, not within this call.
 
-        It retries by itself what a lost connection, a moved controller or an error of the whole request may
-        mend, for as long as this broker runs; the callback gets the answer for the partition. An error there
-        that a retry may mend is proposed again by the partition.
+        Errors that a retry may resolve (a lost connection, a moved controller, an error of the whole request)
+        are retried as long as this broker runs; the callback gets the response for the partition. The
+        partition itself repeats a proposal after a transient error of the partition.
         """
 
     def is_alive(self, broker_id: int) -> bool:
@@ -97,7 +98,7 @@ class IsrProposer(Protocol):
 
 
 class NoPeers:
-    """For a broker that is alone: no partition has a follower."""
+    """Implementation for a standalone broker: no partition has a follower."""
 
     def propose(
         self,
@@ -119,7 +120,7 @@ NO_PEERS: Final = NoPeers()
 
 
 class FollowerState:
-    """What a leader knows of one follower."""
+    """A leader's state of one follower."""
 
     __slots__ = (
         "_last_fetch_leader_end_offset",
@@ -137,7 +138,7 @@ class FollowerState:
         self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
 
     def reset(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, in_sync: bool) -> None:
-        """A leader epoch begins. Those in sync get replica.lag.time.max.ms from now; the others must fetch
+        """Start a leader epoch. In-sync followers get replica.lag.time.max.ms from now; the others must fetch
         before they count.
         """
         self.last_caught_up_ms = now_ms if in_sync else _NEVER_MS
@@ -150,10 +151,10 @@ class FollowerState:
             self._last_fetch_ms = now_ms if in_sync else _NEVER_MS
 
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """It fetched from `fetch_offset` when the leader's log ended at `leader_end_offset`.
+        """Record a fetch from `fetch_offset` when the leader's log ended at `leader_end_offset`.
 
-        Under steady small appends it never asks for the very end: so it also counts as caught up with the
-        time of its fetch before, once it has all that was there then.
+        Under steady small appends a follower never fetches from the log end: so it also counts as caught up
+        at the time of its previous fetch, once it has everything up to the log end of that time.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -165,7 +166,7 @@ class FollowerState:
         self._last_fetch_ms = now_ms
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """See rule 2."""
+        """Whether the follower is caught up by rule 2."""
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
 
@@ -187,7 +188,7 @@ class InSyncReplicas:
     def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
-        """The topic's setting; what it comes to is `least`."""
+        """The topic's setting; `least` is the effective value."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
@@ -197,18 +198,18 @@ class InSyncReplicas:
 
     @property
     def maximal(self) -> tuple[int, ...]:
-        """See rule 4."""
+        """The maximal ISR, see rule 4."""
         if self.pending is None:
             return self.committed
         return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))
 
     @property
     def least(self) -> int:
-        """How many in-sync replicas acks=all asks for: never more than there are replicas."""
+        """The number of in-sync replicas that acks=all requires: at most the number of replicas."""
         return min(self.min_insync_replicas, max(len(self.replicas), 1))
 
     def too_few(self, partition: str) -> KafkaError:
-        """What acks=all gets where there are fewer."""
+        """The error for acks=all with too few in-sync replicas."""
         isr = ", ".join(map(str, self.committed))
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -217,7 +218,7 @@ class InSyncReplicas:
         )
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
-        """The controller has set the replicas and the ISR; a pending proposal is void."""
+        """Set the replicas and the ISR from the controller; a pending proposal is void."""
         if len(replicas) > 1 or self.local_id not in replicas:
             others = [replica for replica in replicas if replica != self.local_id]
             self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
@@ -228,7 +229,7 @@ class InSyncReplicas:
         self.pending = None
 
     def apply_response(self, proposal: Proposal, answer: IsrAnswer) -> bool:
-        """Apply the controller's decision about the pending `proposal`; returns whether it was accepted. A
+        """Apply the controller's decision on the pending `proposal`; return whether it was accepted. A
         success of another leader epoch, or older than the proposal, is ignored.
         """
         if answer.error in _REJECTED:
@@ -241,21 +242,21 @@ class InSyncReplicas:
         return True
 
     def begin_epoch(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool) -> None:
-        """A new leader epoch begins at `leader_end_offset`."""
+        """Start a leader epoch at `leader_end_offset`."""
         for replica, state in self.followers.items():
             state.reset(
                 now_ms, leader_end_offset, is_new_leader=is_new_leader, in_sync=replica in self.committed
             )
 
     def follow(self, replicas: tuple[int, ...]) -> None:
-        """Another broker leads, and knows the in-sync replicas."""
+        """Reset: another broker is leader and tracks the in-sync replicas."""
         self.followers = _NOBODY
         self.replicas = replicas
         self.committed = ()
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The offset up to which all replicas of rules 4 and 5 have the records, the leader `local_end`."""
+        """The end of the records on all replicas of rules 4 and 5; the leader's is `local_end`."""
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():
@@ -270,7 +271,7 @@ class InSyncReplicas:
         return end
 
     def deleted_end(self, local_log_start: int) -> int:
-        """The offset below which the leader, and all followers that live, have deleted the records."""
+        """The offset below which the leader and all live followers have deleted the records."""
         starts = [
             state.log_start_offset
             for replica, state in self.followers.items()
@@ -281,7 +282,7 @@ class InSyncReplicas:
     def expanded(
         self, follower_id: int, high_watermark: int, epoch_start_offset: int
     ) -> tuple[int, ...] | None:
-        """The ISR to propose because of that follower's progress (rule 3)."""
+        """The ISR to propose after a follower's progress (rule 3)."""
         if (
             self.pending is not None
             or follower_id in self.committed
@@ -294,7 +295,7 @@ class InSyncReplicas:
         return (*self.committed, follower_id)
 
     def shrunk(self, log_end: int, now_ms: int) -> tuple[int, ...] | None:
-        """The ISR to propose because of followers that lag (rule 2)."""
+        """The ISR to propose without lagging followers (rule 2)."""
         if self.pending is not None:
             return None
         kept = tuple(self._kept(log_end, now_ms))

@@ -1,4 +1,4 @@
-"""Listeners to which partitions this broker leads. For the cluster's metadata see `metadata/feed.py`."""
+"""Listeners for partitions that this broker starts or stops leading. Compare `metadata/feed.py`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Leaderships:
 
     def __init__(self) -> None:
         self.on_leading: list[LeaderListener] = []
-        """Called with topic and partition when this broker has begun to lead it."""
+        """Called with topic and partition when this broker has become leader."""
         self.on_stopping: list[LeaderListener] = []
-        """Called before this broker stops leading a partition, or stops holding it."""
+        """Called before this broker stops leading, or stops holding, a partition."""
 
     def leading(self, topic: str, partition: int) -> None:
         """This broker became leader of a partition."""

@@ -1,9 +1,9 @@
-"""Moves logs between the log directories of one broker (KIP-113), under reads and writes.
+"""Moves of logs between the log directories of one broker (KIP-113) while they are read and written.
 
-A log is copied batch by batch into a second one, which follows what is appended meanwhile. Once it holds the
-same and is durable, it takes the log's place between two requests: `storage.log_moves` says how, so that a
-crash loses nothing. A truncation of the log lets the copy begin again. A restart goes on with the copies that
-it finds.
+A log is copied batch by batch into a second one, including batches appended meanwhile. Once the copy is
+complete and durable, it replaces the log between two requests; `storage.directories.log_moves` describes how
+a crash at any step loses nothing. A truncation of the log restarts the copy. A broker restart continues the
+copies that it finds.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 256 * 1024
-"""Appending this takes the event loop well below a millisecond."""
+"""Appending this many bytes takes the event loop well below a millisecond."""
 LAST_BYTES_MAX = 4 * CHUNK_BYTES
-"""As much is copied and made durable at once, with clients waiting, in the last step."""
+"""The maximum size that the last step copies and makes durable while clients wait."""
 RETRY_S = 1.0
 
 Key = tuple[str, int]
 
 
 class LogMover:
-    """The moves of one broker, a task each. A task that is cancelled leaves its copy as it is."""
+    """The moves of one broker, one task each. A canceled task keeps its copy."""
 
     def __init__(
         self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig, tasks: Tasks
@@ -49,15 +49,15 @@ class LogMover:
         self._moves: dict[Key, Background] = {}
 
     def resume(self) -> None:
-        """Go on with the copies that were found at the start."""
+        """Resume the copies found at startup."""
         for key in list(self._log_dirs.futures):
             if key in self._log_dirs.logs:
                 self._run(key)
 
     def move(self, topic: str, partition: int, directory: str) -> None:
-        """Have the log be in `directory` some time from now. Raises KafkaError, StorageError.
+        """Start moving a log to `directory`. Raises KafkaError, StorageError.
 
-        REPLICA_NOT_AVAILABLE says that there is no log yet, and that it will be created there.
+        REPLICA_NOT_AVAILABLE means that the log does not exist yet and will be created there.
         """
         key = (topic, partition)
         if directory not in self._log_dirs.directories:
@@ -116,7 +116,7 @@ class LogMover:
                     or future.log_end_offset < held.log.log_start_offset
                 ):
                     truncations = held.log.truncation_count
-                    # With the batch that the start lies in.
+                    # With the batch that contains the start.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
@@ -138,11 +138,11 @@ class LogMover:
                 log.warning("the move of %s-%d waits: %s", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
-                    # Refused half-way into its last step.
+                    # Refused during its last step.
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
-        """Copy a piece; whether the copy is durable but for a small rest."""
+        """Copy a part; return whether the copy is durable but for a small rest."""
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:

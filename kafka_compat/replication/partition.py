@@ -1,17 +1,17 @@
-"""One replica of a partition on this broker: its log, its leader, and its high watermark.
+"""A partition replica on this broker: its log, leadership and high watermark.
 
 Rules
-1. The leader alone appends for clients. A record is committed once every in-sync replica has it (the rules of
-   that stand in `in_sync`); the high watermark is the offset up to which all records are committed, and
-   consumers see no record at or above it.
-2. A replica "has" a record of its own log when the record is as durable as flush.messages asks: where
-   flush.messages records would be unflushed, the local end waits for the flush. So with flush.messages=1
-   nothing is committed, shown or acknowledged before it is on disk, and a follower asks its leader for more
-   only when it has flushed what it got.
-3. acks=all is answered when the high watermark passes the batch, acks=1 when the local end does. Where the
+1. Only the leader appends for clients. A record is committed once every in-sync replica has it (rules in
+   `in_sync`); the high watermark is the offset up to which all records are committed, and consumers see no
+   record at or above it.
+2. A replica "has" a record of its log when the record is as durable as flush.messages requires: when
+   flush.messages records are unflushed, the local end waits for the flush. So with flush.messages=1 no record
+   is committed, returned or acknowledged before it is on disk, and a follower fetches more only after
+   flushing.
+3. acks=all is acknowledged when the high watermark passes the batch, acks=1 when the local end does. If the
    ISR has fallen below min.insync.replicas meanwhile, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
-4. The high watermark never goes backwards while a leader leads. A follower takes over its leader's.
-5. Of two statements about the partition, the one with the smaller partition epoch is out of date.
+4. The high watermark never decreases during a leadership. A follower adopts its leader's.
+5. A state with a smaller partition epoch than the known one is outdated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
-"""At hand: a member of an enumeration takes two look-ups by name."""
+"""Local copy: accessing an enumeration member takes two lookups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -97,11 +97,11 @@ class Partition:
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
-        adds itself to `moved` whenever its high watermark has moved. `counts` are those of its broker.
+        """`high_watermark` is the checkpointed one; `monotonic_ms` is a monotonic clock. The partition adds
+        itself to `moved` whenever its high watermark changes. `counts` are those of its broker.
         """
         self._call_soon = call_soon
-        # Of very many partitions most have no listeners: they are made for the first.
+        # Most partitions of a large broker have no listeners: the lists are created for the first.
         self._listeners: PartitionListeners | None = None
         self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
@@ -113,7 +113,7 @@ class Partition:
         self.leader_epoch = -1
         self.partition_epoch = 0
         self.epoch_start_offset = 0
-        """Where the log ended when this broker began to lead."""
+        """The log end when this broker became leader."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
         self._commit_waiters: OffsetWaiters | None = None
@@ -123,14 +123,14 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
-        """This broker leads, has no followers, and may commit: the shortest way for an append."""
+        """This broker is leader without followers and may commit: the fastest path of an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
         self._broker_counts = counts if counts is not None else Counts()
         self.counts = self._broker_counts.topic(self.topic)
-        """What the partitions of the topic have taken in and given out."""
+        """The counters of the partition's topic."""
         self.lag = 0
         """How many committed records a follower lacked at its leader's last response."""
 
@@ -142,12 +142,12 @@ class Partition:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The in-sync replicas that the controller has confirmed; empty unless this broker leads."""
+        """The in-sync replicas confirmed by the controller; empty unless this broker is leader."""
         return self.in_sync.committed
 
     @property
     def min_insync_replicas(self) -> int:
-        """How many in-sync replicas acks=all asks for: never more than there are replicas."""
+        """The number of in-sync replicas that acks=all requires: at most the number of replicas."""
         return self.in_sync.least
 
     @min_insync_replicas.setter
@@ -157,30 +157,30 @@ class Partition:
 
     @property
     def known_high_watermark(self) -> int | None:
-        """The high watermark; None at a leader that was just elected and has not heard of its followers."""
+        """The high watermark; None on a newly elected leader without information from its followers."""
         return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
 
     @property
     def listeners(self) -> PartitionListeners:
-        """Listeners to committed records: consumers."""
+        """Listeners for committed records: consumers."""
         if self._listeners is None:
             self._listeners = PartitionListeners(self._call_soon)
         return self._listeners
 
     @property
     def append_listeners(self) -> PartitionListeners:
-        """Listeners to all records: followers."""
+        """Listeners for all records: followers."""
         if self._append_listeners is None:
             self._append_listeners = PartitionListeners(self._call_soon)
         return self._append_listeners
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what read_committed consumers may see: no open transaction starts below it."""
+        """The end for read_committed consumers: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
 
     def check_min_isr(self) -> None:
-        """Raises KafkaError(NOT_ENOUGH_REPLICAS) when acks=all cannot be kept (min.insync.replicas)."""
+        """Raise KafkaError(NOT_ENOUGH_REPLICAS) if acks=all is impossible (min.insync.replicas)."""
         if self._under_min_isr:
             error = self.in_sync.too_few(str(self))
             self.counts.not_appended(error, 0)
@@ -195,10 +195,10 @@ class Partition:
         replicas: tuple[int, ...] | None = None,
         partition_epoch: int = 0,
     ) -> bool:
-        """Lead from `leader_epoch` on; whether this broker did not lead before.
+        """Become leader in `leader_epoch`; return whether this broker was not leader before.
 
-        With no other replica in sync, all that is stored is committed. `replicas` are the brokers that hold
-        the partition (default: `isr`). Nothing happens for a `partition_epoch` that is out of date.
+        If no other replica is in sync, all stored records are committed. `replicas` are the brokers that hold
+        the partition (default: `isr`). Nothing happens for an outdated `partition_epoch`.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -206,7 +206,7 @@ class Partition:
         self.in_sync.lead(isr if replicas is None else replicas, isr)
         if leader_epoch > self.leader_epoch:
             # Also without a record of this epoch: a follower with records of a later epoch than ours must
-            # find out where it went astray (KIP-279).
+            # find out where it diverged (KIP-279).
             end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
             self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
@@ -221,8 +221,8 @@ class Partition:
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Follow `leader_id` (-1: no leader) from `leader_epoch` on; returns whether the epoch is new, so
-        that fetching starts from scratch. Nothing happens for a `partition_epoch` that is out of date.
+        """Become follower of `leader_id` (-1: no leader) in `leader_epoch`; return whether the epoch is new,
+        so that fetching starts from scratch. Nothing happens for an outdated `partition_epoch`.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -239,7 +239,7 @@ class Partition:
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop leading; requests that wait here fail with `code`."""
+        """Stop being leader; waiting requests fail with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
@@ -251,8 +251,8 @@ class Partition:
                 listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
-        """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
-        serves only those who do not insist on the leader (KIP-392).
+        """Compare a client's leader epoch (-1: unknown) with the present one (KIP-320). A follower serves
+        only clients that do not require the leader (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_past = current_leader_epoch < self.leader_epoch
@@ -271,8 +271,8 @@ class Partition:
         internal: bool = False,
         validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
-        """Append a client's batch, or a coordinator's own (`internal`). `validated` is what `Log.validate`
-        made of it. Raises KafkaError or StorageError.
+        """Append a client's batch, or a coordinator's (`internal`). `validated` is the result of
+        `Log.validate`. Raises KafkaError or StorageError.
         """
         counts = self.counts
         counts.produces += 1
@@ -301,50 +301,48 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once every record below `offset` is committed, or with an error when leadership ends
-        first.
-        """
+        """Call back once all records below `offset` are committed, or with an error if leadership ends."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
             self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
-        """The same for this replica alone (acks=1)."""
+        """As `when_committed`, for this replica alone (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
             self._durable_waiters = pushed(self._durable_waiters, offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
-        """The same once the log starts there or later in every living replica (DeleteRecords)."""
+        """Call back once the log start of every live replica is at `offset` or later (DeleteRecords)."""
         if self.low_watermark() >= offset:
             callback(_NONE)
         else:
             self._deletion_waiters = pushed(self._deletion_waiters, offset, callback)
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
-        """Take over changed settings of the topic."""
+        """Apply changed settings of the topic."""
         self.log.update_config(config)
         self._flush_messages = config.flush_messages
         self.min_insync_replicas = min_insync_replicas
         self._advance()
 
     def replace_log(self, log: Log) -> None:
-        """Go on with a log that holds the same, all of it durable, in another directory."""
+        """Switch to a log in another directory that has the same durable content."""
         self.log = log
         self._flush_messages = log.config.flush_messages
-        # The checkpoint of that directory does not know it yet.
+        # The checkpoint of that directory does not contain it yet.
         self._moved.add(self)
         self._advance()
 
     # --- following
 
     def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
-        """Store what the leader sent (nothing, too) and take over its high watermark and log start.
+        """Store batches from the leader (possibly none) and adopt its high watermark and log start.
 
-        Raises StorageError when the batches do not continue the log or are damaged; KafkaError when this
-        broker leads.
+        Raises StorageError if the batches do not continue the log or are damaged; KafkaError if this broker
+        is leader.
         """
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -361,7 +359,7 @@ class Partition:
             self._set_high_watermark(high_watermark)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop what the leader does not have. Raises StorageError, or KafkaError when this broker leads."""
+        """Remove records that the leader lacks. Raises StorageError, or KafkaError on a leader."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
@@ -372,12 +370,12 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the leader's log starts at `offset`. Raises as `truncate_to`."""
+        """Remove all records; the leader's log starts at `offset`. Raises as `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
-        # Nothing waits for a flush in an empty log; the follower asks for more only when nothing does.
+        # No callback waits for a flush in an empty log; the follower fetches only when none does.
         self.durable_end_offset = offset
 
     def _truncated(self) -> None:
@@ -386,16 +384,16 @@ class Partition:
         self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
         self._moved.add(self)
 
-    # --- followers, as the leader sees them
+    # --- followers, from the leader's view
 
     def has_follower(self, broker_id: int) -> bool:
-        """Whether that broker may follow: it holds the partition, and this broker leads."""
+        """Whether that broker may follow: it is a replica, and this broker is leader."""
         return broker_id in self.in_sync.followers
 
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """A follower says it has all below `fetch_offset`; `leader_end_offset` was the end at its fetch."""
+        """Record a follower's fetch from `fetch_offset`; `leader_end_offset` was the log end then."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
@@ -408,25 +406,25 @@ class Partition:
             self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
-        """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
+        """Propose an ISR without lagging followers; call this every half replica.lag.time.max.ms."""
         if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
             log.info("%s: in-sync replicas shrink from %s to %s", self, self.isr, isr)
             self._propose(isr)
-        # A follower that hangs and is not in sync has been waited for long enough, too.
+        # A hanging follower that is not in sync has been waited for long enough, too.
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Brokers came or went: requests no longer wait for one that has left."""
+        """Handle changes of the live brokers: requests no longer wait for an offline one."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
                 self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def low_watermark(self) -> int:
-        """The log start that all living replicas have reached (DeleteRecords)."""
+        """The log start that all live replicas have reached (DeleteRecords)."""
         return self.in_sync.deleted_end(self.log.log_start_offset)
 
     def _propose(self, isr: tuple[int, ...]) -> None:
@@ -458,7 +456,7 @@ class Partition:
         self._isr_changed()
         self._advance_high_watermark(self._monotonic_ms())
 
-    # --- how far
+    # --- progress
 
     def _isr_changed(self) -> None:
         self._under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
@@ -481,7 +479,8 @@ class Partition:
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
-            # Nobody knows what reached the disk; a later sync may falsely succeed, so this replica is done.
+            # It is unknown what reached the disk, and a later sync may falsely succeed, so this replica
+            # stops.
             self.resign(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self._advance()

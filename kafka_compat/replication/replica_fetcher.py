@@ -1,13 +1,13 @@
-"""Fetches from leaders what the partitions of this broker follow: for each leading broker
-`num.replica.fetchers` tasks, with a connection each.
+"""Fetching from leaders for the partitions that this broker follows: `num.replica.fetchers` tasks per leader
+broker, each with one connection.
 
 Rules
-1. One request of a fetcher is under way at a time.
-2. After a lost connection a new one is made, to where the leader listens then.
-3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
-   changes, each partition moves to where it belongs by then.
-4. The next fetch leaves as soon as an answer is taken over, from within the read of that answer: producers
-   with acks=all wait for its offset. The task takes over when there is nothing to fetch, or after a failure.
+1. A fetcher has one request under way at a time.
+2. After a lost connection it connects again, to the leader's current address.
+3. The topic name and partition number determine the fetcher, as in Kafka; when the number of fetchers
+   changes, partitions are redistributed.
+4. The next fetch is sent from the callback of the previous response, because producers with acks=all wait for
+   its offset. The task continues when there is nothing to fetch, or after a failure.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ class Client(Protocol):
     """A connection to a broker."""
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """The response; raises ConnectionError."""
+        """Return the response; raises ConnectionError."""
 
     async def connect(self) -> None:
-        """Have a connection, for `ask`; raises ConnectionError."""
+        """Open a connection for `ask`, if there is none; raises ConnectionError."""
 
     def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
-        """As `send`, and `on_response` gets the response, or the exception, later. Byte fields of the
-        response hold until it returns.
+        """As `send`, but `on_response` gets the response or the exception later. Byte fields of the response
+        are valid until it returns.
         """
 
     async def close(self) -> None: ...
 
 
 Connect = Callable[[int], Client | None]
-"""Returns a new client for a broker, None while its address is unknown."""
+"""Returns a new client for a broker, or None while its address is unknown."""
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """Which of `count` fetchers serves a partition: Kafka's hash, so that load spreads as there."""
+    """The index of the fetcher, of `count`, for a partition: Kafka's hash, for the same distribution."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -69,7 +69,7 @@ def fetcher_of(topic: str, partition: int, count: int) -> int:
 
 
 class ReplicaFetchers:
-    """Fetches for every partition that follows; see `replica_manager.Fetching`."""
+    """Fetches for all followed partitions; see `replica_manager.Fetching`."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class ReplicaFetchers:
         return len(self._fetchers)
 
     def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
-        """(leader, number, fetcher) of each that fetches now."""
+        """(leader, number, fetcher) of each active fetcher."""
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
@@ -112,11 +112,11 @@ class ReplicaFetchers:
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching for it. When this returns, nothing more is written to its log."""
+        """Stop fetching. When this returns, nothing more is written to the partition's log."""
         self._stop(partition, but=None)
 
     def resize(self, fetchers_per_leader: int) -> None:
-        """num.replica.fetchers is another."""
+        """Apply a changed num.replica.fetchers."""
         if fetchers_per_leader == self._count:
             return
         self._count = fetchers_per_leader
@@ -138,7 +138,7 @@ class ReplicaFetchers:
                 self._endings.spawn(f"ending to fetch from broker {key[0]}", fetcher.close)
 
     async def close(self) -> None:
-        """Stop fetching for all."""
+        """Stop fetching for all partitions."""
         fetchers, self._fetchers = list(self._fetchers.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers))
         await self._endings.finish()
@@ -163,21 +163,21 @@ class ReplicaFetcher:
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
-        """Done when fetch after fetch has come to an end."""
+        """Done when the current sequence of fetches has ended."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self.requests = 0
-        """Fetches that were sent."""
+        """The number of fetches sent."""
         self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Note how many fetches were sent, for `rate`; about every second, by a clock that never jumps."""
+        """Sample the number of sent fetches for `rate`, about every second, by a monotonic clock."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
 
     def rate(self, now_s: float) -> float:
-        """Fetches a second over the last minute; 0 before the first sample."""
+        """Fetches per second over the last minute; 0 before the first sample."""
         if not self._requests_by_second:
             return 0.0
         since_s, before = self._requests_by_second[0]
@@ -185,7 +185,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
-        self._fetching = None  # it may have failed with an error whose traceback leads back here
+        self._fetching = None  # it may have failed with an error whose traceback refers to this object
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -199,14 +199,12 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
-                # A fetcher that died would leave its partitions behind for ever.
+                # A fetcher that stopped would leave its partitions without a fetcher.
                 log.exception("fetching from broker %d failed", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """One lookup and its response, or fetches for as long as there are any; False when there is nothing
-        to request.
-        """
+        """Run one lookup, or fetches as long as there are any; False if there is nothing to request."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
@@ -248,7 +246,7 @@ class ReplicaFetcher:
         except Exception as error:
             fetching.set_exception(error)
         finally:
-            # The error's traceback leads to this frame.
+            # The error's traceback refers to this frame.
             del fetching
 
     def _connected(self) -> Client:

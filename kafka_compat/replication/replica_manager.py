@@ -1,4 +1,4 @@
-"""The partitions that this broker holds, by topic and number."""
+"""All partitions that this broker holds, by topic and number."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ logger = logging.getLogger(__name__)
 
 
 class Fetching(Protocol):
-    """Fetches from leaders for the partitions that follow them."""
+    """Interface for fetching from leaders."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, replacing an earlier epoch."""
 
     def stop(self, partition: Partition) -> None:
-        """Stop fetching for it. When this returns, nothing more is written to its log."""
+        """Stop fetching. When this returns, nothing more is written to the partition's log."""
 
     def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
-        """(leader, number, fetcher) of each that fetches now."""
+        """(leader, number, fetcher) of each active fetcher."""
 
 
 class ReplicaManager:
-    """Finds, starts and stops the partitions of one broker."""
+    """Looks up, starts and stops the partitions of one broker."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class ReplicaManager:
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
+        """`proposer` and `quotas` are None for a standalone broker; `monotonic_ms` is a monotonic clock."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
-        """Of the Fetch requests that wait for records."""
+        """The waiting reads of Fetch requests."""
         self.delayed_produces = 0
-        """How many Produce requests wait until their records are safe."""
+        """How many Produce requests wait for replication or a flush."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
         self.local_id = local_id
         self._log_dirs = log_dirs
@@ -77,15 +77,15 @@ class ReplicaManager:
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
         self.counts = counts if counts is not None else Counts()
-        """What its partitions and fetches have counted."""
+        """The counters of partitions and fetches."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
-        """Those whose high watermarks moved since `take_moved_high_watermarks`."""
+        """The partitions whose high watermarks changed since `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
         self.reassigning: set[tuple[str, int]] = set()
-        """Those of which the controller said last that replicas are added or removed (KIP-455)."""
+        """The partitions that were last reported as having replicas added or removed (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -100,7 +100,7 @@ class ReplicaManager:
 
     @property
     def offline_count(self) -> int:
-        """How many partitions are not held here because of their disks."""
+        """The number of partitions that are offline because of their disks."""
         return len(self._offline)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
@@ -113,7 +113,7 @@ class ReplicaManager:
                     yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
-        """The partition as this broker holds it; None where it holds none: `missing` says why."""
+        """The partition held by this broker; None if there is none: `missing` returns the reason."""
         return self._partitions.get((topic, partition))
 
     def missing(self, topic: str, partition: int) -> ErrorCode:
@@ -125,19 +125,19 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def refusal(self, topic: str, partition: int) -> StorageError | None:
-        """Why `lead` or `follow` answered None for this partition when it was asked last."""
+        """The reason why `lead` or `follow` last returned None for this partition."""
         return self._refusals.get((topic, partition))
 
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
-        """Where partitions that are held from now on begin: the high watermarks of an earlier run."""
+        """Set the initial high watermarks of partitions from an earlier run."""
         self._high_watermarks.update(checkpointed)
 
     async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
-        """Wait until nothing that was decided before about these partitions (topic, number, topic id) is on
-        its way to the disk, so that `lead` and `follow` may be asked for them. Where the disk refuses, they
-        answer None.
+        """Wait until no earlier operation on these partitions (topic, number, topic ID) is pending on disk,
+        so that `lead` and `follow` may be called. If the disk refuses, they return None.
 
-        Folders of another topic of the same name, deleted while this broker did not look, are set aside.
+        Directories of an earlier topic of the same name, deleted while this broker was offline, are set
+        aside.
         """
         keys = []
         for topic, partition, topic_id in wanted:
@@ -166,19 +166,18 @@ class ReplicaManager:
         partition_epoch: int = 0,
         min_insync_replicas: int | None = None,
     ) -> Partition | None:
-        """Lead a partition, whose log is made if there is none yet; None when its disk failed or refuses. See
-        `prepare`.
+        """Become leader of a partition, and create its log if missing; None if its disk failed or refuses.
+        See `prepare`.
 
-        While a disk is offline, the log of a partition that is not new may be there: none is made then.
-        `replicas` are the brokers that hold it (default: `isr`). Nothing changes when `partition_epoch` is
-        out of date.
+        While a disk is offline, an existing partition's log may be on it, so none is created. `replicas` are
+        the brokers that hold it (default: `isr`). Nothing changes for an outdated `partition_epoch`.
         """
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             if self.fetching is not None:
                 self.fetching.stop(held)
             if min_insync_replicas is not None:
-                # Before it leads: it must not commit what the ISR is too small for.
+                # Before it becomes leader: it must not commit while the ISR is too small.
                 held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held
@@ -195,7 +194,7 @@ class ReplicaManager:
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
     ) -> Partition | None:
-        """Follow the leader of a partition (-1: it has none now), as `lead`. Needs `fetching`."""
+        """Become follower of a partition's leader (-1: none at present), as `lead`. Needs `fetching`."""
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
@@ -216,7 +215,7 @@ class ReplicaManager:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def peers_changed(self) -> None:
-        """Brokers came or went: see Partition.peers_changed."""
+        """Handle changes of the live brokers: see Partition.peers_changed."""
         for held in self:
             held.peers_changed()
 
@@ -260,8 +259,8 @@ class ReplicaManager:
         held.resign(code)
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
-        """A folder of another topic of the same name, deleted while this broker did not look, is not this
-        one's.
+        """Set aside the directory of an earlier topic of the same name, deleted while this broker was
+        offline.
         """
         found = self._log_dirs.logs.get(key)
         if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
@@ -274,8 +273,8 @@ class ReplicaManager:
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
     ) -> dict[tuple[str, int], Exception]:
-        """Stop holding partitions and drop their logs; returns when they cannot come back after a crash, with
-        the errors of those of which that is not certain. `turn` is the caller's on the event loop, if it
+        """Stop holding partitions and delete their logs; return when they cannot reappear after a crash, with
+        the errors of those for which this is not certain. `turn` yields to the event loop, if the caller
         shares it.
         """
         errors: dict[tuple[str, int], Exception] = {}
@@ -315,7 +314,7 @@ class ReplicaManager:
             done(None)
 
     def take_offline(self, lost: list[tuple[str, int]]) -> None:
-        """The disk of these partitions failed."""
+        """Take partitions offline whose disk has failed."""
         for key in lost:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
@@ -323,17 +322,17 @@ class ReplicaManager:
                 self._release(held, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def take_moved_high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Of the partitions whose high watermarks moved since this was asked before."""
+        """The high watermarks that changed since the previous call."""
         moved = {(held.topic, held.partition): held.high_watermark for held in self._moved}
         self._moved.clear()
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Of all partitions with a log here, those that are not held included."""
+        """The high watermarks of all partitions with a log here, including those not held at present."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 
     def resign_all(self) -> None:
-        """Fail all requests that wait: this broker stops."""
+        """Fail all waiting requests: this broker is stopping."""
         for held in self:
             self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,12 +1,12 @@
-"""How much bandwidth the copying of replicas may take (KIP-73). Pure.
+"""Replication throttling (KIP-73): which replicas are throttled, and whether the rate is exceeded. Pure.
 
 Rules
-1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic name what is
-   throttled, as `partition:broker,…` or `*` for all; a broker obeys the entries with its own id.
-2. All bytes of throttled replicas count for the rate. Who is in sync is not held back: a throttle that made
-   replicas leave the ISR would do more harm than the copying.
-3. The rate is that of the last replication.quota.window.num windows. What is held back waits until the rate
-   has fallen below the bound again, so that one large batch never stops a replica for good.
+1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic list the
+   throttled replicas as `partition:broker,…`, or `*` for all; a broker obeys the entries with its own ID.
+2. All bytes of throttled replicas count toward the rate. In-sync replicas are not throttled: forcing replicas
+   out of the ISR would be worse than the traffic.
+3. The rate is measured over the last replication.quota.window.num windows. Throttled replicas wait until it
+   falls below the limit, so that one large batch never stops a replica permanently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL: Final = "*"
 
 
 class ReplicationQuota:
-    """One side of one broker: what it sends as a leader, or what it fetches as a follower."""
+    """One direction of one broker: sent as a leader, or fetched as a follower."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
         self.bytes_per_s = UNLIMITED
@@ -35,7 +35,7 @@ class ReplicationQuota:
         """[start in ms, bytes], the newest last."""
 
     def throttle(self, topic: str, replicas: str, broker_id: int) -> None:
-        """Take over a topic's setting, "" when it has none."""
+        """Apply a topic's setting, "" if it has none."""
         entries = [item.strip() for item in replicas.split(",") if item.strip()]
         if not entries:
             self._throttled.pop(topic, None)
@@ -49,29 +49,29 @@ class ReplicationQuota:
 
     @property
     def has_replicas(self) -> bool:
-        """Whether any are throttled."""
+        """Whether any replicas are throttled."""
         return bool(self._throttled)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Whether the bytes of that replica count."""
+        """Whether a replica is throttled."""
         if topic not in self._throttled:
             return False
         partitions = self._throttled[topic]
         return partitions is None or partition in partitions
 
     def record(self, size_bytes: int, now_ms: int) -> None:
-        """Bytes of throttled replicas that were sent or came."""
+        """Record bytes of throttled replicas that were sent or received."""
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, 0])
         self._samples[-1][1] += size_bytes
         self._forget_old(now_ms)
 
     def is_exceeded(self, now_ms: int) -> bool:
-        """Whether the rate is above the bound."""
+        """Whether the rate exceeds the limit."""
         return self.bytes_per_s != UNLIMITED and self.rate(now_ms) > self.bytes_per_s
 
     def rate(self, now_ms: int) -> float:
-        """Bytes of throttled replicas a second, whether or not there is a bound."""
+        """Bytes of throttled replicas per second, with or without a limit."""
         self._forget_old(now_ms)
         if not self._samples:
             return 0.0
@@ -84,7 +84,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """Both sides of one broker."""
+    """Both directions of one broker."""
 
     def __init__(self, broker_id: int, windows: int = 11, window_ms: int = 1000) -> None:
         self.leader = ReplicationQuota(windows, window_ms)
@@ -92,11 +92,11 @@ class ReplicationQuotas:
         self._broker_id = broker_id
 
     def set_rates(self, leader_bytes_per_s: int, follower_bytes_per_s: int) -> None:
-        """Take over leader.replication.throttled.rate and follower.replication.throttled.rate."""
+        """Apply leader.replication.throttled.rate and follower.replication.throttled.rate."""
         self.leader.bytes_per_s = leader_bytes_per_s
         self.follower.bytes_per_s = follower_bytes_per_s
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Take over which replicas of a topic are throttled, from the settings that it has of its own."""
+        """Apply the throttled replicas of a topic, from its own settings."""
         self.leader.throttle(topic, overrides.get(LEADER_REPLICAS, ""), self._broker_id)
         self.follower.throttle(topic, overrides.get(FOLLOWER_REPLICAS, ""), self._broker_id)

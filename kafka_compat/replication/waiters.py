@@ -1,7 +1,7 @@
-"""What waits for a partition: callbacks until it has reached an offset, which are called once, and listeners
-to its every change.
+"""Callbacks that wait for a partition to reach an offset, called once, and listeners for every change of a
+partition.
 
-They are called from the append of another client, to which their failure means nothing: it is logged.
+They are called during the append of another client, which their failure must not affect: it is logged.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, number, callback), numbered as they were added. True while there are any, as quickly
-    as of any list.
-    """
+    """A heap of (offset, sequence number, callback). Its truth value is as fast as a list's."""
 
     __slots__ = ("_pushed",)
 
@@ -37,13 +35,13 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         heapq.heappush(self, (offset, self._pushed, callback))
 
     def release(self, end: int, code: ErrorCode) -> None:
-        """Call those that wait for `end` or less."""
+        """Call the callbacks that wait for `end` or less."""
         while self and self[0][0] <= end:
             guarded(heapq.heappop(self)[2], code)
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """The waiters with one more, created for the first: of very many partitions most have none."""
+    """Add a waiter, creating the heap for the first: most partitions have none."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -51,7 +49,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all of these, whatever they wait for; callbacks that are added meanwhile go on waiting."""
+    """Call all callbacks, at any offset; those added meanwhile keep waiting."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -61,7 +59,7 @@ def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
 
 
 def guarded(callback: Callable[[T], None], argument: T) -> None:
-    """Call back; a failure is logged and not the caller's."""
+    """Call back; a failure is logged and not raised."""
     try:
         callback(argument)
     except Exception:
@@ -81,9 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in the order in which they were added. True while there are any, as
-    quickly as of any dictionary.
-    """
+    """The listeners of one partition, in order of addition. Its truth value is as fast as a dict's."""
 
     __slots__ = ("_call_soon", "_is_pending")
 
@@ -93,16 +89,16 @@ class PartitionListeners(dict[PartitionListener, None]):
         self._is_pending = False
 
     def add(self, listener: PartitionListener) -> None:
-        """Notify it from now on."""
+        """Add a listener."""
         self[listener] = None
 
     def discard(self, listener: PartitionListener) -> None:
-        """Notify it no longer."""
+        """Remove a listener."""
         self.pop(listener, None)
 
     def notify_soon(self, partition: Partition) -> None:
-        """Notify all in the next pass of the event loop: the producer's response leaves first, and appends
-        that came together wake a reader once.
+        """Notify all in the next iteration of the event loop: the producer's response is sent first, and
+        simultaneous appends wake a reader once.
         """
         if not self._is_pending:
             self._is_pending = True

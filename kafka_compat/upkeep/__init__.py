@@ -1,1 +1,1 @@
-"""What a broker does by the clock: flushing, rolling, retention, checkpoints, compaction."""
+"""Periodic work of a broker: flushing, rolling, retention, checkpoints, compaction."""

@@ -1,4 +1,4 @@
-"""What the cleaner did last, as Kafka tells of its own. Pure."""
+"""Statistics of the log cleaner's last runs, as in Kafka's metrics. Pure."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ class Cleaning:
     __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
 
     def __init__(self, job: CleaningJob, now_ms: int) -> None:
-        """`now_ms` is of the clock that never jumps, here and below."""
+        """`now_ms` is monotonic, here and below."""
         self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
         self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
         self.began_ms = now_ms
         self.took_ms = 0
         self.read_bytes = 0
-        """Of segments that were copied, and what was left of them."""
+        """Bytes of copied segments, before and after cleaning."""
         self.written_bytes = 0
         self.utilization = 0.0
-        """How full log.cleaner.dedupe.buffer.size was, by the entries of 24 bytes that Kafka counts in."""
+        """The utilization of log.cleaner.dedupe.buffer.size, in Kafka's entries of 24 bytes."""
 
     def copied(self, group: CleanedGroup) -> None:
-        """A segment stands ready."""
+        """Record a finished segment."""
         self.read_bytes += sum(self._sizes.get(base_offset, 0) for base_offset in group.sources)
         self.written_bytes += group.size_bytes
 
     def ended(self, key_count: int, now_ms: int) -> None:
-        """All is done; `key_count` keys were remembered for it."""
+        """Record the end of the cleaning, for which `key_count` keys were mapped."""
         self.utilization = min(key_count / self._slots, 1.0)
         self.took_ms = max(now_ms - self.began_ms, 0)
 
 
 class CleanerStats:
-    """Of the cleaner of one broker."""
+    """Statistics of one broker's cleaner."""
 
     def __init__(self) -> None:
         self.last: Cleaning | None = None
-        """The one that ended last."""
+        """The cleaning that ended last."""
         self.looked_ms = NEVER
-        """When logs were looked at last."""
+        """The time of the last pass over the logs."""
         self.dirtiest_ratio = 0.0
-        """At the last look: the dirty share of the dirtiest log, from 0 to 1."""
+        """In the last pass: the dirty ratio of the dirtiest log, from 0 to 1."""
         self.overdue_ms = 0
-        """At the last look: for how long a record has waited beyond max.compaction.lag.ms at most."""
+        """In the last pass: the longest wait of a record beyond max.compaction.lag.ms."""
 
     def look_begins(self, now_ms: int) -> None:
-        """Logs that may be compacted are about to be looked at; `saw` is told of each."""
+        """Start a pass over the logs that may be compacted; `saw` is called for each."""
         self.looked_ms = now_ms
         self.dirtiest_ratio, self.overdue_ms = 0.0, 0
 
     def saw(self, dirty: DirtyPart) -> None:
-        """How dirty one of them is."""
+        """Record the dirty ratio of a log."""
         self.dirtiest_ratio = max(self.dirtiest_ratio, dirty.ratio)
         self.overdue_ms = max(self.overdue_ms, dirty.overdue_ms)

@@ -1,15 +1,15 @@
-"""Collection of garbage that reference counting leaves, at moments and in amounts that hold nobody up.
+"""Garbage collection in short, scheduled runs, for objects that reference counting does not free.
 
-Objects that come and go are freed by reference counting (tests/memory). What still ends in a reference cycle,
-such as an error that was kept with its traceback or a transport of asyncio, is left to the garbage collector,
-which stops the event loop for some 10 ms per 100,000 objects that it looks at.
+Short-lived objects are freed by reference counting (tests/memory). Reference cycles, such as a stored
+exception with its traceback or an asyncio transport, are left to the garbage collector, which blocks the
+event loop for about 10 ms per 100,000 objects examined.
 
 Rules
-1. The collector looks by itself only at the youngest objects (THRESHOLDS). What a broker has loaded is frozen
-   when it is ready: it is never looked at.
-2. Objects that survived are looked at again soon, before there are many of them (MIDDLE_MAX).
-3. All objects are looked at every minute, when the loop is idle. When more than OLDER_MAX have survived that,
-   as those of partitions that were created, they are frozen as well: the next look is short again.
+1. The automatic collector examines only the youngest objects (THRESHOLDS). Objects loaded during startup are
+   frozen when the broker is ready and never examined.
+2. Surviving objects are examined again before there are many of them (MIDDLE_MAX).
+3. All objects are examined every minute when the loop is idle. If more than OLDER_MAX survive, such as those
+   of new partitions, they are frozen as well, so the next run is short again.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (5_000, 1_000_000, 1_000_000)
-"""How many objects are created between two collections of the youngest; the older ones are collected here."""
+"""The number of objects created between two automatic collections; older ones are collected here."""
 MIDDLE_MAX: Final = 10
-"""So many collections of the youngest may pass before their survivors, 50,000 at most, are looked at."""
+"""The number of automatic collections before their survivors, 50,000 at most, are examined."""
 OLDER_MAX: Final = 50_000
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
-"""For so long an idle moment is waited for."""
+"""How long to wait for an idle moment."""
 
 
 class GarbageCollection:
-    """The collections of one broker's process beside those of the youngest objects."""
+    """Collections of a broker's process, except those of the youngest objects."""
 
     def __init__(self, now_ms: int) -> None:
-        """`now_ms` never jumps, here and below."""
+        """`now_ms` is monotonic, here and below."""
         self._due_ms = now_ms + INTERVAL_MS
         self._older = 0
-        """How many objects a collection of all may have to look at, at most."""
+        """The maximum number of objects that a full collection may examine."""
 
     def look(self, now_ms: int, *, is_idle: bool) -> None:
-        """Collect what is due; called about every second."""
+        """Run the collections that are due; called about every second."""
         survived = gc.get_count()[1]
         if survived >= MIDDLE_MAX:
             gc.collect(1)

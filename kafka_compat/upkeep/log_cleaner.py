@@ -1,12 +1,13 @@
-"""Runs the compaction of one broker's logs: picks the dirtiest, has a child process clean it, and puts the
-result in its place.
+"""Compaction scheduler of one broker: picks the dirtiest log, has a child process clean it, and installs the
+result.
 
 Rules
-1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log goes first.
+1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log is cleaned
+   first.
 2. A child only writes `.cleaned` files. The broker alone changes the log, on its loop, between two requests.
-3. A child that fails or is killed leaves the log as it was, up to the last segment that was swapped; the
-   cleaning begins again later. A log that cannot be cleaned is left alone until the broker starts again.
-4. The offset up to which a log is clean is noted after its new files are durable.
+3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
+   unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
+4. The clean offset of a log is recorded after its new files are durable.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class LogCleaner:
         log_dirs: LogDirs,
         feed: MetadataFeed,
     ) -> None:
-        """`candidates` tells the partitions whose logs may be compacted, and maybe some more."""
+        """`candidates` returns at least the partitions whose logs may be compacted."""
         self.loop = asyncio.get_running_loop()
         self._config = config
         self._clock = clock
@@ -58,7 +59,7 @@ class LogCleaner:
         self._clean_up_to = log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
         self._waiting: dict[TopicPartition, list[asyncio.Future[None]]] = {}
-        """Who waits for the end of a child."""
+        """Callbacks for the exit of a child."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
         self._reported = ""
@@ -66,7 +67,7 @@ class LogCleaner:
         feed.subscribe(self._on_metadata)
 
     def look(self, now_ms: int) -> None:
-        """Start what is due, and stop what has become pointless."""
+        """Start cleanings that are due, and stop those that are no longer useful."""
         for child in list(self._running.values()):
             if child.is_pointless:
                 child.kill()
@@ -87,13 +88,13 @@ class LogCleaner:
             self._reported = ""
 
     async def clean_due(self, now_ms: int) -> None:
-        """Clean all that is due, and return when that has been tried."""
+        """Attempt all cleanings that are due, and return when they have ended."""
         self.look(now_ms)
         while self._running:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Clean a log, however little there is to clean, and return when that has been tried."""
+        """Attempt to clean a log, however small its dirty part, and return when the attempt has ended."""
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)
@@ -126,7 +127,7 @@ class LogCleaner:
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
 
     def uncleanable(self) -> list[tuple[Log, int]]:
-        """The logs that are left alone, and how many bytes of each are not clean."""
+        """The logs that cannot be cleaned, and the dirty bytes of each."""
         found: list[tuple[Log, int]] = []
         for partition in self._candidates() if self._uncleanable else ():
             log, key = partition.log, (partition.topic, partition.partition)
@@ -153,18 +154,18 @@ class LogCleaner:
         return best
 
     def stop(self) -> None:
-        """Kill the children and wait until they are gone; what they had not finished is as if never begun."""
+        """Kill the children and wait for their exit; unfinished work is discarded."""
         self._stopped = True
         for child in list(self._running.values()):
             child.kill(wait=True)
 
-    # --- what children report
+    # --- messages of children
 
     def group_ready(self, child: _Child, group: CleanedGroup) -> None:
-        """Put a cleaned segment in place."""
+        """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
-        # Noted before the first gap appears: a recovery takes gaps for damage in a log that was not cleaned.
+        # Recorded before the first gap appears: recovery treats gaps as damage in a log that was not cleaned.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
@@ -173,7 +174,7 @@ class LogCleaner:
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
-        """Note that a log is clean, once it is so on disk."""
+        """Record that a log is clean, once this is durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
         log = child.log
@@ -183,14 +184,14 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Leave a log alone whose records or indexes cannot be read; what a disk refused is tried again."""
+        """Skip a log whose records or indexes are unreadable; other disk errors are retried."""
         later = "it is tried again" if may_try_again else "it is left alone"
         logger.error("cannot clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
         if not may_try_again:
             self._uncleanable.add(child.log)
 
     def exited(self, child: _Child) -> None:
-        """A child is gone; the next log may be dirty enough."""
+        """Handle the exit of a child, and start the next cleaning that is due."""
         key = child.log.topic, child.log.partition
         del self._running[key]
         for end in self._waiting.pop(key, ()):
@@ -208,7 +209,7 @@ class LogCleaner:
 
 
 class _Child:
-    """One cleaning process, and what it says."""
+    """A cleaning process and its messages."""
 
     def __init__(self, cleaner: LogCleaner, log: Log, job: CleaningJob, cleaning: Cleaning) -> None:
         self.log = log
@@ -237,16 +238,16 @@ class _Child:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the log is here no more."""
+        """Whether the log is closed or its disk has failed."""
         return self.log.closed or self.log.disk.failure is not None
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log is gone, or lost records that may be among those that are cleaned."""
+        """Whether the log is gone, or was truncated, possibly below records that are being cleaned."""
         return self.is_gone or self.log.truncation_count != self._truncations
 
     def kill(self, *, wait: bool = False) -> None:
-        """End the process; the cleaner's `exited` follows, at once with `wait`."""
+        """Kill the process; the cleaner's `exited` is called afterwards, with `wait` at once."""
         self._process.kill()
         if wait:
             try:

@@ -1,10 +1,9 @@
-"""What a broker does by the clock: retention, compaction, rolling, timed flushes, checkpoints, deletions, and
-the collector of garbage.
+"""Schedule of a broker's periodic work: retention, compaction, rolling, timed flushes, checkpoints,
+deletions, and garbage collection.
 
-One look each second, or as often as log.cleaner.backoff.ms asks for, in steps where it is a look at every
-partition (long_work.py); work that a disk could hold up goes to the workers of the log directories. Whether a
-job is due is asked of the clock that never jumps; what is too old is asked of the time of day, as records are
-stamped with it.
+Runs every second, or every log.cleaner.backoff.ms if that is shorter. Work on every partition yields to the
+event loop (long_work.py), and work that waits for a disk runs in the workers of the log directories.
+Intervals use the monotonic clock; ages use the time of day, as in record timestamps.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ log = logging.getLogger(__name__)
 TICK_S = 1.0
 TICK_S_MIN = 0.05
 IDLE_LATE_S = 0.003
-"""The loop counts as idle when it wakes the upkeep no later than that."""
+"""The loop counts as idle if it wakes the upkeep with at most this delay."""
 PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
-"""How many active segments are looked at in a second: all of them where there are no more."""
+"""How many active segments are examined per second: all if there are no more."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
-"""With so many times more partitions their checkpoint is written less often: it is written whole."""
+"""So many partitions lengthen the checkpoint interval by 1 ms: the file is written as a whole."""
 
 
 class _Job(NamedTuple):
-    """`run` gets the time of day in milliseconds, and does its work or returns the steps of it."""
+    """A periodic job. `run` gets the time of day in ms; it does the work or returns its steps."""
 
     run: Callable[[int], Steps[None] | None]
     interval_ms: int
 
 
 class Maintenance:
-    """Runs each job of one broker when its interval is over."""
+    """Runs each job of one broker when its interval has passed."""
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class Maintenance:
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
-        """None while there was nothing to compact yet."""
+        """None until there is a log to compact."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
             self._jobs.append(_Job(self._shrink_isrs, interval_ms))
@@ -110,20 +109,20 @@ class Maintenance:
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
         self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
-        # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
+        # The first retention check follows soon after startup (Kafka: log.initial.task.delay.ms).
         self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
-        """Look at the clock from now on, in a task of that owner."""
+        """Start the schedule in a task of that owner."""
         tasks.spawn("upkeep", self._run, OnFailure.RESTART)
 
     def stop(self) -> None:
-        """End what runs beside the task."""
+        """Stop the work that runs outside the task."""
         if self.cleaner is not None:
             self.cleaner.stop()
 
     async def do_all(self) -> None:
-        """Do every job, due or not, and let those that go on beside the task come to their ends."""
+        """Run every job, due or not, and wait for those that continue outside the task."""
         self._due_ms = dict.fromkeys(self._jobs, 0)
         await self._tick()
         if self.cleaner is not None:
@@ -138,7 +137,7 @@ class Maintenance:
             await self._tick()
 
     async def _tick(self) -> None:
-        """Do what is due."""
+        """Run the jobs that are due."""
         now_ms, time_of_day_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         for job in self._jobs:
             if now_ms >= self._due_ms[job]:
@@ -153,8 +152,8 @@ class Maintenance:
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
     ) -> Steps[None]:
-        """Look at these partitions, unless they are gone by then. What the disk of one refuses does not keep
-        the others from their turns.
+        """Process these partitions, unless they are deleted meanwhile. A disk error of one does not affect
+        the others.
         """
         replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
@@ -169,7 +168,7 @@ class Maintenance:
             yield None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
-        """Have leaders propose that followers that lag leave their ISRs."""
+        """Have leaders propose the removal of lagging followers from their ISRs."""
         now_ms = self._clock.monotonic_ms()
 
         def look(partition: Partition) -> None:
@@ -182,7 +181,7 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        # Of very many topics most never ask for it.
+        # Most topics of a large broker never use it.
         asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
         asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
         return self._each("flush of", look, self._replicas if asks_by_default else asking)
@@ -190,7 +189,7 @@ class Maintenance:
     def _roll_due(self, now_ms: int) -> Steps[None]:
         some = list(islice(self._rolling, ROLLS_PER_LOOK))
         if len(some) < ROLLS_PER_LOOK:
-            # The first ones may be looked at twice in a second.
+            # The first ones may be examined twice in a second.
             self._rolling = iter(self._replicas)
             some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
         return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms), some)
@@ -224,7 +223,7 @@ class Maintenance:
         return self.cleaner
 
     async def compact(self, partition: Partition) -> None:
-        """Compact all that the log of a partition holds but records that are too young for it."""
+        """Compact the log of a partition, except records that are too young."""
         if partition.log.segments.active.size_bytes:
             partition.log.roll(self._clock.now_ms())
         await self._the_cleaner().clean_now(partition)

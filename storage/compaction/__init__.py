@@ -1,1 +1,1 @@
-"""Compaction: which records remain, and the child process that rewrites segments."""
+"""Log compaction: the choice of records to keep, and the child process that rewrites segments."""

@@ -1,16 +1,19 @@
-"""Compaction: which records of a log stay, and what their batches look like afterwards. Pure.
+"""Compaction of single batches: decides which records to keep and rewrites the batch. Pure.
 
-Rules, as genuine Kafka has them
-1. Of the records with the same key the last one stays, wherever the older ones are; a record without a key
-   goes. What lies behind the end of the offset map is not looked at and stays.
-2. A tombstone (a null value) and the marker of a transaction without records left stay for
-   delete.retention.ms from the first cleaning that meets them so; that cleaning writes the time at which they
-   are due into their batch (KIP-534).
-3. Records of aborted transactions go. The marker of a transaction waits until all of its batches are gone.
-4. Offsets never change: a batch that lost records keeps its base offset, its last offset and its sequence.
-5. A batch stays without any record when it is a producer's last one, so that the producer can go on, or the
-   last of what is cleaned, so that the log does not end early.
-6. Messages of formats 0 and 1 stay as they are, or go; a compressed set stays while one of its messages must.
+Rules, as in Apache Kafka
+1. The last record of each key is kept, and all older ones are removed. A record without a key is removed.
+   Records beyond the end of the offset map are kept without being examined.
+2. A tombstone (null value), and the marker of a transaction that has no records left, are kept for
+   delete.retention.ms after the first cleaning that finds them in this state. That cleaning writes the delete
+   horizon into the batch (KIP-534).
+3. Records of aborted transactions are removed. The marker of a transaction is kept until all of its batches
+   are removed.
+4. Offsets never change: a batch from which records were removed keeps its base offset, its last offset and
+   its sequence.
+5. A batch without records is kept when it is a producer's last batch, so that the producer can continue its
+   sequence, or the last batch of the cleaned range, so that the log end does not move.
+6. Messages of formats 0 and 1 are kept unchanged or removed. A compressed message set is kept while one of
+   its messages must be kept.
 """
 
 from __future__ import annotations
@@ -29,14 +32,14 @@ from kafka_compat.storage.records.records import encode_varint, join_batch, read
 from kafka_compat.storage.segments.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20
-"""For how many offsets at once it is noted which are the last of their key; a byte each."""
+"""The number of offsets whose last-of-key flags are computed at once, one byte each."""
 
 
 class Transactions:
-    """Which batches belong to aborted transactions, and which markers are still needed, in one walk over a
-    log.
+    """Classifies batches by aborted transactions, and finds the markers to keep, in one pass over a log.
 
-    `aborted` are the entries of the log's transaction indexes. `kept` collects those whose marker must stay.
+    `aborted` are the entries of the log's transaction indexes. `kept` collects those whose marker must be
+    kept.
     """
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
@@ -47,8 +50,8 @@ class Transactions:
         self._committed_seen: set[int] = set()
 
     def discards(self, header: BatchHeader, data: memoryview) -> bool:
-        """Whether the records of this batch go: those of an aborted transaction, and a marker without any
-        batch left.
+        """Whether to remove the records of this batch: those of an aborted transaction, or a marker whose
+        batches are all removed.
         """
         if header.attributes & CONTROL_FLAG:
             return self._discards_marker(header, data)
@@ -83,15 +86,13 @@ class Transactions:
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            # A walk that starts behind the marker of a transaction never meets it.
+            # A scan that starts after the marker of a transaction never reaches it.
             if entry.last_offset >= offset:
                 self._aborted.setdefault(entry.producer_id, entry)
 
 
 class LastOfProducer(NamedTuple):
-    """What a producer wrote last: its epoch, and the offset of its last record, -1 when a marker came
-    since.
-    """
+    """The last batch of a producer: its epoch and last record offset, or -1 after a marker."""
 
     producer_epoch: int
     last_offset: int
@@ -99,7 +100,7 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningPolicy:
-    """What one cleaning obeys. `upper_bound` is the end of what it may clean; times in ms."""
+    """The parameters of one cleaning. `upper_bound` is the end of the cleanable range; times in ms."""
 
     now_ms: int
     delete_retention_ms: int
@@ -108,7 +109,7 @@ class CleaningPolicy:
 
 
 class BatchCleaner:
-    """Takes the batches of a log in order and gives back what is left of each."""
+    """Takes the batches of a log in order and returns the remainder of each."""
 
     def __init__(self, offset_map: OffsetMap, policy: CleaningPolicy, transactions: Transactions) -> None:
         self._map = offset_map
@@ -118,7 +119,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """`data` itself, a batch with fewer or no records, or None."""
+        """Return `data` itself, a batch with fewer or no records, or None."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control
@@ -164,8 +165,8 @@ class BatchCleaner:
         return bool(header.attributes & CONTROL_FLAG) and header.producer_epoch == last.producer_epoch
 
     def _flags_of(self, header: BatchHeader) -> bytearray | None:
-        """By offset from the batch's first on, which are the last of their key; None when the map does not
-        tell, because the batch is not wholly in it.
+        """Flags by offset from the batch's first on: whether the record is the last of its key. None if the
+        map does not cover the whole batch.
         """
         first, count = header.base_offset, header.last_offset_delta + 1
         if count > FLAGS_MAX or not self._map.holds_all_of(first, header.last_offset):
@@ -177,7 +178,7 @@ class BatchCleaner:
         return self._flags[start : start + count]
 
     def _kept(self, header: BatchHeader, found: RecordKeys, flags: bytearray | None) -> list[int]:
-        """The indexes of the records that stay."""
+        """The indexes of the records to keep."""
         mapped = self._map.latest_offset - header.base_offset
         gone = set(found.keyless)
         horizon_ms = header.delete_horizon_ms
@@ -197,7 +198,7 @@ class BatchCleaner:
         return kept
 
     def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
-        """Whether a message of an old format stays, whose tombstones go by the age of their segment."""
+        """Whether to keep a message of an old format, whose tombstones expire by the age of their segment."""
         if offset > self._map.latest_offset:
             return True
         last = self._map.get(key) if key is not None else offset + 1
@@ -222,7 +223,7 @@ def _without_records(header: BatchHeader) -> bytes:
 
 
 def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
-    """The header of a batch that has only the `kept` records left."""
+    """The header of a batch with only the `kept` records."""
     max_timestamp = header.max_timestamp
     if not header.attributes & batches.TIMESTAMP_TYPE_FLAG:
         deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
@@ -233,7 +234,7 @@ def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[
 def _with_horizon(
     header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int], due_ms: int
 ) -> bytes:
-    """The batch with a delete horizon, which takes the place of the base timestamp (KIP-534)."""
+    """The batch with a delete horizon, which replaces the base timestamp (KIP-534)."""
     moved_ms = header.base_timestamp - due_ms
     parts = []
     for index in kept:
@@ -248,7 +249,7 @@ def _with_horizon(
 
 
 class Sized(Protocol):
-    """What grouping must know of a segment; all of it in bytes."""
+    """The sizes of a segment that grouping needs, in bytes."""
 
     @property
     def base_offset(self) -> int: ...
@@ -266,8 +267,8 @@ S = TypeVar("S", bound=Sized)
 
 
 def group_segments(segments: Iterable[S], segment_bytes: int, index_bytes: int) -> Iterator[list[S]]:
-    """Neighbours that become one segment: together within segment.bytes, segment.index.bytes, and the four
-    bytes that an index has for an offset.
+    """Group adjacent segments that fit into one: within segment.bytes, segment.index.bytes, and the four
+    bytes of an index offset.
     """
     group: list[S] = []
     sizes = [0, 0, 0]

@@ -1,7 +1,8 @@
-"""One cleaning of one log, file by file: what `batch_cleaner` decides, done to segments on disk.
+"""One cleaning of one log: applies the rules of `batch_cleaner` to segment files on disk.
 
-It reads sealed segments and writes `.cleaned` files beside them, durable when they are announced; it changes
-nothing that is there. Whoever ordered it puts them in place (`storage.log.cleaning`), or removes them.
+The job reads sealed segments and writes `.cleaned` files beside them, which are durable before they are
+reported. It changes no existing file. The caller puts the new files in place (`storage.log.cleaning`) or
+removes them.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from kafka_compat.storage.segments.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
 PUT_RECORDS = 1000
-"""Records are put into the map in at least so many at once, which costs less than one by one."""
+"""Minimum number of records added to the map at once, which costs less than one by one."""
 
 Throttle = Callable[[int], None]
-"""Called with every number of bytes read or written; it takes its time."""
+"""Called with every number of bytes read or written; it may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSource:
-    """A sealed segment as it was when the job was made."""
+    """A sealed segment at the time the job was created."""
 
     base_offset: int
     end_offset: int
@@ -53,8 +54,8 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """All that a cleaning must know. It starts at `first_dirty_offset`, and ends where `segments`, all sealed
-    ones from the oldest on, end. `transaction_indexes` are the base offsets of all segments of the log.
+    """The input of a cleaning: it starts at `first_dirty_offset` and ends with `segments`, all sealed
+    segments from the oldest on. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
     directory: str
@@ -69,7 +70,7 @@ class CleaningJob:
     index_interval_bytes: int
     dedupe_buffer_bytes: int
     load_factor: float
-    """How full log.cleaner.io.buffer.load.factor lets the offset map become."""
+    """Maximum load of the offset map (log.cleaner.io.buffer.load.factor)."""
     io_bytes_per_s: float
 
     @property
@@ -77,7 +78,7 @@ class CleaningJob:
         return self.segments[-1].end_offset
 
     def encode(self) -> bytes:
-        """As one JSON object."""
+        """Encode as one JSON object."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -94,7 +95,7 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """A segment that stands ready in `.cleaned` files to take the place of the segments at these offsets."""
+    """A finished segment in `.cleaned` files that replaces the segments at these offsets."""
 
     sources: tuple[int, ...]
     size_bytes: int
@@ -103,7 +104,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The whole job is done: everything below `end_offset` is clean."""
+    """The end of the job: everything below `end_offset` is clean."""
 
     end_offset: int
     key_count: int
@@ -112,8 +113,8 @@ class CleaningDone:
 def run(
     job: CleaningJob, filesystem: Filesystem, throttle: Throttle
 ) -> Iterator[CleanedGroup | CleaningDone]:
-    """Clean; each group is given when its files are durable. Raises OSError, CorruptRecord, InvalidRecord,
-    CorruptFile.
+    """Run the job and yield each group once its files are durable. Raises OSError, CorruptRecord,
+    InvalidRecord, CorruptFile.
     """
     work = _Cleaning(job, filesystem, throttle)
     offset_map = work.build_map()
@@ -133,7 +134,7 @@ class _Cleaning:
         self._throttle = throttle
         self._aborted = list(self._read_transaction_indexes())
         older = [segment for segment in job.segments if segment.base_offset < job.first_dirty_offset]
-        # Formats 0 and 1 have no place for a delete horizon: there the age of the segments decides.
+        # Formats 0 and 1 have no field for a delete horizon: the age of the segments decides.
         self._legacy_horizon_ms = older[-1].modified_ms - job.delete_retention_ms if older else 0
         self._walk = Transactions(())
 
@@ -156,7 +157,7 @@ class _Cleaning:
         return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
-        """The last offset of each key in the dirty part, or in as much of it as has room."""
+        """The last offset of each key in the dirty part, or in the portion that fits into the map."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -176,7 +177,7 @@ class _Cleaning:
                         keys, offsets = [], []
             if not found.put(keys, offsets):
                 return found
-            # Offsets between two segments may be gone already.
+            # Offsets between two segments may be missing already.
             found.latest_offset = segment.end_offset - 1
             keys, offsets = [], []
         return found
@@ -184,8 +185,8 @@ class _Cleaning:
     def clean_groups(
         self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
     ) -> Iterator[CleanedGroup]:
-        """Write what stays of each group into one segment, and go on with the next group while nothing does:
-        among empty segments genuine Kafka finds no record by its time.
+        """Write the remaining records of each group into one segment; a group without any is merged with the
+        next, because Apache Kafka finds no record by time among empty segments.
         """
         sources: list[SegmentSource] = []
         writer: _CleanedSegment | None = None
@@ -226,7 +227,7 @@ class _Cleaning:
 
 
 class _Throttled:
-    """A file that is read no faster than allowed."""
+    """A file whose reads are throttled."""
 
     def __init__(self, file: File, throttle: Throttle) -> None:
         self._file = file
@@ -268,7 +269,7 @@ class _CleanedSegment:
         return not self._size_bytes
 
     def append(self, source: BatchHeader, data: Buffer) -> None:
-        """Add what is left of the batch that had the header `source`."""
+        """Append the remainder of the batch that had the header `source`."""
         max_timestamp = source.max_timestamp
         if source.magic == 2:
             max_timestamp = int.from_bytes(data[35:43], "big", signed=True)
@@ -296,7 +297,7 @@ class _CleanedSegment:
         self._pending_bytes = 0
 
     def finish(self, aborted: list[AbortedTxn], modified_ms: int) -> int:
-        """Write the rest and the indexes, all of it durable; the size of the segment."""
+        """Write buffered data and the indexes durably; return the size of the segment."""
         filesystem = self._filesystem
         self._write()
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
@@ -309,7 +310,7 @@ class _CleanedSegment:
         for suffix, content in indexes.items():
             filesystem.write_file(self._path(suffix), content)
             filesystem.sync_file(self._path(suffix))
-        # Retention and legacy tombstones go by this time, which a cleaning must not refresh.
+        # Retention and legacy tombstones rely on this time, which a cleaning must not refresh.
         filesystem.set_modified_ms(self._path(LOG_SUFFIX), modified_ms)
         self._file.sync()
         return self._size_bytes

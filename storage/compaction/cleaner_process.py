@@ -1,9 +1,10 @@
-"""The process that cleans one log: `python -m kafka_compat.storage.compaction.cleaner_process FD`.
+"""Child process that cleans one log: `python -m kafka_compat.storage.compaction.cleaner_process FD`.
 
-A process of its own and a nice one, since a loop over records would take the interpreter away from clients.
-It reads its job as JSON from the file descriptor and answers with a JSON object a line: {"group": …} for each
-segment that stands ready, {"done": …} at the end, {"failed": why} instead. Its standard input is a pipe that
-nobody writes to: when it closes, the broker is gone, and so is this process before it touches another file.
+A separate process with a low priority, because a loop over records would hold the interpreter lock that
+client requests need. It reads its job as JSON from the file descriptor and writes one JSON object per line:
+{"group": …} for each finished segment, then {"done": …}, or {"failed": why}. Its standard input is a pipe
+that carries no data: when the pipe closes, the broker has exited, and this process exits before it touches
+another file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ NICENESS = 19
 
 
 class Throttle:
-    """Keeps reading and writing together within a number of bytes a second."""
+    """Limits the combined rate of reads and writes, in bytes per second."""
 
     STEP_S = 0.1
 
@@ -34,7 +35,7 @@ class Throttle:
 
     def __call__(self, size_bytes: int) -> None:
         now = time.monotonic()
-        # Time that was not used is not made up for later.
+        # Unused capacity does not accumulate.
         self._due = max(self._due, now - self.STEP_S) + size_bytes / self._bytes_per_s
         if self._due > now + self.STEP_S:
             time.sleep(self._due - now)

@@ -1,8 +1,8 @@
-"""The last offset of each key: what a cleaning must remember, within log.cleaner.dedupe.buffer.size.
+"""Offset map of a cleaning: the last offset of each key, within log.cleaner.dedupe.buffer.size.
 
-Two tables with one meaning. A dictionary is some ten times faster and takes about 200 bytes for a key; the
-other takes 24, as genuine Kafka's does, so that a log of many keys needs fewer passes. An `OffsetMap` begins
-with the one and goes over to the other when that is full.
+Two implementations. A dictionary is about ten times faster and takes about 200 bytes per key. A table of
+slots takes 24 bytes per key, as in Apache Kafka, so a log with many keys needs fewer passes. An `OffsetMap`
+starts with the dictionary and switches to slots when the dictionary is full.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kafka_compat.storage.records.batch import Buffer
 
 DICT_ENTRY_BYTES = 176
-"""Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""
+"""Memory of a dictionary entry without its key, at the peak of the table's growth."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
-"""For how many batches it is noted that there are tombstones in them; eight bytes each."""
+"""The number of batches whose tombstones are tracked, eight bytes each."""
 _DIGEST = struct.Struct("<QQ")
 
 
 class OffsetMap:
-    """The last offset of each key that was put; all records from `first_offset` on up to `latest_offset`,
-    which is -1 at first, are in here.
+    """The last offset of each key; covers all records from `first_offset` to `latest_offset`, which is -1 at
+    first.
     """
 
     __slots__ = (
@@ -40,10 +40,10 @@ class OffsetMap:
     )
 
     get: Callable[[bytes], int | None]
-    """The last offset of a key, None when it is not known."""
+    """The last offset of a key, None if unknown."""
 
     def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
-        """`load_factor` says how full the slots may become."""
+        """`load_factor` is the maximum share of used slots."""
         self.first_offset = first_offset
         self.latest_offset = -1
         self._memory_bytes = memory_bytes
@@ -59,9 +59,9 @@ class OffsetMap:
         return len(self._table)
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> bool:
-        """Note that the keys were written at these ascending offsets.
+        """Add keys written at these ascending offsets.
 
-        False when there is no room for all of them: then those up to `latest_offset` are in here.
+        Returns False if not all of them fit; the map then covers those up to `latest_offset`.
         """
         count = self._table.put(keys, offsets)
         if count < len(keys) and isinstance(self._table, _Dictionary):
@@ -74,22 +74,22 @@ class OffsetMap:
         return count == len(keys)
 
     def note_tombstones(self, base_offset: int) -> None:
-        """Note that there are tombstones in this batch; batches come in the order of their offsets."""
+        """Record that this batch contains tombstones; batches must come in offset order."""
         if len(self._tombstones) < TOMBSTONES_MAX:
             self._tombstones.append(base_offset)
 
     def may_hold_tombstones(self, base_offset: int) -> bool:
-        """Whether there are tombstones in this batch as far as it was noted."""
+        """Whether this batch may contain tombstones, by the recorded batches."""
         noted = self._tombstones
         at = bisect_left(noted, base_offset)
         return len(noted) == TOMBSTONES_MAX if at == len(noted) else noted[at] == base_offset
 
     def holds_all_of(self, first_offset: int, last_offset: int) -> bool:
-        """Whether every record of this range is in here."""
+        """Whether the map covers every record of this range."""
         return self.first_offset <= first_offset and last_offset <= self.latest_offset
 
     def flags(self, start: int, count: int) -> bytearray:
-        """A byte for each offset from `start` on: 1 when it is the last one of a key, else 0."""
+        """One byte per offset from `start` on: 1 if it is the last one of a key, else 0."""
         flags = bytearray(count)
         stop = start + count
         for offset in self._table.offsets():
@@ -99,7 +99,7 @@ class OffsetMap:
 
 
 class _Dictionary:
-    """The fast table."""
+    """The fast table, a dictionary."""
 
     __slots__ = ("_free_bytes", "_offsets", "get")
 
@@ -112,7 +112,7 @@ class _Dictionary:
         return len(self._offsets)
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Put as many as have room; how many."""
+        """Add as many keys as fit; return their number."""
         known = self._offsets
         before = len(known)
         keys_bytes = sum(map(len, keys))
@@ -129,20 +129,21 @@ class _Dictionary:
         for index, key in enumerate(keys):
             if key not in known:
                 self._free_bytes -= DICT_ENTRY_BYTES + len(key)
-                # The first key fits in any case: a cleaning must get on.
+                # Always accept the first key: a cleaning must make progress.
                 if self._free_bytes < 0 and known:
                     return index
             known[key] = offsets[index]
         return len(keys)
 
     def offsets(self) -> Iterable[int]:
-        """The last offsets in any order."""
+        """The last offsets, unordered."""
         return self._offsets.values()
 
     def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
-        """All that is in here in the other table, nothing left in here; None when that has little more room.
+        """Move all entries to a slot table and empty this one; None if that table would hold few entries
+        more.
 
-        `memory_bytes` are for the table and for what goes there.
+        `memory_bytes` covers both tables.
         """
         slot_count = memory_bytes // SLOT_BYTES - len(self)
         # A prime that is not larger is larger than half of it.
@@ -151,7 +152,7 @@ class _Dictionary:
         offsets = array("q", self._offsets.values())
         digests = bytearray()
         while self._offsets:
-            # The last one first: that takes no time.
+            # Pop from the end, which takes constant time.
             digests += _digest(self._offsets.popitem()[0])
         self._offsets.clear()
         offsets.reverse()
@@ -161,9 +162,10 @@ class _Dictionary:
 
 
 class _Slots:
-    """The small table: slots of a digest of 16 bytes and an offset, found by double hashing.
+    """The compact table: slots of a 16-byte digest and an offset, with double hashing.
 
-    Keys with one digest count as one key, as in genuine Kafka; at 128 bits that does not happen.
+    Keys with equal digests are treated as one key, as in Apache Kafka; with 128 bits this is practically
+    impossible.
     """
 
     __slots__ = ("_count", "_count_max", "_slots", "_words")
@@ -172,18 +174,18 @@ class _Slots:
         self._slots = _prime_up_to(max(slots, 3))
         self._count = 0
         self._count_max = int(self._slots * load_factor)
-        # Pages that were never written to take no memory.
+        # Untouched pages take no memory.
         self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
 
     def __len__(self) -> int:
         return self._count
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
-        """Put as many as have room; how many."""
+        """Add as many keys as fit; return their number."""
         return self.put_digests(b"".join(map(_digest, keys)), offsets)
 
     def put_digests(self, digests: Buffer, offsets: Sequence[int]) -> int:
-        """The same with the digests of the keys, end to end."""
+        """Add keys by their concatenated digests."""
         words, slots = self._words, self._slots
         for index, (high, low) in enumerate(_DIGEST.iter_unpack(digests)):
             at = high % slots * 3
@@ -196,28 +198,28 @@ class _Slots:
                     return index
                 self._count += 1
                 words[at + 1], words[at + 2] = high, low
-            # One more than the offset: 0 stands in slots that are free.
+            # Offset plus one: 0 marks free slots.
             words[at] = offsets[index] + 1
         return len(offsets)
 
     def get(self, key: bytes) -> int | None:
-        """The last offset of `key`, None when it is not known."""
+        """The last offset of `key`, or None if unknown."""
         high, low = _DIGEST.unpack(_digest(key))
         word = self._words[self._find(high, low)]
         return word - 1 if word else None
 
     def offsets(self) -> Iterator[int]:
-        """The last offsets in any order."""
+        """The last offsets, unordered."""
         return (word - 1 for word in self._words[::3] if word)
 
     def _find(self, high: int, low: int) -> int:
-        """Where the three words of the digest's slot begin, or those of the free slot in which it belongs."""
+        """The position of the digest's slot, or of the free slot for it."""
         words, slots = self._words, self._slots
         slot = high % slots
         at = slot * 3
         if not words[at] or (words[at + 1] == high and words[at + 2] == low):
             return at
-        # The number of slots is prime: any step meets all of them.
+        # The number of slots is prime, so any step visits all of them.
         step = 1 + low % (slots - 1)
         while True:
             slot = (slot + step) % slots

@@ -1,1 +1,1 @@
-"""Log directories: which logs they hold, their worker threads, checkpoints and deletions."""
+"""Log directories: their logs, worker threads, checkpoints, deletions and moves."""

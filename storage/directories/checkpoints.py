@@ -1,7 +1,7 @@
-"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean-shutdown
-marker.
+"""Formats of Kafka's small text files: offset checkpoints, meta.properties, partition.metadata and the
+clean-shutdown marker.
 
-All of them are rewritten whole and atomically; the pure halves here turn their content into values and back.
+All of these files are replaced atomically as a whole. This module only encodes and decodes their content.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ LOCK = ".lock"
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """An offset checkpoint: version 0, the number of entries, then `topic partition offset` lines."""
+    """Encode an offset checkpoint: version 0, the number of entries, then `topic partition offset` lines."""
     return join_lines([encode_line(key, offset) for key, offset in offsets.items()])
 
 
 def encode_line(key: TopicPartition, offset: int) -> bytes:
-    """One entry of an offset checkpoint."""
+    """Encode one entry of an offset checkpoint."""
     return f"{key[0]} {key[1]} {offset}\n".encode()
 
 
 def join_lines(lines: Collection[bytes]) -> bytes:
-    """An offset checkpoint of these entries."""
+    """Join encoded entries to an offset checkpoint."""
     return b"0\n%d\n%b" % (len(lines), b"".join(lines))
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
-    """The entries of an offset checkpoint; CorruptFile when any line is not as it should be.
+    """Decode an offset checkpoint; CorruptFile if any line is malformed.
 
-    Kafka makes the file empty and writes the first entries a minute later.
+    Kafka creates the file empty and writes the first entries a minute later.
     """
     if not content:
         return {}
@@ -66,14 +66,14 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """A Java properties file without escapes, dated as Java dates it."""
+    """Encode a Java properties file without escapes, with a date line in Java's format."""
     lines = ["#", "#" + time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())]
     lines += [f"{name}={value}" for name, value in properties.items()]
     return ("\n".join(lines) + "\n").encode()
 
 
 def encode_topic_id(topic_id: UUID) -> str:
-    """A topic id as Kafka prints it: base64url of its 16 bytes, unpadded."""
+    """Encode a topic ID as Kafka prints it: base64url of its 16 bytes, unpadded."""
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
@@ -83,12 +83,12 @@ def decode_topic_id(text: str) -> UUID:
 
 
 def encode_partition_metadata(topic_id: UUID) -> bytes:
-    """partition.metadata, version 0 (KIP-516)."""
+    """Encode partition.metadata, version 0 (KIP-516)."""
     return f"version: 0\ntopic_id: {encode_topic_id(topic_id)}".encode()
 
 
 def decode_partition_metadata(content: bytes) -> UUID:
-    """The topic id in partition.metadata; CorruptFile when there is none."""
+    """The topic ID in partition.metadata; CorruptFile if it is missing."""
     fields = dict(line.split(":", 1) for line in content.decode(errors="replace").splitlines() if ":" in line)
     try:
         return decode_topic_id(fields["topic_id"].strip())
@@ -97,5 +97,5 @@ def decode_partition_metadata(content: bytes) -> UUID:
 
 
 def encode_clean_shutdown(broker_epoch: int = -1) -> bytes:
-    """The marker of a clean stop, with the broker epoch as KIP-966 wants it (-1 when there is none)."""
+    """Encode the clean-shutdown marker with the broker epoch (KIP-966), -1 if there is none."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Files that are out of use and wait for file.delete.delay.ms before they go."""
+"""Delayed deletion: files that are out of use and are removed after file.delete.delay.ms."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """The paths of one directory, with the time at which they are due. `schedule` from any thread, `run` in
-    the directory's worker.
+    """Pending deletions of one directory, with their due times. `schedule` may be called from any thread,
+    `run` in the directory's worker.
     """
 
     def __init__(self, filesystem: Filesystem) -> None:
@@ -21,16 +21,16 @@ class Deletions:
         self._pending: deque[tuple[int, str]] = deque()
 
     def schedule(self, path: str, due_ms: int) -> None:
-        """Remove the file, or the directory with its files, once the time has come."""
+        """Schedule the deletion of a file, or of a directory with its files."""
         self._pending.append((due_ms, path))
 
     def directories(self) -> set[str]:
-        """The directories in which something waits to be removed."""
+        """The directories with pending deletions."""
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
-        """Remove what is due, a file at each step: that of a large one may take a while. A failure is logged,
-        for the next start removes leftovers.
+        """Delete everything that is due, one file per step: deleting a large file may take a while. Failures
+        are logged; the next startup removes leftovers.
         """
         for _ in range(len(self._pending)):
             due_ms, path = self._pending.popleft()
@@ -44,7 +44,7 @@ class Deletions:
 
 
 def remove(filesystem: Filesystem, path: str) -> None:
-    """Unlink a file, or a directory of plain files; nothing happens when it is gone already."""
+    """Delete a file, or a directory of plain files, if it exists."""
     for _ in _remove_in_steps(filesystem, path):
         pass
 

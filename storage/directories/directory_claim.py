@@ -1,4 +1,4 @@
-"""The owner of a log directory: one process at a time, and for good one broker of one cluster."""
+"""Ownership of a log directory: one process at a time, and permanently one broker of one cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = ("broker.id", "node.id", "version")
 
 
 def why_unusable(path: str, error: OSError) -> str:
-    """Why `error` came when a log directory was to be used, as an administrator can act on it."""
+    """An explanation of `error` for administrators when a log directory cannot be used."""
     if os.path.islink(path) and not os.path.exists(path):
         return f"{path} is a symbolic link to {os.path.realpath(path)}, which does not exist"
     existing = path
@@ -38,13 +38,13 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Take the directory for this process, creating it if it is missing. Raises LogDirInUse, OSError."""
+        """Lock the directory for this process; create it if missing. Raises LogDirInUse, OSError."""
         if self._lock is not None:
             return
         try:
             if not self._filesystem.exists(self._path):
                 self._filesystem.mkdir(self._path)
-                # A parent that we may not read is the administrator's to keep.
+                # An unreadable parent directory is the administrator's responsibility.
                 with contextlib.suppress(PermissionError):
                     self._filesystem.sync_directory(os.path.dirname(self._path))
             self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")
@@ -56,13 +56,13 @@ class DirectoryClaim:
             )
 
     def unlock(self) -> None:
-        """Give the directory back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def is_new(self, broker_id: int, cluster_id: str) -> bool:
-        """Whether no broker owns it yet. Raises InconsistentMetaProperties when another broker does."""
+        """Whether the directory has no owner. Raises InconsistentMetaProperties if another broker owns it."""
         stored = _read(self._filesystem, self._path)
         for name, value in {"cluster.id": cluster_id, "broker.id": str(broker_id)}.items():
             if stored.get(name, value) != value:
@@ -73,15 +73,15 @@ class DirectoryClaim:
         return not stored
 
     def mark(self, broker_id: int, cluster_id: str) -> None:
-        """Make it this broker's."""
+        """Make this broker the owner of the directory."""
         properties = {"broker.id": str(broker_id), "version": "0", "cluster.id": cluster_id}
         path = f"{self._path}/{META_PROPERTIES}"
         self._filesystem.write_file_atomically(path, encode_properties(properties))
 
 
 def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
-    """What the file says; nothing when there is none. Raises InconsistentMetaProperties, which names the
-    line, for a file that is no properties file: its directory may belong to anybody.
+    """Read the properties; empty if the file is missing. Raises InconsistentMetaProperties, with the line, if
+    it is not a properties file: the directory may belong to other software.
     """
     path = f"{directory}/{META_PROPERTIES}"
     try:

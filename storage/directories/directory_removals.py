@@ -1,7 +1,7 @@
-"""Removes partition directories from a log directory, and says when a partition may be created again.
+"""Removal of partition directories, and when a partition of the same name may be created again.
 
-The order of the steps is rule 1 of `log_directory`: rename, sync of the directory, then checkpoints without
-the key.
+The order of the steps follows rule 1 of `log_directory`: rename, sync the directory, then write checkpoints
+without the partition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RENAMES_PER_STEP = 32
 
 @dataclass(slots=True)
 class _Removal:
-    """A partition directory that is to get another name. Its files go at `due_ms`; None: they stay."""
+    """A partition directory to rename. Its files are deleted at `due_ms`; None keeps them."""
 
     key: TopicPartition
     source: str
@@ -35,7 +35,7 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """Those of one log directory. `settle` runs in its worker; all else on the loop."""
+    """The pending removals of one log directory. `settle` runs in its worker, all else on the loop."""
 
     def __init__(
         self,
@@ -52,40 +52,39 @@ class DirectoryRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose partition directory or checkpoint entries are on their way out, with those who
-        wait for it."""
+        """Partitions whose directory or checkpoint entries are being removed, with their waiters."""
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a removal is new, or was refused while a caller waits for it."""
+        """Whether there is a new removal, or a failed one that a caller waits for."""
         return bool(self._waiting) or any(self._leaving.values())
 
     def add(
         self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
     ) -> None:
         """Rename a partition directory at the next `settle`; see `LogDirectory.remove`."""
-        # In this order: see `settle`.
+        # The order matters: see `settle`.
         self._waiting.append(_Removal(key, source, target, due_ms, done))
         self._leaving.setdefault(key, [])
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether neither a partition directory that is to go nor a checkpoint speaks of it."""
+        """Whether neither a pending removal nor a checkpoint entry refers to the partition."""
         return not (key in self._leaving or self._checkpoints.names(key))
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back after the next `settle`, with the error if it is not free then."""
+        """Call back after the next `settle`, with the error if the partition is not free then."""
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
-        """The disk has failed: call the waiters back with the error."""
+        """Fail all waiters with the error of the disk."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
         self._finish(failure, list(self._leaving))
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Do it, in steps. Raises RefusedForNow (what was refused waits on), LogDirFailure."""
-        # A key is noted as leaving after its removal: what is noted here has its removal taken below.
+        """Carry out the removals, in steps. Raises RefusedForNow (the rest stays pending), LogDirFailure."""
+        # A partition is added here after its removal, so every one seen here is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []
         while self._waiting:
@@ -115,7 +114,7 @@ class DirectoryRemovals:
         path = self._disk.path
         try:
             for number, removal in enumerate(removals, 1):
-                # It may have been renamed at an earlier try.
+                # It may have been renamed by an earlier attempt.
                 with contextlib.suppress(FileNotFoundError):
                     self._filesystem.rename(removal.source, removal.target)
                 if number % RENAMES_PER_STEP == 0:
@@ -136,7 +135,7 @@ class DirectoryRemovals:
             self._worker.hand_back(lambda: done(error))
 
     def _finish(self, error: Exception | None, keys: list[TopicPartition]) -> None:
-        """On the loop: these are free, or wait on."""
+        """On the loop: report these partitions as free, or keep them waiting."""
         for key in keys:
             waiters = self._leaving.get(key, [])
             if error is None:

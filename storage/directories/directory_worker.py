@@ -1,11 +1,11 @@
-"""The thread of one log directory, which does what waits for its disk: one job after the other, as they came.
+"""Worker thread of one log directory: runs jobs that wait for the disk, one at a time and in order.
 
 Rules
-1. Jobs run in the order in which they were submitted, one at a time. So what a job wrote is durable before
-   the next begins, which is what the order of a deletion and a creation of the same name rests on.
-2. Urgent jobs, on which acknowledgements wait, go before all others. A job that takes long is a generator,
-   and urgent ones run at each of its yields.
-3. The submitter of a job is called back on its own thread (the event loop), with the error or None.
+1. Jobs run in the order in which they were submitted, one at a time. A job's writes are durable before the
+   next job begins. Deleting and recreating a log of the same name relies on this.
+2. Urgent jobs, which acknowledgements wait for, run before all others. A long job is a generator, and urgent
+   jobs run at each of its yields.
+3. The submitter of a job is called back on its own thread (the event loop) with the error, or None.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from kafka_compat.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Iterator[None] | None]
-"""Something to do with a disk; as a generator, something that may be interrupted at each yield."""
+"""A job on a disk; a generator may be interrupted at each yield."""
 Done = Callable[[Exception | None], None]
 
 
 class Worker(Protocol):
-    """Where the jobs of one directory run."""
+    """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Have `job` done, then `done` called with its error or None; without `done` an error is logged."""
+        """Queue `job`, then call `done` with its error or None; without `done` an error is logged."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        """Call `function` where jobs are submitted; from any thread."""
+        """Call `function` on the submitting thread; callable from any thread."""
 
     def close(self) -> None:
-        """Finish all jobs; from then on each one runs within `submit`."""
+        """Finish all jobs; later jobs run within `submit`."""
 
 
 class InlineWorker:
-    """Runs each job within `submit`: for tests and simulations, and for tools."""
+    """Runs each job within `submit`, for tests, simulations and tools."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
         error = run(job)
@@ -54,12 +54,12 @@ class InlineWorker:
         function()
 
     def close(self) -> None:
-        """Nothing is waiting."""
+        """Do nothing: no job is pending."""
 
 
 class ThreadWorker:
-    """Runs jobs in a thread of its own, which starts with the first. `call_soon_threadsafe` is the event
-    loop's, or does the same: it brings a call to the thread that submits.
+    """Runs jobs in a separate thread, which starts with the first job. `call_soon_threadsafe` is the event
+    loop's, or an equivalent: it passes a call to the submitting thread.
     """
 
     def __init__(self, name: str, call_soon_threadsafe: Callable[[Callable[[], None]], object]) -> None:
@@ -68,7 +68,7 @@ class ThreadWorker:
         self._urgent: deque[tuple[Job, Done | None]] = deque()
         self._jobs: deque[tuple[Job, Done | None]] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """One True for each job, and a False at the end."""
+        """One True per job, and a False at the end."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -79,12 +79,12 @@ class ThreadWorker:
         (self._urgent if urgent else self._jobs).append((job, done))
         self._tokens.put(True)
         if self._thread is None:
-            # A daemon: a disk that hangs must not keep a process that has to end.
+            # A daemon thread: a hanging disk must not prevent the process from exiting.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # When the loop is closed, no caller waits any more.
+        # When the loop is closed, no caller is waiting.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 
@@ -97,7 +97,7 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while self._tokens.get():
-            # Urgent jobs that ran at a yield of another left their tokens behind.
+            # Urgent jobs that ran during another job left their tokens in the queue.
             if not self._run_urgent() and self._jobs:
                 self._do(*self._jobs.popleft())
         while self._run_urgent() or self._jobs:
@@ -105,7 +105,7 @@ class ThreadWorker:
                 self._do(*self._jobs.popleft())
 
     def _run_urgent(self) -> bool:
-        """Whether there was one."""
+        """Run one urgent job; return whether there was one."""
         found = False
         while self._urgent:
             found = True
@@ -121,7 +121,7 @@ class ThreadWorker:
 
 
 def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | None:
-    """Do all of a job, and `between` at each of its yields; its error or None."""
+    """Run a job to its end, and `between` at each of its yields; return its error or None."""
     try:
         steps = job()
         if steps is not None:
@@ -133,6 +133,6 @@ def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | N
 
 
 def log_failure(error: Exception) -> None:
-    """Nobody waits for the outcome: let it be seen."""
+    """Log the error of a job that nothing waits for."""
     foreseen = isinstance(error, StorageError)
     logger.error("work on a log directory failed: %s", error, exc_info=None if foreseen else error)

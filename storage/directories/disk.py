@@ -1,4 +1,4 @@
-"""The health of one log directory, shared by the logs in it."""
+"""Health of one log directory: the failure, if any, shared by all logs in it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources,
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""What the operating system says when there is no space left, or none for this user."""
+"""Errors that mean that no space is left, or none for this user."""
 _DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
 SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""What it says when it is the process or the machine that lacks something, and not the disk."""
+"""Errors that mean that the process or the machine lacks a resource, not the disk."""
 
 
 TIMES_KEPT: Final = 512
 
 
 class Disk:
-    """After the first failure nothing is written here again.
+    """The state of one disk: after the first failure nothing is written to it.
 
-    A failed write or sync is never tried again: the kernel may have dropped the dirty pages, and a second
-    sync would then succeed without them. Like genuine Kafka, the broker goes on with its other directories.
+    A failed write or sync is never retried: the kernel may have dropped the dirty pages, and a second sync
+    would then succeed without them. As in Apache Kafka, the broker continues with its other directories.
     """
 
     __slots__ = (
@@ -49,21 +49,21 @@ class Disk:
         self.path = path
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
-        """Why the last write was refused, where that was not the disk's failure."""
+        """The reason for refusing the last write, if that was not a disk failure."""
         self.flushes = 0
-        """How many logs were flushed, and how long the last ones took."""
+        """The number of flushes, and the durations of the last ones."""
         self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
-        """Whether a log of this directory may be durable up to another offset than its checkpoint says."""
+        """Whether the durable offset of a log may differ from its checkpoint."""
         self.log_starts_moved = True
-        """The same of where logs start."""
+        """Whether the start of a log may differ from its checkpoint."""
         self.on_failure = on_failure
         self.worker: Worker = worker if worker is not None else InlineWorker()
-        """Where this directory's syncs are made."""
+        """The worker for this directory's syncs."""
 
     def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """Take the directory offline because of `error`; the exception to raise. A shortage of descriptors or
-        memory is no failure of the disk, and may be over at the next try.
+        """Take the directory offline because of `error`, and return the exception to raise. A shortage of
+        descriptors or memory is not a disk failure and may be temporary.
         """
         if error.errno in SHORTAGES and self.failure is None:
             return self._refused(OutOfResources, f"{doing}: {error}{_advice(error)}")
@@ -76,8 +76,8 @@ class Disk:
         return failure
 
     def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
-        """The exception for something that was not written and left everything as it was: a full disk may
-        have space again later; for a reason that is the disk's own the directory goes offline.
+        """The exception for a write that failed without effect: temporary if the disk is full; any other
+        cause takes the directory offline.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)
@@ -91,7 +91,7 @@ class Disk:
         return refusal
 
     def accepted(self) -> None:
-        """Something was written: the next refusal is news again."""
+        """Record a successful write: the next refusal is logged again."""
         if self.refusing is not None:
             self.refusing = None
             logger.warning("log directory %s takes writes again", self.path)

@@ -1,4 +1,4 @@
-"""What a start finds in one log directory."""
+"""Scan of one log directory at startup: which logs it holds and how each is opened."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from kafka_compat.storage.log.recovery import RecoveryProgress
 logger = logging.getLogger(__name__)
 
 THREADS = 16
-"""For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
+"""Minimum number of logs for using threads at startup and shutdown."""
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class FoundLogs:
-    """The logs of one directory, opened, and what its checkpoints say."""
+    """The opened logs of one directory, and the content of its checkpoints."""
 
     def __init__(self, *, clean: bool) -> None:
-        """`clean`: whether the directory was closed cleanly."""
+        """`clean`: whether the directory was shut down cleanly."""
         self.clean = clean
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}
         self.cleaned: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.duplicates: list[Log] = []
-        """Logs of which another directory holds more."""
+        """Logs of which another directory has a longer copy."""
         self.recovered_bytes = 0
         self.truncated: dict[TopicPartition, int] = {}
 
@@ -63,11 +63,11 @@ def find_logs(
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
-    # A crash of the machine can have lost the end of a segment and kept the next one.
+    # A machine crash may have lost the end of a segment and kept the next one.
     lost_writes = may_have_lost_writes(filesystem, directory.path)
     keep_gaps = keep_gaps or not lost_writes
     summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
-    # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
+    # Compaction left gaps in these, whatever their topic's cleanup.policy is now.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
@@ -113,7 +113,7 @@ def find_logs(
 
 
 def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
-    """Remove the directories of deleted logs: startup needs space, and a full disk may have no other."""
+    """Remove the directories of deleted logs: startup needs space, which a full disk may lack."""
     for name in names:
         path = f"{directory.path}/{name}"
         if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_directory(filesystem, path):
@@ -152,17 +152,17 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """The log as a clean stop left it, whether that was the last one or not; None where it is not so now."""
+    """Open a log by the summary of a clean stop, even an earlier one; None if the log has changed since."""
     summary = log_summaries.decode(line)
-    # A truncation takes the recovery point back before it touches a file.
+    # A truncation lowers the recovery point before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:
         return None
     return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
-    """Do something for many logs; on threads when each waits for the disk, so that syncs share a journal
-    commit.
+    """Call a function for many logs, on threads if each call waits for the disk, so that syncs share a
+    journal commit.
     """
     if not waits or len(items) < THREADS:
         return [action(item) for item in items]

@@ -1,31 +1,31 @@
-"""One log directory: its lock, its checkpoints, the logs in it, and the one worker that writes there.
+"""One log directory: its lock, checkpoints and logs, and the worker that writes its files.
 
-What happens to a log is decided on the loop and takes effect there at once; its disk follows in the worker.
-No fsync, and no wait for one, is made on the loop. Records of a log and their indexes are written on the loop
-(into the page cache) and synced by the worker; the checkpoints, the names of partition directories, and what
-a truncation leaves are written by the worker alone.
+Changes to a log are decided on the event loop and take effect there at once; the worker then updates the
+disk. The loop never calls fsync and never waits for one. The loop writes records and their indexes (into the
+page cache) and the worker syncs them. Only the worker writes checkpoints, renames partition directories and
+rewrites files after a truncation.
 
-Crash consistency: after kill -9 at any moment, and after a power cut that keeps only what was synced, a start
-finds a state in which these hold.
+Crash consistency: after kill -9 at any moment, and after a power cut that keeps only synced data, startup
+finds a state in which the following rules hold.
 
-1. A checkpoint never speaks of another log than the one in its partition directory. For a deletion the worker
-   renames the partition directory, syncs the directory, and only then rewrites the checkpoints without the
-   key; until that is durable (`is_free`) no log of the name is created here. A crash in between leaves
-   entries without a partition directory, which the next start removes before it creates anything. Every
-   checkpoint is made from the logs that are here when it is written, or filtered by them, and the worker does
+1. A checkpoint entry never refers to a log other than the one in its partition directory. For a deletion the
+   worker renames the partition directory, syncs the directory, and only then rewrites the checkpoints without
+   the entry; until that is durable (`is_free`), no log of that name is created here. A crash in between
+   leaves entries without a partition directory, which the next startup removes before it creates anything.
+   Every checkpoint is made from, or filtered by, the logs that exist when it is written, and the worker runs
    its jobs in order.
 2. A deletion is acknowledged (`done`) when the new name of the partition directory is durable: the log cannot
-   come back.
-3. A recovery starts no later than the first byte that may not be durable. Recovery points, log starts and
-   clean offsets behind a truncation are taken back durably before a file of the log changes; nothing is
-   appended to the log before its files follow, durably (see `log.truncations`). One write serves all that
-   wait. A flush that a truncation overtook moves no recovery point.
-4. A log start that was acknowledged (`store_log_starts`) is durable, unlike genuine Kafka's, which it writes
-   once a minute. A log start is never beyond the log end that a crash leaves: below it nothing is needed.
-5. Checkpoints are replaced whole by files with unique names; a start removes those that a crash left.
+   reappear.
+3. Recovery starts no later than the first byte that may not be durable. Before a truncation changes a file of
+   the log, recovery points, log starts and clean offsets beyond the new end are lowered durably. Nothing is
+   appended to the log until its files are truncated durably (see `log.truncations`). One checkpoint write
+   serves all waiting truncations. A flush that was overtaken by a truncation moves no recovery point.
+4. An acknowledged log start (`store_log_starts`) is durable; Apache Kafka writes log starts once a minute.
+   After recovery a log start is never beyond the log end: records below it are not needed.
+5. Checkpoints are replaced as a whole by files with unique names; startup removes those that a crash left.
 
-What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; the waiting callers
-get the error at once. What the disk itself refuses takes the directory offline.
+Operations that fail because the disk is full or descriptors are exhausted are retried at each `tick`; waiting
+callers get the error at once. Any other disk error takes the directory offline.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _REPLACED = (
 
 
 class _PendingTruncation(NamedTuple):
-    """A truncation whose files are to follow; the log ends at `offset` in memory."""
+    """A truncation whose files are still to be cut; the log ends at `offset` in memory."""
 
     key: TopicPartition
     log: Log
@@ -105,7 +105,7 @@ class LogDirectory:
             filesystem, self.disk, self.checkpoints, self.deletions, self.worker
         )
         self._truncations: deque[_PendingTruncation] = deque()
-        # One for all logs: each mention of a method makes another object.
+        # One shared object: each access to a bound method creates another.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
@@ -114,10 +114,10 @@ class LogDirectory:
     def online(self) -> bool:
         return self.disk.failure is None
 
-    # --- start and end: nothing else is under way, so that these do without the worker
+    # --- start and end: nothing else is running, so the worker is not used
 
     def begin(self, clean: bool) -> None:
-        """The logs are loaded: bring the checkpoints into line, and take the marker of a clean stop away.
+        """Start after the logs are loaded: reconcile the checkpoints and remove the clean-shutdown marker.
         Raises OSError, StorageError.
         """
         filesystem = self._filesystem
@@ -127,14 +127,14 @@ class LogDirectory:
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
         if clean:
-            # From now on a crash leaves unclean logs. Durable before the first append can be.
+            # From now on a crash leaves unclean logs. Must be durable before the first append.
             filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             filesystem.sync_directory(self.path)
         else:
             self.checkpoints.write_recovery_points()
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
-        """Rename the partition directory of a log that is not one of `logs`; its new path. OSError."""
+        """Rename the partition directory of a log that is not in `logs`, and return its new path. OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_name(key, ending)}"
         log.abandon()
@@ -143,8 +143,8 @@ class LogDirectory:
         return target
 
     def finish(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """The logs are closed: write the checkpoints, and then the marker of a clean stop. Raises OSError,
-        StorageError.
+        """Write the checkpoints and then the clean-shutdown marker, after the logs are closed. Raises
+        OSError, StorageError.
         """
         self.checkpoints.write_recovery_points()
         self.checkpoints.write_log_start_offsets()
@@ -157,7 +157,7 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Of all logs but those that a start has to look into: files wait for removal, or are missing."""
+        """Summaries of all logs without pending file deletions or missing files."""
         unsettled = self.deletions.directories()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
@@ -165,7 +165,7 @@ class LogDirectory:
                     yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
-        """Do what was refused once more. Raises RefusedForNow when a truncation is."""
+        """Retry everything that was refused. Raises RefusedForNow when a truncation is."""
         error = run(self._settle)
         if error is not None:
             raise error
@@ -177,8 +177,8 @@ class LogDirectory:
     # --- logs come and go
 
     def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """A new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow (NotSettled
-        unless `is_free`), DirectoryExists.
+        """Create a new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow
+        (NotSettled unless `is_free`), DirectoryExists.
         """
         self._check_settled(key)
         log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
@@ -186,8 +186,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """An empty log in a new partition directory, of which the checkpoints know nothing. Raises as
-        `create`."""
+        """Create an empty log in a new directory that no checkpoint refers to. Raises as `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -195,7 +194,7 @@ class LogDirectory:
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
-                # What removes files may want a descriptor.
+                # Deleting files may need a descriptor.
                 self._filesystem.rename(path, leftover)
                 self.deletions.schedule(leftover, 0)
             if isinstance(error, RefusedForNow):
@@ -203,14 +202,14 @@ class LogDirectory:
             raise self.disk.refuse(error, f"create {path}") from error
 
     def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """A log that holds what `source`, which is in this directory, holds now; durable with its first
-        flush. Raises as `create`.
+        """Create a log with the present records of `source`, which is in this directory; durable with its
+        first flush. Raises as `create`.
         """
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
         self._check_settled(key)
         self._check_vacant(path)
-        # What a crash leaves of it goes with the next start.
+        # The next startup removes what a crash leaves of it.
         building = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
         try:
             write_fork(source, building, self._filesystem, is_new_topic=True)
@@ -235,13 +234,13 @@ class LogDirectory:
             raise DirectoryExists(f"{path} is there already, and is no log of this broker: move it away")
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
-        """`log` is in this directory from now on, and its checkpoints speak of it."""
+        """Add `log` to this directory and its checkpoints."""
         self.follow_truncations(log)
         self.logs[key] = log
         self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
     def follow_truncations(self, log: Log) -> None:
-        """Do the second half of the log's truncations."""
+        """Have the worker cut the files for truncations of the log."""
         log.truncations.follow(self._take_truncation)
 
     def _on_truncation(self, log: object, truncation: Truncation) -> None:
@@ -249,20 +248,19 @@ class LogDirectory:
         key = log.topic, log.partition
         offset = log.log_end_offset
         if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-            # What comes in the place of the lost records was never cleaned.
+            # Records that replace the lost ones have not been cleaned.
             self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
         self._truncations.append(_PendingTruncation(key, log, offset, truncation))
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
-        """The log is not here any more, but for its partition directory: `remove` must follow at once."""
+        """Release the log but keep its partition directory: `remove` must follow at once."""
         self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
-        """Close a log and give its partition directory another name, which is the answer; its files go when
-        `due_ms` has come, on the clock that never jumps. `done` is called when the name is durable, or at the
-        first refusal.
+        """Close a log, rename its partition directory and return the new path; the files are deleted at
+        `due_ms` on the monotonic clock. `done` is called when the name is durable, or at the first refusal.
         """
         key = (log.topic, log.partition)
         log.abandon()
@@ -272,8 +270,8 @@ class LogDirectory:
         return target
 
     def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
-        """In the worker: close a copy, give its partition directory the name of the log's, and open it there.
-        Raises as `create`; the copy may be closed then, and in its new partition directory.
+        """In the worker: close a copy, give its partition directory the final name of the log, and reopen it
+        there. Raises as `create`; the copy may then be closed and in its new partition directory.
         """
         self._check_vacant(path)
         copy.close()
@@ -294,7 +292,7 @@ class LogDirectory:
             raise self.disk.refuse(error, f"move to {path}") from error
 
     def make_durable(self, log: Log, done: Done) -> None:
-        """Make durable what a log holds, and what the checkpoints say of it."""
+        """Make a log and its checkpoint entries durable."""
 
         def work() -> None:
             log.flush()
@@ -305,15 +303,15 @@ class LogDirectory:
         self.worker.submit(work, done)
 
     def when_idle(self, done: Done) -> None:
-        """Call back when everything is done that was asked for so far."""
+        """Call back when everything requested so far is done."""
         self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
-        """Whether nothing on disk speaks of a log of this name."""
+        """Whether nothing on disk refers to a log of this name."""
         return key in self.logs or self._removals.is_free(key)
 
     def when_free(self, key: TopicPartition, done: Done) -> None:
-        """Call back once `is_free`, or with the error that is in the way now."""
+        """Call back once `is_free`, or with the present error."""
         if self.is_free(key):
             done(None)
             return
@@ -321,13 +319,13 @@ class LogDirectory:
         self._submit_settle()
 
     def fail_waiters(self) -> None:
-        """The disk has failed: call all waiters back."""
+        """Fail all waiters after the disk has failed."""
         self.logs.clear()
         for item in list(self._truncations):
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
 
-    # --- the worker's part: what was decided becomes durable
+    # --- the worker's part: makes decisions durable
 
     def _submit_settle(self) -> None:
         if not self._settle_submitted:
@@ -335,7 +333,7 @@ class LogDirectory:
             self.worker.submit(self._settle, _logged)
 
     def _settle(self) -> Iterator[None]:
-        # First: what comes while we are at it has a job of its own.
+        # First: truncations that arrive meanwhile get their own job.
         self._settle_submitted = False
         try:
             yield from self._settle_truncations()
@@ -355,7 +353,7 @@ class LogDirectory:
             yield
         for item in waiting:
             self.disk.check()
-            # Of a log that is deleted the files are as good as gone.
+            # The files of a deleted log are no longer needed.
             if not item.log.closed:
                 item.truncation.run()
             self._truncations.popleft()
@@ -365,8 +363,8 @@ class LogDirectory:
     # --- checkpoints, written in the worker
 
     def store_log_starts(self, done: Done) -> None:
-        """Call back once the present log starts are durable, or with the error. One write serves all who
-        ask before it begins.
+        """Call back once the present log starts are durable, or with the error. One write serves all requests
+        that arrive before it begins.
         """
         self._log_start_waiters.append(done)
         if len(self._log_start_waiters) == 1:
@@ -389,12 +387,12 @@ class LogDirectory:
         self.worker.hand_back(call_back)
 
     def store_recovery_points(self) -> None:
-        """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
+        """Write the recovery point checkpoint if any recovery point has changed."""
         if self.disk.recovery_points_moved:
             self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Note up to where logs are clean, after the files of one of them are durable."""
+        """Write the clean offset checkpoint, after the files of one log are durable."""
 
         def store() -> None:
             if flush_before is not None:
@@ -404,11 +402,11 @@ class LogDirectory:
         self._submit(store)
 
     def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        """Record the high watermarks that changed; the caller must not modify the mapping afterwards."""
         self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories whose delay is over, and try again what was refused."""
+        """Remove files and partition directories that are due, and retry refused operations."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
@@ -419,6 +417,6 @@ class LogDirectory:
 
 
 def _logged(error: Exception | None) -> None:
-    """A checkpoint or a deletion failed: the disk has said so if that is news."""
+    """Handle the failure of a checkpoint or deletion: `disk` has already logged it."""
     if error is not None and not isinstance(error, StorageError):
         log_failure(error)

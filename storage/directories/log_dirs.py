@@ -1,11 +1,11 @@
-"""The log directories of a broker: which logs they hold, and where a new one goes.
+"""All log directories of a broker: the logs they hold, and the choice of directory for a new log.
 
 A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
-(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is taken away
-before the first write. A directory that fails goes offline with its logs, and the others go on.
+(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is removed
+before the first write. A directory that fails goes offline with its logs, and the others remain in service.
 
-How what is decided here becomes durable, and in which order, stands in `log_directory`; how a log moves from
-one directory to another in `log_moves`.
+`log_directory` describes how and in which order changes become durable, and `log_moves` how a log moves to
+another directory.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFil
 logger = logging.getLogger(__name__)
 
 PREFERRED_MAX = 10_000
-"""Directories that are remembered for logs to come; beyond, the oldest are forgotten."""
+"""Maximum number of preferred directories for future logs; beyond it, the oldest are dropped."""
 
 T = TypeVar("T")
 
 
 class LoadReport:
-    """What `LogDirs.load` found."""
+    """The result of `LogDirs.load`."""
 
     def __init__(self) -> None:
         self.clean = True
-        """Whether every directory had been closed cleanly."""
+        """Whether every directory was shut down cleanly."""
         self.log_count = 0
         self.recovered_bytes = 0
         """Bytes read and checked."""
         self.truncated: dict[TopicPartition, int] = {}
-        """Bytes cut off behind the last whole batch."""
+        """Bytes cut off after the last whole batch."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.offline: list[str] = []
 
@@ -57,7 +57,8 @@ class LoadReport:
 class LogDirs:
     """All logs of one broker. `logs` holds those that are online; `directories` are absolute, as configured.
 
-    `on_failure` is called with the path of a directory that goes offline, after its logs left `logs`.
+    `on_failure` is called with the path of a directory that goes offline, after its logs are removed from
+    `logs`.
     """
 
     def __init__(
@@ -72,15 +73,15 @@ class LogDirs:
         on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
         new_worker: Callable[[str], Worker] | None = None,
     ) -> None:
-        """`new_worker` gives the directory of a path its worker; without it, the disk's work is done at
-        once.
+        """`new_worker` creates the worker of a directory by its path; without it, disk work is done
+        synchronously.
         """
         self.logs: dict[TopicPartition, Log] = {}
         open_segments = OpenSegments()
         self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
-        """The partitions that were compacted, with the offsets up to which they are clean."""
+        """The compacted partitions, with their clean offsets."""
         self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id
@@ -109,28 +110,28 @@ class LogDirs:
 
     @property
     def futures(self) -> Mapping[TopicPartition, Log]:
-        """Copies that are to take the places of the logs."""
+        """Copies that will replace logs."""
         return self.moves.futures
 
     @property
     def disks(self) -> list[Disk]:
-        """Of all directories."""
+        """The disks of all directories."""
         return [directory.disk for directory in self._directories.values()]
 
     @property
     def offline(self) -> set[str]:
-        """The directories that failed."""
+        """The directories that have failed."""
         return {path for path, directory in self._directories.items() if not directory.online}
 
     @property
     def failures(self) -> list[errors.LogDirFailure]:
-        """Why directories are offline."""
+        """The errors of the offline directories."""
         return [disk.failure for disk in self.disks if disk.failure is not None]
 
     # --- start
 
     def lock(self) -> None:
-        """Take the directories for this process; `load` does it too. Raises LogDirInUse, OutOfResources."""
+        """Lock the directories for this process; `load` does this too. Raises LogDirInUse, OutOfResources."""
         try:
             for directory in self._directories.values():
                 self._guarded(directory, "open", directory.claim.lock)
@@ -139,23 +140,23 @@ class LogDirs:
             raise
 
     def unlock(self) -> None:
-        """Give the directories back; `close` does it too."""
+        """Release the directories; `close` does this too."""
         for directory in self._directories.values():
             directory.claim.unlock()
 
     def identify(self, broker_id: int, cluster_id: str) -> None:
-        """Say whose the directories are, where that was not known before they were locked."""
+        """Set the owner of the directories, if it was unknown when they were locked."""
         self._broker_id = broker_id
         self._cluster_id = cluster_id
 
     def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
-        """Lock the directories, check whose they are, and open every log in them. `progress` may come from
+        """Lock the directories, check their owner, and open every log in them. `progress` may be called from
         any thread.
 
-        `keep_gaps`: the topics' settings are not known yet, so that missing offsets may be compaction's work.
+        `keep_gaps`: the topics' settings are unknown, so missing offsets may be due to compaction.
 
         Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure when no directory is
-        left. Nothing is changed before all are known to be ours.
+        left. Nothing is changed before the ownership of all directories is verified.
         """
         report = LoadReport()
         self.lock()
@@ -211,8 +212,8 @@ class LogDirs:
     def _guarded(
         self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
     ) -> T | None:
-        """Do something for one directory, which goes offline on an OSError while the others go on. What a
-        full disk refuses is left for the next time. Raises OutOfResources.
+        """Run an operation on one directory, which goes offline on an OSError. Operations refused by a full
+        disk are retried later. Raises OutOfResources.
         """
         try:
             return action(*arguments)
@@ -227,8 +228,8 @@ class LogDirs:
     def _take(
         self, directory: LogDirectory, contents: FoundLogs, before: Mapping[LogDirectory, FoundLogs]
     ) -> None:
-        """Hold what was found in a directory; of two logs of one partition, which a crash in a move leaves,
-        the longer one.
+        """Add the logs found in a directory. If a crash during a move left two logs of a partition, keep the
+        longer.
         """
         for key, log in contents.logs.items():
             other = self.logs.get(key)
@@ -258,17 +259,17 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Have a log that does not exist yet be created in this directory, if it is online then (KIP-113)."""
+        """Prefer this directory, if it is online then, for a log that does not exist yet (KIP-113)."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
-        """A new, empty log: in its preferred directory, or in that with space that holds the fewest. Durable
-        with its first flush. See `when_ready`.
+        """Create an empty log in its preferred directory, or in the directory with space that holds the
+        fewest logs. Durable with its first flush. See `when_ready`.
 
-        Raises LogDirFailure when no directory is online, RefusedForNow when there is no space for it, no
-        descriptor, or an earlier log of its name is not gone yet; DirectoryExists.
+        Raises LogDirFailure when no directory is online; RefusedForNow when space or descriptors are lacking
+        or an earlier log of the name is not deleted yet; DirectoryExists.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -289,9 +290,8 @@ class LogDirs:
         raise refusal
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
-        """A new log that holds what the one of `source` holds now, in the same directory, and shares its
-        closed segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow,
-        DirectoryExists.
+        """Create a log with the present records of `source` in the same directory, sharing its closed
+        segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, DirectoryExists.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -301,8 +301,8 @@ class LogDirs:
         return forked
 
     def is_ready(self, key: TopicPartition) -> bool:
-        """Whether nothing that was decided before about this partition is on its way to the disk, so that it
-        may be created, or written to.
+        """Whether no earlier operation on this partition is pending on disk, so that it may be created or
+        written to.
         """
         log = self.logs.get(key)
         if log is not None:
@@ -310,7 +310,7 @@ class LogDirs:
         return all(directory.is_free(key) for directory in self._directories.values() if directory.online)
 
     def when_ready(self, key: TopicPartition, done: Done) -> None:
-        """Call back when `is_ready` may have become true, or with the error that is in the way now."""
+        """Call back when `is_ready` may have become true, or with the error that prevents it now."""
         log = self.logs.get(key)
         if log is not None:
             log.truncations.when_none(lambda: done(None))
@@ -322,8 +322,8 @@ class LogDirs:
         done(None)
 
     def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
-        """Drop a log: its partition directory is renamed, upon which `done` is called, and removed after
-        file.delete.delay.ms.
+        """Delete a log: its partition directory is renamed, then `done` is called, and its files are deleted
+        after file.delete.delay.ms.
         """
         key = (topic, partition)
         self.moves.cancel(key)
@@ -331,7 +331,7 @@ class LogDirs:
         self._directories[log.disk.path].remove(log, DELETE_SUFFIX, log.file_deletion_ms(), done)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Rename the directory of a log and keep its files for inspection; the new path."""
+        """Rename the directory of a log, keep its files for inspection, and return the new path."""
         log = self._release((topic, partition))
         return self._directories[log.disk.path].remove(log, STRAY_SUFFIX, None)
 
@@ -342,7 +342,7 @@ class LogDirs:
         return log
 
     def update_config(self, topic: str) -> None:
-        """Fetch the settings of a topic anew for all of its logs."""
+        """Apply the current settings of a topic to all of its logs."""
         config = self._config_for(topic)
         for (name, _), log in [*self.logs.items(), *self.futures.items()]:
             if name == topic:
@@ -351,7 +351,7 @@ class LogDirs:
     # --- by the clock
 
     def tick(self, now_ms: int) -> None:
-        """Remove files and partition directories whose delay is over, and try again what was refused."""
+        """Remove files and partition directories that are due, and retry refused operations."""
         self.moves.tick()
         for directory in self._online():
             directory.tick(now_ms)
@@ -361,27 +361,27 @@ class LogDirs:
         self._directories[path].store_log_starts(done)
 
     def when_idle(self, path: str, done: Done) -> None:
-        """Call back when the directory has done all that it was asked for so far."""
+        """Call back when the directory has done everything requested so far."""
         self._directories[path].when_idle(done)
 
     def checkpoint_recovery_points(self) -> None:
-        """Note up to where each log is durable, so that a recovery starts there."""
+        """Write the recovery points, from which a recovery starts."""
         for directory in self._online():
             directory.store_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Note where logs start, if that moved, so that neither DeleteRecords nor retention is undone."""
+        """Write the log starts that changed, so that neither DeleteRecords nor retention is undone."""
         for directory in self._online():
             if directory.disk.log_starts_moved:
                 directory.store_log_starts(lambda _: None)
 
     def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        """Record the high watermarks that changed; the caller must not modify the mapping afterwards."""
         for directory in self._online():
             directory.store_high_watermarks(moved)
 
     def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
-        """Note up to where logs are clean, for the files of one after those are durable."""
+        """Write the clean offsets; those of one log after its files are durable."""
         for directory in self._online():
             is_its = flush_before is not None and flush_before.disk is directory.disk
             if flush_before is None or is_its:
@@ -402,7 +402,7 @@ class LogDirs:
     # --- the end
 
     def abandon(self) -> None:
-        """Let go of every log as a kill does, and give up the locks: what is there is wanted no more."""
+        """Drop every log as a kill would, and release the locks; the data is no longer needed."""
         for directory in self._directories.values():
             directory.worker.close()
             for log in directory.logs.values():
@@ -410,8 +410,8 @@ class LogDirs:
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush and close every log, write the checkpoints and then the marker of a clean stop; give up the
-        locks.
+        """Flush and close every log, write the checkpoints and then the clean-shutdown marker, and release
+        the locks.
         """
         for directory in self._directories.values():
             directory.worker.close()

@@ -1,16 +1,16 @@
-"""Moves of logs between the directories of one broker (KIP-113): the copies, and how one takes a log's place.
+"""Moves of logs between the directories of one broker (KIP-113): the copies, and how a copy replaces its log.
 
-A copy grows in a partition directory named NAME.…-future, while the log is written to. Its way to the log's
-place, each step durable before the next:
+A copy grows in a partition directory named NAME.…-future while the log is written to. It replaces the log in
+these steps, each durable before the next:
 1. `place`: the worker of the new directory gives the partition directory of the copy its final name. From
-   here on there are two partition directories of the log; a crash leaves both, of which a start keeps the
-   longer one (the log itself) and sets the other aside.
-2. `finish`, on the loop between two requests: the copy holds the same as the log, and takes its place.
+   here on the log has two partition directories. If a crash leaves both, startup keeps the longer one (the
+   log itself) and sets the other aside.
+2. `finish`, on the loop between two requests: the copy, which holds the same records as the log, replaces it.
 3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
-   the old one rename the old partition directory and forget it. A crash before that finds two partition
-   directories that hold the same up to the move, of which the longer one has what was written since. Log
-   starts count from both (`LogDirs.load`), and truncations of the new log wait until the old one cannot come
-   back.
+   the old one rename the old partition directory and forget it. A crash before that leaves two partition
+   directories with the same records up to the move; the longer one also has the records written since.
+   Startup takes log starts from both (`LogDirs.load`), and truncations of the new log wait until the old one
+   cannot reappear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_compat.storage.log.truncations import Truncation
 
 
 class _Switch(NamedTuple):
-    """A copy that took the place of its log, until the old folder is gone."""
+    """A copy that has replaced its log, until the old directory is removed."""
 
     key: TopicPartition
     log: Log
@@ -39,13 +39,13 @@ class _Switch(NamedTuple):
     future: Log
     target: LogDirectory
     truncations: list[Truncation]
-    """Of the new log, which wait until the old one cannot come back."""
+    """Truncations of the new log, which wait until the old one cannot reappear."""
     due_ms: int
-    """When the old folder may be deleted."""
+    """When the old directory may be deleted."""
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` are those that the broker serves, of all directories."""
+    """The copies of one broker's logs. `logs` are the served logs of all directories."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LogMoves:
         monotonic_ms: Callable[[], int],
     ) -> None:
         self.futures: dict[TopicPartition, Log] = {}
-        """The copies that are to take the places of logs."""
+        """The copies that will replace logs."""
         self._directories = directories
         self._logs = logs
         self._config_for = config_for
@@ -64,13 +64,13 @@ class LogMoves:
         self._unsecured: list[_Switch] = []
 
     def resume(self, key: TopicPartition, future: Log) -> None:
-        """A copy that the start found."""
+        """Register a copy found at startup."""
         self._directories[future.disk.path].follow_truncations(future)
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
-        """An empty log in `directory`, for the caller to copy the present one into; in the place of any that
-        was begun before. Raises LogDirFailure, RefusedForNow.
+        """Create an empty log in `directory`, into which the caller copies the present one; it replaces any
+        copy begun before. Raises LogDirFailure, RefusedForNow.
         """
         self.cancel(key)
         target = self._directories[directory]
@@ -82,19 +82,20 @@ class LogMoves:
         return future
 
     def cancel(self, key: TopicPartition) -> None:
-        """Drop the copy, if there is one."""
+        """Drop the copy, if it exists."""
         future = self.futures.pop(key, None)
         self._placed.discard(key)
         if future is not None and future.disk.failure is None:
             self._directories[future.disk.path].remove(future, DELETE_SUFFIX, self._monotonic_ms())
 
     def is_placed(self, key: TopicPartition) -> bool:
-        """Whether the copy has the partition directory of its final name."""
+        """Whether the copy's partition directory has its final name."""
         return key in self._placed
 
     def place(self, key: TopicPartition, done: Done) -> None:
-        """Give the copy, which is durable but for a small rest, the partition directory of its final name; it
-        is another Log in `futures` then. `done` comes with None also when the move was given up meanwhile.
+        """Give the partition directory of the copy, which is durable but for a small rest, its final name;
+        `futures` then holds another Log object. `done` is also called with None if the move was canceled
+        meanwhile.
         """
         future = self.futures[key]
         target = self._directories[future.disk.path]
@@ -110,8 +111,7 @@ class LogMoves:
 
         def work() -> None:
             if future.topic_id is None and topic_id is not None:
-                # The broker was killed before it had noted the id in the partition directory that it had just
-                # made.
+                # The broker was killed before it had written the ID to the new partition directory.
                 future.assign_topic_id(topic_id)
                 future.flush()
             placed.append(target.rename_copy(key, future, path, self._config_for(key[0])))
@@ -128,9 +128,7 @@ class LogMoves:
         target.when_free(key, free)
 
     def finish(self, key: TopicPartition) -> Log:
-        """Have the copy, which is placed and holds the same batches, take the place of the log; the log from
-        now on.
-        """
+        """Replace the log by the copy, which is placed and holds the same batches; return the new log."""
         log, future = self._logs[key], self.futures.pop(key)
         assert key in self._placed
         assert future.log_end_offset == log.log_end_offset
@@ -141,7 +139,8 @@ class LogMoves:
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
-        # Until the old partition directory is gone, its directory's checkpoints speak of the old log as well.
+        # Until the old partition directory is removed, its directory's checkpoints also have entries of the
+        # old log.
         log.abandon()
         switch = _Switch(key, log, source, future, target, [], log.file_deletion_ms())
         future.truncations.follow(partial(_remember, switch.truncations))
@@ -162,13 +161,13 @@ class LogMoves:
             _finished(switch, None)
 
     def tick(self) -> None:
-        """Try again what was refused."""
+        """Retry refused operations."""
         again, self._unsecured = self._unsecured, []
         for switch in again:
             self._secure(switch)
 
     def forget(self, directory: LogDirectory) -> None:
-        """A directory has failed, with the copies in it and those of its logs."""
+        """Remove the copies in a failed directory, and those of its logs."""
         for key, future in list(self.futures.items()):
             if future.disk is directory.disk or key not in self._logs:
                 del self.futures[key]

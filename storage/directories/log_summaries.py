@@ -1,14 +1,13 @@
-"""What a clean stop knows of its logs, in one file of their log directory, so that the next start need not
-look into each partition directory. With 100,000 of them that is the difference between seconds and minutes.
+"""Log summaries: the state of all logs at a clean stop, in one file per log directory, so that startup need
+not read each partition directory. With 100,000 of them this saves minutes at startup.
 
-A summary is believed as long as partition directory and newest log file are as the stop left them, by their
-sizes and the times of their last changes: whoever adds, removes or renames a file changes the partition
-directory's, whoever appends or truncates changes the file's. So one that is out of date, since this broker
-was killed later or another Kafka had the partition directory, does no harm: such a log is opened file by
-file. After an end of the machine none is believed unless the stop was clean.
+A summary is valid while the sizes and modification times of the partition directory and of the newest log
+file are those of the stop: adding, removing or renaming a file changes the directory's, appending or
+truncating the file's. An outdated summary (the broker was killed later, or another Kafka used the directory)
+is harmless: the log is opened file by file. After a machine crash, summaries are used only if the stop was
+clean.
 
-What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in
-its checkpoints.
+Log starts, recovery points and clean offsets are not stored here; they are in Kafka's checkpoint files.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _NONE = "-"
 
 
 class LogSummary(NamedTuple):
-    """One log as it was closed."""
+    """The state of one log when it was closed."""
 
     directory_changed_ns: int
     log_changed_ns: int
-    """When the newest log file changed."""
+    """Modification time of the newest log file."""
     end_offset: int
     has_producers: bool
-    """Whether the snapshot at the end holds any."""
+    """Whether the snapshot at the end contains any."""
     topic_id: UUID | None
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
@@ -46,7 +45,7 @@ class LogSummary(NamedTuple):
 
 
 def summarize(log: Log) -> LogSummary:
-    """What the next start may know of a log that is closed. Raises OSError."""
+    """The summary of a closed log. Raises OSError."""
     directory_changed_ns, log_changed_ns = log.files.stamps(log.segments.active)
     end_offset = log.log_end_offset
     return LogSummary(
@@ -61,7 +60,7 @@ def summarize(log: Log) -> LogSummary:
 
 
 def encode_line(key: TopicPartition, summary: LogSummary) -> str:
-    """The line of one log."""
+    """Encode the line of one log."""
     topic_id = summary.topic_id.hex if summary.topic_id is not None else _NONE
     return (
         f"{key[0]} {key[1]} {summary.directory_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
@@ -70,13 +69,13 @@ def encode_line(key: TopicPartition, summary: LogSummary) -> str:
 
 
 def encode(lines: Iterable[str]) -> bytes:
-    """The file of these lines: before them, its version and their checksum."""
+    """Encode the file: version, checksum, and these lines."""
     content = "".join(lines).encode()
     return f"{_VERSION} {zlib.crc32(content)}\n".encode() + content
 
 
 def read_lines(content: bytes) -> dict[TopicPartition, str]:
-    """What `decode` takes, for each log of a file. Raises CorruptFile."""
+    """The lines of a file, which `decode` takes. Raises CorruptFile."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
         raise CorruptFile("it is damaged, or of another version")
@@ -88,7 +87,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
 
 
 def decode(line: str) -> LogSummary:
-    """The summary in one of `read_lines`."""
+    """Decode one of `read_lines`."""
     directory_ns, log_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
     return LogSummary(
         int(directory_ns),
@@ -101,7 +100,7 @@ def decode(line: str) -> LogSummary:
     )
 
 
-# Very many logs have the same in these.
+# Most logs have the same values in these fields.
 
 
 @lru_cache(256)

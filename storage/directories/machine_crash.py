@@ -1,9 +1,8 @@
-"""Whether a log directory may have lost what was written and not synced.
+"""Detection of machine crashes: whether a log directory may have lost writes that were not synced.
 
-The end of a process alone, kill -9 included, loses nothing of that: the kernel has it. The end of the
-machine may lose any of it, the end of one segment as well as the whole of the next, so that a log has a
-hole which was never there before. A file in each directory tells the two apart: it holds the boot in which
-the logs were opened last.
+A process that ends, even by kill -9, loses no writes: the kernel holds them. A machine crash may lose any
+unsynced write, such as the end of one segment or all of the next, which leaves a hole in the log. A file in
+each directory distinguishes the two: it holds the ID of the boot in which the logs were last opened.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was restarted since `mark_boot`. False when that is unknown: in a directory
-    that another Kafka wrote to last, or on a system that does not tell one boot from another.
+    """Whether the machine was restarted since `mark_boot`. False if unknown: in a directory last written by
+    another Kafka, or on a system without boot IDs.
     """
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path):
@@ -25,7 +24,7 @@ def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
 
 
 def mark_boot(filesystem: Filesystem, directory: str) -> None:
-    """Note the present boot, durably, before anything is written to the logs."""
+    """Record the current boot durably, before anything is written to the logs."""
     content = filesystem.boot_id().encode()
     path = f"{directory}/{BOOT_MARKER}"
     if not filesystem.exists(path) or filesystem.read_file(path) != content:

@@ -1,4 +1,4 @@
-"""The offset checkpoints of one log directory, with what they hold by now."""
+"""Offset checkpoints of one log directory: their current content, and when each file is written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    """Written in the directory's worker alone, each from the logs that are in the directory then; `names` may
-    be asked from anywhere. What writes raises LogDirFailure, RefusedForNow.
+    """The offset checkpoints of one directory, written only by its worker from the logs then in the
+    directory; `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
     """
 
     def __init__(
@@ -34,18 +34,15 @@ class OffsetCheckpoints:
         self._clean_offsets = clean_offsets
         self._stored: dict[str, dict[TopicPartition, int]] = {}
         self.leaving: set[TopicPartition] = set()
-        """Logs that left, whose directories a crash may bring back: until `forget` the files say of them
-        what they said.
-        """
+        """Removed logs, whose directories a crash may restore: their entries stay until `forget`."""
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
-        """Those that are not written yet."""
+        """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
-        """The entries of the file as bytes: of very many, which are written every few seconds, few have
-        changed. None until they are wanted.
+        """The entries of the file as bytes, since few of very many change between writes. None until needed.
         """
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The entries of a file; none when it is absent or malformed."""
+        """The entries of a file; empty if it is missing or malformed."""
         path = f"{self._disk.path}/{name}"
         try:
             offsets = checkpoints.decode_offsets(self._filesystem.read_file(path))
@@ -58,7 +55,7 @@ class OffsetCheckpoints:
         return dict(offsets)
 
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a file, durable on return, unless it holds the same; `offsets` is not changed any more."""
+        """Replace a file durably unless it is unchanged; `offsets` must not be modified afterwards."""
         self._disk.check()
         if self._stored.get(name) == offsets:
             return
@@ -74,7 +71,7 @@ class OffsetCheckpoints:
             raise self._disk.refuse(error, f"checkpoint {name}") from error
 
     def write_recovery_points(self) -> None:
-        """Up to where each log is durable."""
+        """Write the offset up to which each log is durable."""
         self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
@@ -85,10 +82,10 @@ class OffsetCheckpoints:
         )
 
     def write_log_start_offsets(self) -> None:
-        """Where each log starts.
+        """Write the start offset of each log.
 
-        Kafka notes only starts inside a segment. Ours says it also when a start is that of the oldest
-        segment, since a crash may bring back the names of segments that were deleted before it.
+        Kafka writes only starts inside a segment. This also writes a start that equals that of the oldest
+        segment, because a crash may restore the names of segments deleted before it.
         """
         self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
@@ -100,7 +97,7 @@ class OffsetCheckpoints:
         )
 
     def write_clean_offsets(self) -> None:
-        """Up to where each log is clean."""
+        """Write the offset up to which each log is clean."""
         clean_offsets = dict(self._clean_offsets)
         self.write(
             checkpoints.CLEANER_OFFSETS,
@@ -111,7 +108,7 @@ class OffsetCheckpoints:
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
-        """The high watermarks that moved since the caller knew them last."""
+        """Update the high watermarks that changed."""
         logs = self._logs
         waiting = self._moved_high_watermarks
         waiting.update((key, offset) for key, offset in moved.items() if key in logs)
@@ -131,14 +128,14 @@ class OffsetCheckpoints:
         waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """The high watermarks that the caller knows."""
+        """Write the known high watermarks."""
         self.write(
             checkpoints.HIGH_WATERMARKS,
             {key: high_watermarks[key] for key in list(self._logs) if key in high_watermarks},
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Take partitions out of all files, durable on return."""
+        """Remove partitions from all files; durable on return."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)
@@ -153,16 +150,16 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Take all other partitions out."""
+        """Remove all other partitions."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 
     def names(self, key: TopicPartition) -> bool:
-        """Whether any file has an entry of this partition."""
+        """Whether any file has an entry for this partition."""
         return any(key in offsets for offsets in list(self._stored.values()))
 
     def exceeds(self, key: TopicPartition, offset: int) -> bool:
-        """Whether any file that a recovery goes by has an entry of this partition behind `offset`."""
+        """Whether any file that recovery relies on has an entry for this partition beyond `offset`."""
         return any(
             self._stored.get(name, {}).get(key, -1) > offset
             for name in (

@@ -1,14 +1,14 @@
-"""States of all log directories of a broker by name, to return to: directories beside the logs that share
-their closed segments.
+"""Named states of all log directories of a broker that it can return to, kept as directories of hard links to
+closed segments.
 
-What is large in a state are links, as `3@00000000000000000000.log` in log 3, and what is small, with the
-list of the logs, is in one file (`Pack`): to make a file takes as long as twenty links. To return to a state
-is to bring each directory into line with it, by the files that differ. What follows may change neither the
-state, nor what other states share with it (see `log.fork`). The logs are then as after a clean stop.
+Large files of a state are links, such as `3@00000000000000000000.log` for log 3. Small files and the list of
+logs are packed into one file (`Pack`), because creating a file takes as long as twenty links. Returning to a
+state replaces the files that differ from it. Later writes change neither the state nor files that it shares
+with other states (see `log.fork`). The logs are then as after a clean stop.
 
-A state is there when it has its name, in the first directory last. A marker says which state is being
-returned to: whoever finds it, after a kill in the midst of it, begins again. Nothing here is synced: after an
-end of the machine a state may be damaged, and so may what came of it.
+A state exists once it has its name, which it gets in the first directory last. A marker names the state that
+is being returned to: if the process is killed midway, the return starts again. Nothing is synced here: after
+a machine crash a state, and logs restored from it, may be damaged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OURS: Final = (
 
 
 def names(directories: Sequence[str]) -> list[str]:
-    """The states that there are."""
+    """The names of the saved states."""
     try:
         return sorted(name for name in os.listdir(f"{directories[0]}/{SAVED}") if not name.startswith("."))
     except FileNotFoundError:
@@ -53,8 +53,9 @@ def names(directories: Sequence[str]) -> list[str]:
 def save(
     log_dirs: LogDirs, name: str, high_watermarks: Mapping[tuple[str, int], int], files: Mapping[str, bytes]
 ) -> None:
-    """Keep what all logs hold now, in the place of an earlier state of this name; `files` are others of the
-    first directory. On the thread of the logs' appends. Raises OSError, and what `Log.roll` raises.
+    """Save the present content of all logs, replacing an earlier state of this name; `files` are other files
+    of the first directory. Call on the thread of the logs' appends. Raises OSError, and the errors of
+    `Log.roll`.
     """
     filesystem = RealFilesystem()
     building = f".{uuid4().hex}"
@@ -90,13 +91,13 @@ def save(
 
 
 def remove(directories: Sequence[str], name: str) -> None:
-    """Forget a state; its files go with `remove_leftovers`. Raises FileNotFoundError where there is none."""
+    """Delete a state; `remove_leftovers` deletes its files. Raises FileNotFoundError if it does not exist."""
     for path in directories:
         os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
 
 
 def remove_leftovers(directories: Sequence[str]) -> None:
-    """Remove what has no name any more, or never got one: nothing else may be at work here meanwhile."""
+    """Delete files of unnamed states; nothing else may use the directories meanwhile."""
     import shutil
 
     for path in directories:
@@ -109,12 +110,12 @@ def remove_leftovers(directories: Sequence[str]) -> None:
 
 
 def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
-    """One of the `files` of `save`. Raises FileNotFoundError."""
+    """Read one of the `files` of `save`. Raises FileNotFoundError."""
     return RealFilesystem().read_file(f"{directories[0]}/{SAVED}/{name}/{file}")
 
 
 def return_to(directories: Sequence[str], name: str) -> None:
-    """Return the directories, which no broker has open, to what they held. Raises OSError."""
+    """Return the directories, which no broker has open, to a saved state. Raises OSError."""
     marker = f"{directories[0]}/{RETURNING}"
     RealFilesystem().write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
     os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)
@@ -138,7 +139,7 @@ def return_to(directories: Sequence[str], name: str) -> None:
 
 
 def finish_return(directories: Sequence[str]) -> None:
-    """Do it again where a kill came in between. Raises OSError."""
+    """Repeat a return that a kill interrupted. Raises OSError."""
     try:
         name = RealFilesystem().read_file(f"{directories[0]}/{RETURNING}").decode()
     except FileNotFoundError:
@@ -147,8 +148,8 @@ def finish_return(directories: Sequence[str]) -> None:
 
 
 def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], name: str) -> None:
-    """Have the directories of several brokers, which no process has open, hold what they held, and the
-    directory that they share the `file` that the first of them kept. Raises OSError.
+    """Return the directories of several brokers, which no process has open, to a state, and restore the
+    `file` that the first of them saved in the shared directory. Raises OSError.
     """
     filesystem, marker = RealFilesystem(), f"{shared}/{RETURNING}"
     filesystem.write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
@@ -161,13 +162,12 @@ def return_together(shared: str, file: str, brokers: Sequence[Sequence[str]], na
 
 
 def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence[str]]) -> None:
-    """Do it again where a kill came in between. Raises OSError."""
+    """Repeat a joint return that a kill interrupted. Raises OSError."""
     return_together(shared, file, brokers, RealFilesystem().read_file(f"{shared}/{RETURNING}").decode())
 
 
 class Pack(RealFilesystem):
-    """Where `write_fork` writes the logs of one directory to: directories have the names of those of the
-    logs."""
+    """The target of `write_fork` for the logs of one directory, with directories named like the logs."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -181,13 +181,11 @@ class Pack(RealFilesystem):
         self._logs[directory][name] = bytes(content)
 
     def link(self, source: str, target: str) -> None:
-        """Of a file of the log that came last."""
+        """Add a link to a file of the most recent log."""
         os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
 
     def encode(self) -> bytes:
-        """The logs in their order, with their files: their names and sizes as JSON in a line, and what they
-        hold.
-        """
+        """Encode the logs in order, with their files: names and sizes as one JSON line, then the contents."""
         sizes = {
             directory: {name: len(content) for name, content in files.items()}
             for directory, files in self._logs.items()
@@ -197,7 +195,7 @@ class Pack(RealFilesystem):
 
 
 def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
-    """Name and content of each file, by the directories of the logs. ValueError."""
+    """Decode the name and content of each file, by log directory. ValueError."""
     position = packed.index(b"\n") + 1
     logs: dict[str, dict[str, bytes]] = {}
     for directory, sizes in json.loads(packed[:position]).items():
@@ -209,7 +207,7 @@ def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
-    """Take the logs but `logs` away, and the files in whose places others come."""
+    """Remove all logs except `logs`, and the files that will be replaced."""
     for entry in os.listdir(path):
         key = directory_names.partition_of(entry)
         if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
@@ -224,7 +222,7 @@ def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
 def _return_directory(
     directory: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]
 ) -> None:
-    """Bring a directory, of the log or of another topic of its name, into line: `files` with what they hold,
+    """Bring a directory, of the log or of another topic of its name, into line: `files` with their content,
     and `links` to the files whose paths begin with `prefix`, with their inodes.
     """
     kept = set()
@@ -247,7 +245,7 @@ def _return_directory(
 
 
 def _is_cut_back(path: str, content: bytes) -> bool:
-    """Whether a file that was appended to since, or was not, holds this again."""
+    """Truncate a file that was only appended to; return whether it has the saved content again."""
     file = RealFilesystem().open(path)
     if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
         return False

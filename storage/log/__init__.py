@@ -1,1 +1,1 @@
-"""The log of one partition: appends, reads, recovery, retention, producers and leader epochs."""
+"""The log of one partition: appends, reads, recovery, retention, producer state and leader epochs."""

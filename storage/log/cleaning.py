@@ -1,12 +1,14 @@
-"""Compaction as a log sees it: how dirty it is, what to order, and how cleaned segments take their places.
+"""Compaction of one log: how dirty it is, what the cleaner job covers, and how cleaned segments replace old
+ones.
 
-Rules, as genuine Kafka has them
-1. What was cleaned ends at the first dirty offset. What may be cleaned ends with the last sealed segment that
+Rules, as in Apache Kafka
+1. The clean part ends at the first dirty offset. The cleanable part ends with the last sealed segment that
    lies wholly below the last stable offset and, with min.compaction.lag.ms, is old enough.
 2. A cleaning is due when the dirty part exceeds min.cleanable.dirty.ratio, or when its oldest record has
    waited for max.compaction.lag.ms.
-3. Cleaned files come as `.cleaned`. They are renamed to `.swap`, which says that they count, then the old
-   files go, then `.swap` is taken off: the loader undoes or completes whatever a crash leaves of this.
+3. The cleaner writes `.cleaned` files. They are renamed to `.swap`, which makes them valid, then the old
+   files are removed, then the `.swap` suffix is removed. After a crash the loader undoes or completes the
+   swap.
 """
 
 from __future__ import annotations
@@ -32,16 +34,16 @@ class DirtyPart:
     clean_bytes: int
     dirty_bytes: int
     overdue_ms: int
-    """For how long a record has waited beyond max.compaction.lag.ms; 0 when none has."""
+    """How long a record has waited beyond max.compaction.lag.ms; 0 if none has."""
 
     @property
     def ratio(self) -> float:
-        """The dirty share of all that may be cleaned."""
+        """The dirty share of the cleanable part."""
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
 def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
-    """How dirty `log` is, which was cleaned up to an offset before (None: never)."""
+    """The dirty part of `log`, which was last cleaned up to an offset (None: never)."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -71,7 +73,7 @@ def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int
 
 
 def is_due(log: Log, dirty: DirtyPart) -> bool:
-    """Whether `log` asks for compaction and is dirty enough for it."""
+    """Whether `log` uses compaction and is dirty enough."""
     if not log.config.compact or not dirty.dirty_bytes or log.closed or log.is_settling:
         return False
     return dirty.overdue_ms > 0 or dirty.ratio > log.config.min_cleanable_dirty_ratio
@@ -86,7 +88,7 @@ def new_job(
     load_factor: float,
     io_bytes_per_s: float,
 ) -> CleaningJob:
-    """The order to clean the dirty part of `log`."""
+    """Create the job that cleans the dirty part of `log`."""
     bases = log.segments.base_offsets
     end = log.segments.number_of(dirty.upper_bound)
     config = log.config
@@ -123,11 +125,10 @@ def new_job(
 
 
 def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
-    """Put a cleaned segment in the place of those that it came from. Readers who are at the old files keep
-    them.
+    """Replace the source segments by a cleaned segment. Readers of the old files keep them open.
 
-    False, with nothing changed, when they are not in the log any more as the job knew them: retention,
-    DeleteRecords or a truncation came between. Raises LogDirFailure.
+    Returns False, with nothing changed, if the segments are no longer in the log as the job knew them:
+    retention, DeleteRecords or a truncation came between. Raises LogDirFailure.
     """
     old = _sources(log, job, group)
     if old is None:
@@ -145,7 +146,7 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
 
 
 def discard(log: Log) -> None:
-    """Remove the files of a cleaning that has ended too early. Raises LogDirFailure."""
+    """Remove the files of an aborted cleaning. Raises LogDirFailure."""
     try:
         log.files.remove_cleaned()
     except OSError as error:
@@ -153,7 +154,7 @@ def discard(log: Log) -> None:
 
 
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
-    """The segments that `group` came from, while they are what they were."""
+    """The source segments of `group`, or none if they have changed."""
     if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])

@@ -1,9 +1,9 @@
-"""The first record at or behind an offset, and its timestamp, from which the lag of a consumer in seconds is
-counted.
+"""Lookup of the first record at or after an offset, and of its timestamp, which is the basis of consumer lag
+in seconds.
 
-Markers of transactions are no records. Where compaction took the record at the offset, the next one counts. A
-look-up is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and looks into it
-only where its header does not tell.
+Transaction markers do not count as records. If compaction removed the record at the offset, the next one is
+returned. A lookup is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and
+reads the records only when the header is not sufficient.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BATCHES_AT_ONCE = 256
 
 
 def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
-    """The first record in [offset, end_offset); its timestamp is -1 where it has none. Raises a StorageError
-    where it cannot be read.
+    """The first record in [offset, end_offset); its timestamp is -1 if it has none. Raises a StorageError if
+    it cannot be read.
     """
     try:
         return (yield from _first(log, max(offset, log.log_start_offset), end_offset))
@@ -40,7 +40,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
         found = yield from _search(segment, offset, end_offset)
         if found is not None:
             return found if found.offset < end_offset else None
-        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        # Segments may have been removed or replaced meanwhile; the replacement is searched again.
         number = (
             segments.number_of(offset)
             if segment.deleted
@@ -52,7 +52,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
 def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
     segment.check_whole()
     position = segment.position_of(offset)
-    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    # Keep a reference: the segment may be closed or removed before the next batch is read.
     file = segment.file
     batches = scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes)
     for count, batch in enumerate(batches, 1):
@@ -75,8 +75,8 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
 
 
 def _timestamp_from_header(header: BatchHeader, offset: int) -> int | None:
-    """The time of the batch's first record at or behind `offset`, where all its records are there and have
-    but one. None: the records tell, also whether there is such a record.
+    """The timestamp of the batch's first record at or after `offset`, if it follows from the header alone.
+    None if the records must be read.
     """
     one_time = header.record_count == 1 or header.attributes & TIMESTAMP_TYPE_FLAG
     is_whole = header.record_count == header.last_offset_delta + 1 and offset <= header.last_offset

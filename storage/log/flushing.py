@@ -1,8 +1,8 @@
-"""How far one log is durable, and how it gets further.
+"""Flushes of one log: how far the log is durable, and how that offset advances.
 
-A flush runs in the worker of the log's directory, beside appends. It is given the end offset and the segments
-of one moment, syncs what lies before that end, and only then moves `end_offset`, unless the log was truncated
-meanwhile. Neither waits for the other.
+A flush runs in the worker of the log's directory, concurrently with appends; neither waits for the other. It
+takes the end offset and the segments at one moment, syncs the records before that end, and only then moves
+`end_offset`, unless the log was truncated meanwhile.
 """
 
 from __future__ import annotations
@@ -26,24 +26,22 @@ class Flushing:
         self.end_offset = end_offset
         """All records below it are durable."""
         self.last_ms = clock.monotonic_ms()
-        """When the last flush ended, on the clock that never jumps."""
+        """When the last flush ended, on the monotonic clock."""
         self.truncation_count = 0
-        """How often records were taken from the end of the log."""
+        """How often records were removed from the end of the log."""
         self.lock = threading.Lock()
-        """Held while offsets and the list of segments are read or written together, never over I/O that
-        waits.
-        """
+        """Held while offsets and the list of segments are accessed together, never during I/O."""
         self._name = name
         self._disk = disk
         self._files = files
         self._clock = clock
 
     def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
-        """Whether `flush_ms` have passed over records that are not durable yet."""
+        """Whether records have been unflushed for `flush_ms`."""
         return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
 
     def go_back(self, offset: int) -> None:
-        """The log is truncated to `offset`, with the lock held: a recovery starts no later from here on."""
+        """Lower the durable offset after a truncation to `offset`, with the lock held."""
         self.truncation_count += 1
         self.end_offset = min(self.end_offset, offset)
         self._disk.recovery_points_moved = True
@@ -52,7 +50,7 @@ class Flushing:
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
         """Make everything below `end_offset` durable. `segments` are all of the log, and `truncation_count`
-        is how often it had been truncated when they were listed. Raises LogDirFailure, RefusedForNow.
+        the number of truncations when they were listed. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:
@@ -72,7 +70,7 @@ class Flushing:
             try:
                 self.store_epochs(epochs)
             except OSError as error:
-                # The file is replaced as a whole or not at all, so that this may be tried again.
+                # The file is replaced atomically, so the write may be retried.
                 epochs.changed = True
                 files.names_changed = files.names_changed or names_changed
                 raise disk.refuse(error, f"leader epochs of {self._name}") from error
@@ -84,6 +82,6 @@ class Flushing:
 
     def store_epochs(self, epochs: LeaderEpochs) -> None:
         """Write the leader-epoch-checkpoint, durable on return. Raises OSError."""
-        # Marked before it is done: an epoch that comes meanwhile must be stored again.
+        # Cleared before the write: an epoch that is added meanwhile must be stored again.
         epochs.changed = False
         self._files.store_leader_epochs(epochs)

@@ -1,16 +1,16 @@
-"""Forks: what one log holds, in a second directory of the same disk, by links and without copying records.
+"""Forks of a log: a second directory on the same disk with the same records, made of hard links instead of
+copies.
 
-A closed segment is never written to again: compaction and retention put other files in its place, or take its
-names away, and leave what other names still hold. So a fork has second names of closed segments, and a copy
-of the little that is in the active one; one that is larger is closed first.
+A closed segment is never written to again: compaction and retention replace or unlink its files, and the
+content remains under other links. So a fork holds links to closed segments and a copy of the active segment,
+which is closed first if it is large.
 
-Whatever changes a file in place asks `Filesystem.unshare` before, which makes a copy where a file has a
-second name: a segment that becomes the active one again, by a truncation or by a start that drops those
-behind it; one of which a recovery cuts off a torn end. Index files and snapshots are replaced by
-`Filesystem.write_file`, which leaves the other name what it had. So each side may do with its directory what
-it likes.
+Code that changes a file in place calls `Filesystem.unshare` first, which copies a file that has a second
+link: a segment that becomes active again after a truncation or at startup, and one whose torn end recovery
+cuts off. `Filesystem.write_file` replaces index files and snapshots and leaves the other link unchanged. So
+each side may change its directory freely.
 
-A directory of a fork is one as a clean stop would leave it, at the moment of the fork.
+The directory of a fork is in the state that a clean stop at the moment of the fork would leave.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
-"""Of an active segment; copying as much takes as long as some links."""
+"""Maximum size of a copied active segment; copying it takes as long as some links."""
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
-    """Make `directory`, which is not there yet, a second one of what `log` holds now; of another topic
-    (`is_new_topic`), to which `become_new_topic` makes it, or of the same. Nothing is durable.
+    """Create `directory` as a second directory of the present content of `log`; of another topic
+    (`is_new_topic`; `become_new_topic` must follow) or of the same. Nothing is durable.
 
-    On the thread of the log's appends, with no truncation on its way. Raises OSError, and what `Log.roll`
-    raises.
+    Call on the thread of the log's appends, with no truncation pending. Raises OSError, and the errors of
+    `Log.roll`.
     """
     if log.segments.active.size_bytes > COPIED_BYTES_MAX:
         log.roll(log.now_ms())
@@ -67,14 +67,14 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
     filesystem.write_file(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", content)
     transactions = file_name(base_offset, segment_files.TXN_INDEX_SUFFIX)
     if content:
-        # Its other indexes are made when it is opened.
+        # Its other indexes are created when it is opened.
         active.txn_index.store()
         if transactions in present:
             content = filesystem.read_file(f"{source}/{transactions}")
             filesystem.write_file(f"{directory}/{transactions}", content)
     if base_offset < log.log_end_offset:
         link(file_name(base_offset, SNAPSHOT_SUFFIX))
-    # Of a log that is small and whole, what it says of producers is read soon.
+    # For a small and complete log, producer state is rebuilt quickly from its batches.
     if base_offset or log.log_start_offset:
         path = f"{directory}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
         filesystem.write_file(path, log.producers.encode_snapshot())
@@ -94,11 +94,11 @@ def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic
 
 
 def become_new_topic(log: Log, topic_id: UUID) -> None:
-    """Make the log in a directory of `write_fork` that of another topic. Raises what `Log.roll` raises.
+    """Assign the log in a directory of `write_fork` to another topic. Raises the errors of `Log.roll`.
 
-    Producers keep their epochs there, and begin with their sequences anew: to each client it is a topic to
-    which it has sent nothing. That holds from the start of a segment on, so that a recovery, which reads all
-    producers' batches once more, finds the place.
+    Producers keep their epochs and restart their sequences: for clients it is a topic to which they have sent
+    nothing. This holds from the start of a segment on, so that recovery, which reads all batches again, finds
+    the position.
     """
     log.assign_topic_id(topic_id)
     log.producers.forget_sequences()
@@ -110,8 +110,8 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_directory(source: str, target: str) -> None:
-    """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
-    in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
+    """Create `target` as a second directory of the log in `source`, which no broker has open. Files that are
+    written in place are copied: those of the newest segment and those of no segment. Raises OSError.
     """
     names = [
         name
@@ -127,8 +127,8 @@ def link_directory(source: str, target: str) -> None:
 
 
 def fork_data(source: str, target: str) -> int:
-    """Make `target`, which is not there yet, hold what the log directory `source` holds; how many logs. It is
-    there as a whole or not at all. Raises LogDirInUse when a broker has `source`, DirectoryExists, OSError.
+    """Create `target` atomically with the content of the log directory `source`, and return the number of
+    logs. Raises LogDirInUse if a broker uses `source`, DirectoryExists, OSError.
     """
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):

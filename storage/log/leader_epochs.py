@@ -1,7 +1,7 @@
-"""Which leader epoch began at which offset of a log (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
+"""Leader epochs of a log and their start offsets (KIP-101, KIP-279): the file `leader-epoch-checkpoint`.
 
-Epochs and start offsets both rise strictly. A follower that asks where an epoch ended learns how far its own
-log agrees with the leader's.
+Epochs and start offsets are both strictly increasing. A follower queries the end of an epoch to find out how
+far its log agrees with the leader's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class EpochEntry(NamedTuple):
 
 
 _BEGINNING: Final = (EpochEntry(0, 0),)
-"""What very many logs have: the first epoch alone."""
+"""The first epoch alone, which most logs have."""
 
 
 class LeaderEpochs:
-    """The epochs of one log. Nothing is written here: the owner stores `encode()` when `changed`."""
+    """The epochs of one log. It writes no file: the owner stores `encode()` when `changed`."""
 
     __slots__ = ("changed", "entries", "latest_epoch")
 
@@ -38,7 +38,7 @@ class LeaderEpochs:
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
         """The newest epoch; -1 when there is none."""
         self.changed = False
-        """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
+        """Whether the entries differ from the leader-epoch-checkpoint; the next flush stores them."""
 
     def _set(self, entries: tuple[EpochEntry, ...]) -> None:
         self.entries = entries
@@ -46,9 +46,9 @@ class LeaderEpochs:
         self.changed = True
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` begins at `start_offset`; whether that was news.
+        """Record that `epoch` begins at `start_offset`; return whether this is new.
 
-        Entries that contradict it, since a later epoch or a later start can no longer be true, are dropped.
+        Conflicting entries, with a later epoch or a later start, are dropped.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot start at {start_offset}")
@@ -67,8 +67,8 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(the largest known epoch up to `epoch`, the offset where it ended).
 
-        (-1, -1) when `epoch` is -1 or above all that are known. An epoch before all of them ended where the
-        first of them begins, and is answered under its own number.
+        (-1, -1) if `epoch` is -1 or above all known epochs. An epoch before all of them is returned itself,
+        with the start of the first known epoch as its end.
         """
         if epoch == UNDEFINED_EPOCH or not self.entries or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -79,12 +79,12 @@ class LeaderEpochs:
         return (self.entries[following - 1].epoch if following else epoch), end_offset
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch in which the record at `offset` was appended; -1 when that is not known."""
+        """The epoch in which the record at `offset` was appended; -1 if unknown."""
         following = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[following - 1].epoch if following else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """The log ends at `end_offset` now: epochs that begin there or later are gone; whether any was."""
+        """Remove epochs that begin at `end_offset` or later; return whether there were any."""
         entries = self.entries
         if not entries or entries[-1].start_offset < end_offset:
             return False
@@ -92,7 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """The log starts at `start_offset` now, in the epoch that holds it; whether that changed anything."""
+        """Set the log start to `start_offset`, in the epoch that contains it; return whether it changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False
@@ -106,13 +106,13 @@ class LeaderEpochs:
         self._set(())
 
     def encode(self) -> bytes:
-        """The checkpoint file: its version, the number of entries, then `epoch start-offset` lines."""
+        """Encode the checkpoint file: its version, the number of entries, then `epoch start-offset` lines."""
         lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in self.entries]
         return f"{_VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
     @classmethod
     def decode(cls, content: bytes) -> LeaderEpochs:
-        """The epochs of a checkpoint file; CorruptFile when a line is missing, malformed or out of order."""
+        """Decode a checkpoint file; CorruptFile if a line is missing, malformed or out of order."""
         entries: list[EpochEntry] = []
         try:
             version, count, *lines = content.decode("ascii").splitlines()

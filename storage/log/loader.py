@@ -1,23 +1,22 @@
-"""Opening a log's directory after a clean or an unclean stop.
+"""Opening of a log directory after a clean or an unclean stop.
 
-After a clean stop nothing is scanned: the end of the log is found from the last index entry, the producer
-state from its snapshot. After an unclean one
-1. segments that end below the recovery point are trusted, for a flush made them durable with all their files;
-2. every later batch is read and checked; at the first that is torn, corrupt or out of order, the log ends,
-   and segments behind it go, as with genuine Kafka;
-3. offsets that are missing between two segments stay missing, as with genuine Kafka: compaction took them, or
-   somebody removed files, and a consumer goes on behind them. Only where the machine itself may have crashed,
-   and the segment before the gap was not flushed, its end may have been lost while the next segment was kept:
-   there the log ends at the gap, so that a replica fetches all of it again from its leader, where genuine
-   Kafka leaves a hole. Compaction explains gaps in compacted logs, and any gap where the settings are not
-   known;
-4. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
-   that recovering a second time finds the same.
+After a clean stop nothing is scanned: the log end is found from the last index entry, and the producer state
+is read from its snapshot. After an unclean stop:
+1. Segments that end below the recovery point are trusted: a flush made them durable with all their files.
+2. Every later batch is read and checked. The log ends at the first batch that is torn, corrupt or out of
+   order, and later segments are removed, as in Apache Kafka.
+3. Offsets that are missing between two segments stay missing, as in Apache Kafka: compaction or an operator
+   removed them, and consumers continue after the gap. Exception: if the machine may have crashed and the
+   segment before the gap was not flushed, its end may be lost while the next segment was kept. The log then
+   ends at the gap, so that a replica fetches the rest from its leader; Apache Kafka leaves a hole. Gaps in
+   compacted logs, and all gaps while the settings are unknown, are attributed to compaction.
+4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
+   recovery has the same result.
 
-Before either, what a crash left besides the segments is removed or completed, as genuine Kafka does:
-1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files that they were to join.
-2. `.swap` files have won: the segments that they came from are removed, and they lose their ending.
-3. An index without its log file is removed: a new segment at that offset would take it for its own.
+Before either, files that a crash left besides the segments are removed or completed, as in Apache Kafka:
+1. `.deleted` and `.cleaned` files are removed, the latter with the `.swap` files of the same swap.
+2. `.swap` files are valid: the segments that they replace are removed, and the suffix is removed.
+3. An index without its log file is removed: a new segment at that offset would use it as its own.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """A log and what opening it took."""
+    """An opened log, and statistics of its opening."""
 
     log: Log
     scanned_bytes: int
@@ -71,7 +70,7 @@ class LogLoader:
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
-        """An empty log in a new directory; durable with its first flush. Raises OSError."""
+        """Create an empty log in a new directory; durable with its first flush. Raises OSError."""
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
@@ -95,7 +94,7 @@ class LogLoader:
         keep_gaps: bool = False,
         progress: RecoveryProgress | None = None,
     ) -> LoadedLog:
-        """Open the log in `directory`. Raises OSError when the disk fails."""
+        """Open the log in `directory`. Raises OSError if the disk fails."""
         names = _clear_leftovers(self._filesystem, directory)
         segments = [
             self._segment(
@@ -144,8 +143,8 @@ class LogLoader:
         summary: LogSummary,
         log_start_offset: int,
     ) -> Log | None:
-        """The log in `directory` as its summary says; None where that is not to be believed, or does not
-        suffice. Raises OSError.
+        """Open the log in `directory` by its summary; None if the summary is invalid or insufficient. Raises
+        OSError.
         """
         active_base, active_bytes = summary.segments[-1]
         end_offset = summary.end_offset
@@ -189,7 +188,7 @@ class LogLoader:
 
     @staticmethod
     def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
-        """Keep the whole batches of a closed segment that something else than a broker has changed."""
+        """Keep the whole batches of a closed segment that was changed by something other than a broker."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
             "%s has %d bytes, and had %d when the broker stopped: kept %d bytes of whole batches",
@@ -224,7 +223,7 @@ class LogLoader:
         except CorruptFile as error:
             logger.warning("ignoring %s: %s", path, error)
             return None
-        # Zeros are the id of no topic: a broker without ids wrote them, or an earlier version of this one.
+        # Zeros are not a topic ID: a broker without IDs, or an earlier version of this one, wrote them.
         return topic_id if topic_id.int else None
 
 
@@ -238,15 +237,13 @@ def _base_offsets(names: list[str], suffix: str) -> list[int]:
 
 
 def _clear_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """Finish or undo what was interrupted; the names of the files that are there then."""
+    """Finish or undo interrupted work; return the names of the remaining files."""
     _finish_interrupted_work(filesystem, directory)
     return _remove_orphans(filesystem, directory, filesystem.listdir(directory))
 
 
 def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
-    """Remove what a deletion or a cleaning left behind; complete the swap of cleaned segments (as Kafka
-    does).
-    """
+    """Remove leftovers of a deletion or a cleaning; complete the swap of cleaned segments (as Kafka does)."""
     names = filesystem.listdir(directory)
     leftovers = [
         name for name in names if name.endswith((segment_files.DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))
@@ -254,8 +251,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or the split of a segment had not got to its swap; the source is still there.
-        # Before the rest: without the `.cleaned` file they would count.
+        # A cleaning or a segment split was interrupted before its swap; the source still exists. Before the
+        # rest: without the `.cleaned` file they would be used.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]
@@ -263,7 +260,7 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     for name in leftovers:
         filesystem.unlink(f"{directory}/{name}")
     if swapped:
-        # The old log file at the first base offset goes last of its segment: while it is there, no other
+        # The old log file at the first base offset is removed last of its segment: while it exists, no other
         # file at that offset is a new one (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
         for base in _base_offsets(names, LOG_SUFFIX):
@@ -276,8 +273,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
 
 
 def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) -> list[str]:
-    """Remove indexes without their log file, which a new segment at the same offset would take for its
-    own; the other names.
+    """Remove indexes without their log file, which a new segment at the same offset would use as its own;
+    return the other names.
     """
     logs = set(_base_offsets(names, LOG_SUFFIX))
     orphans = {
@@ -293,7 +290,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
 
 
 def _end_offset(filesystem: Filesystem, directory: str, base_offset: int) -> int:
-    """The end of the segment in a `.swap` file, whose place is taken even when it is empty."""
+    """The end offset of the segment in a `.swap` file, which replaces others even if it is empty."""
     file = filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
     end_offset = base_offset + 1
     for batch in scan_headers(file, 0, file.size()):

@@ -1,10 +1,10 @@
-"""One partition's log: segments end to end, appended at one end and deleted at the other.
+"""The log of one partition: a sequence of segments, appended at one end and deleted at the other.
 
-A log owns its parts: `segments` are read and looked up in, `files` are their files, `flushing` makes them
-durable, `producers` checks sequences and transactions, `leader_epochs` says which leader wrote what, and
-`truncations` are on their way to the disk. `retention` decides which segments are deleted.
+A log owns its parts: `segments` serves reads and lookups, `files` manages their files, `flushing` makes them
+durable, `producers` checks sequences and transactions, `leader_epochs` records the leader epochs, and
+`truncations` holds truncations that are not on disk yet. `retention` decides which segments are deleted.
 
-Everything but `flush` and the second half of a truncation runs on one thread. Those run in the worker of the
+Everything but `flush` and the second half of a truncation runs on one thread. These run in the worker of the
 log's directory.
 """
 
@@ -56,8 +56,8 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class AppendInfo:
-    """Where a request's batches went. `log_append_time` is -1 for CreateTime; `duplicate`: they were here
-    already.
+    """The position of a request's batches. `log_append_time` is -1 for CreateTime; `duplicate`: a retry of
+    stored batches.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
@@ -78,7 +78,7 @@ class AppendInfo:
 
 
 class LogContents:
-    """What a log's directory holds when the log opens."""
+    """The content of a log's directory when the log opens."""
 
     __slots__ = ("end_offset", "leader_epochs", "producers", "segments", "start_offset", "topic_id")
 
@@ -91,7 +91,7 @@ class LogContents:
         leader_epochs: LeaderEpochs,
         topic_id: UUID | None,
     ) -> None:
-        """`segments`, oldest first, are at least one; `leader_epochs` are as their file has them."""
+        """`segments`, oldest first, are at least one; `leader_epochs` are as in their file."""
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
@@ -139,12 +139,12 @@ class Log:
     ) -> None:
         self.topic, self.partition = key
         self.name = f"{self.topic}-{self.partition}"
-        """As messages name it."""
+        """The name in log messages."""
         self.topic_id = contents.topic_id
         self.log_start_offset = contents.start_offset
         self.log_end_offset = contents.end_offset
         self.opened_end_offset = -1
-        """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
+        """The end offset when the log was opened, if it was closed cleanly before; -1 otherwise."""
         self.closed = False
         self.disk = disk
         self.files = files
@@ -163,7 +163,7 @@ class Log:
         return f"Log({self.name}, {self.log_start_offset}..{self.log_end_offset})"
 
     def update_config(self, config: LogConfig) -> None:
-        """Obey `config` from now on."""
+        """Apply `config`."""
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
@@ -193,22 +193,22 @@ class Log:
 
     @property
     def flushed_end_offset(self) -> int:
-        """All records below it are durable."""
+        """The offset below which all records are durable."""
         return self.flushing.end_offset
 
     @property
     def truncation_count(self) -> int:
-        """How often records were taken from the end; who copies the log starts over then."""
+        """The number of truncations; a copy of the log restarts when it changes."""
         return self.flushing.truncation_count
 
     @property
     def is_settling(self) -> bool:
-        """Whether a truncation is not on disk yet: nothing may be written until it is."""
+        """Whether a truncation is not on disk yet: nothing may be written until then."""
         return self.truncations.count > 0
 
     @property
     def is_as_closed(self) -> bool:
-        """Whether its files are as a clean stop left them: nothing was written or taken out since."""
+        """Whether the files are unchanged since a clean stop."""
         return (
             self.log_end_offset == self.opened_end_offset
             and not self.truncation_count
@@ -219,16 +219,14 @@ class Log:
         return self._clock.now_ms()
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Base offset and time (ms) of the last modification of each segment, oldest first. Raises
-        LogDirFailure.
-        """
+        """The base offset and modification time (ms) of each segment, oldest first. Raises LogDirFailure."""
         with self.disk.reading(self.name):
             return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
     # --- append
 
     def must_recompress(self, data: memoryview) -> bool:
-        """Whether a batch comes in another codec than the topic's."""
+        """Whether a batch uses a codec other than the topic's."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
@@ -236,8 +234,8 @@ class Log:
     def validate(
         self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
     ) -> ValidatedBatches:
-        """The part of `append_as_leader` that does not touch the log; another thread may do it. With `quick`
-        it raises TakesLong instead of taking more than a few milliseconds.
+        """The part of `append_as_leader` that does not touch the log and may run in another thread. With
+        `quick` it raises TakesLong instead of taking more than a few milliseconds.
         """
         return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
 
@@ -253,8 +251,8 @@ class Log:
     ) -> AppendInfo:
         """Check, stamp and store the batches of one request.
 
-        `data` is stamped in place when it is writable. `internal` batches come from this broker's own
-        coordinators and skip what only clients can get wrong. `validated` is what `validate` made of `data`.
+        `data` is stamped in place when it is writable. `internal` batches come from this broker's
+        coordinators and skip the checks of client input. `validated` is the result of `validate` for `data`.
         Raises a StorageError by cause; then nothing was stored.
         """
         if self.disk.failure is not None or self.truncations.count:
@@ -302,7 +300,7 @@ class Log:
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
     def append_as_follower(self, data: memoryview) -> AppendInfo:
-        """Store batches as the leader has them, offsets and epochs included.
+        """Store batches from the leader, with its offsets and epochs.
 
         Raises CorruptRecord for a bad CRC, or for offsets that do not continue the log.
         """
@@ -328,8 +326,8 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Write stamped batches; `first_offset` is the one they were stamped with, None when headers are
-        right.
+        """Write stamped batches; `first_offset` is the one they were stamped with, None if the headers are
+        correct already.
         """
         size_bytes = len(data)
         active = self.segments.active
@@ -382,8 +380,8 @@ class Log:
         )
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and append to a new one. Raises LogDirFailure, or DiskFull with the
-        segment as active as before.
+        """Close the active segment and create a new one. Raises LogDirFailure, or DiskFull with the active
+        segment unchanged.
         """
         try:
             self.segments.active.complete()
@@ -395,7 +393,7 @@ class Log:
         return segment
 
     def roll_if_due(self, now_ms: int) -> bool:
-        """Start a new segment when segment.ms has passed over the active one; whether that was so."""
+        """Roll the active segment if it is older than segment.ms; return whether it was rolled."""
         if self.is_settling:
             return False
         active = self.segments.active
@@ -406,9 +404,7 @@ class Log:
         return True
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Note the id of the topic in partition.metadata; durable with the next flush. Raises
-        LogDirFailure.
-        """
+        """Write the topic ID to partition.metadata; durable with the next flush. Raises LogDirFailure."""
         if topic_id == self.topic_id:
             return
         self.disk.check()
@@ -419,15 +415,15 @@ class Log:
         self.topic_id = topic_id
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """This replica leads from `leader_epoch` on: the epoch starts at the log end."""
+        """Start `leader_epoch`, in which this replica is leader, at the log end."""
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Know the epochs of the log that this one is a copy of, those without a record included."""
+        """Add the epochs of the log that this one is a copy of, including those without a record."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
-        # Its own file does not have them.
+        # Its own file does not contain them.
         self.opened_end_offset = -1
 
     # --- read
@@ -435,11 +431,11 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
     ) -> FileSlice | None:
-        """Whole batches from the one that holds `offset`, all of them below `upper_bound` (default: the log
+        """Read whole batches from the one that contains `offset`, all below `upper_bound` (default: the log
         end).
 
-        At most `max_bytes`, except that the first batch comes whole, however large, with `min_one_batch`.
-        None when there is nothing. Raises OffsetOutOfRange outside [log start, log end].
+        At most `max_bytes`, except that with `min_one_batch` the first batch is returned whole. None if there
+        are none. Raises OffsetOutOfRange outside [log start, log end].
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
@@ -455,25 +451,23 @@ class Log:
             raise self.unreadable(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> Lookup:
-        """Look for the first record at or behind the log start whose timestamp (ms) is at least
-        `timestamp`.
-        """
+        """Look up the first record at or after the log start whose timestamp (ms) is at least `timestamp`."""
         return self._looked_up(first_at_or_after(self.segments, timestamp, self.log_start_offset))
 
     def max_timestamp_offset(self) -> Lookup:
-        """Look for the first record with the largest timestamp of the log (KIP-734)."""
+        """Look up the first record with the largest timestamp of the log (KIP-734)."""
         return self._looked_up(first_with_max(self.segments, self.log_start_offset))
 
     def _looked_up(self, lookup: Lookup) -> Lookup:
-        """Raises LogDirFailure when a file cannot be read, CorruptRecord when it is damaged."""
+        """Run a lookup. Raises LogDirFailure if a file cannot be read, CorruptRecord if it is damaged."""
         try:
             return (yield from lookup)
         except (OSError, CorruptRecord) as error:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
-        """The exception to raise for a failed read, at `offset` where that is known: a missing or shortened
-        file is no failure of the whole log directory.
+        """The exception to raise for a failed read, at `offset` if known: a missing or shortened file does
+        not take the log directory offline.
         """
         if self.closed:
             return LogDirFailure(f"{self.name} is not in {self.directory} any more")
@@ -495,16 +489,14 @@ class Log:
         return CorruptRecord(f"{self.name}: {damage}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest known epoch up to `leader_epoch` and where it ended (KIP-101); (-1, -1) when
-        unknown.
-        """
+        """The largest known epoch up to `leader_epoch` and its end offset (KIP-101); (-1, -1) if unknown."""
         return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which no transaction is open, at most `high_watermark`, and not below the log
-        start (DeleteRecords may have passed the start of an open transaction).
+        """The offset up to which no transaction is open, at most `high_watermark`, and at least the log start
+        (DeleteRecords may have passed the start of an open transaction).
         """
         stable_offset = self.producers.last_stable_offset(high_watermark)
         return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
@@ -517,10 +509,10 @@ class Log:
     # --- flush
 
     def flush(self) -> None:
-        """Make everything appended so far durable; may run in a thread of its own. Raises LogDirFailure,
+        """Make everything appended so far durable; may run in another thread. Raises LogDirFailure,
         RefusedForNow.
 
-        Nothing is done for a log with a truncation under way, of which files and memory do not agree yet.
+        Does nothing while a truncation is pending, because files and memory differ until it is done.
         """
         self.disk.check()
         flushing = self.flushing
@@ -532,15 +524,13 @@ class Log:
         flushing.flush(segments, end_offset, truncation_count, self.leader_epochs)
 
     def flush_due(self) -> bool:
-        """Whether flush.ms has passed over records that are not durable yet."""
+        """Whether records have been unflushed for flush.ms."""
         return self.flushing.is_due(self.log_end_offset, self.config.flush_ms)
 
-    # --- deletion: segments leave the log before their files change, the oldest first
+    # --- deletion: segments are removed from the log before their files change, oldest first
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Hide the records below `offset` (DeleteRecords); retention removes segments that are wholly below
-        it.
-        """
+        """Raise the log start to `offset` (DeleteRecords); retention removes segments wholly below it."""
         if offset > self.log_end_offset:
             raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
         if offset > self.log_start_offset:
@@ -549,7 +539,7 @@ class Log:
             self.leader_epochs.truncate_from_start(offset)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
-        """Delete the segments that may go; their base offsets."""
+        """Delete the segments that retention allows; return their base offsets."""
         if self.is_settling:
             return []
         with self.disk.reading(self.name):
@@ -570,7 +560,7 @@ class Log:
             try:
                 self.roll(now_ms)
             except DiskFull:
-                # The other segments give the space for the next try.
+                # The other segments free space for the next attempt.
                 going = going[:-1]
                 if not going:
                     raise
@@ -582,17 +572,16 @@ class Log:
         return [segment.base_offset for segment, _ in going]
 
     def file_deletion_ms(self) -> int:
-        """When files that are taken out of use now are removed, on the clock that never jumps."""
+        """The time, on the monotonic clock, to remove files that are taken out of use now."""
         return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
 
     # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds `offset` or more, which a follower does when its leader has other
-        ones.
-        """
+        """Remove every batch that contains `offset` or higher, when a follower diverges from its leader."""
         if offset >= self.log_end_offset:
-            # An epoch in which this replica led and appended nothing: its next leader does not know it.
+            # An epoch in which this replica was leader and appended nothing: the next leader does not know
+            # it.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return
         segments = self.segments
@@ -603,9 +592,9 @@ class Log:
         self.disk.check()
         number = segments.number_of(offset - 1)
         segment = segments.all[number]
-        # All that reads comes before the first change, since it may be refused.
+        # All reads come before the first change, since they may be refused.
         with self.disk.reading(self.name):
-            # Its file is open from here on, so that what follows wants no descriptor.
+            # Its file is open from here on, so that later steps need no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
             producers = self.files.load_producers(
@@ -628,7 +617,7 @@ class Log:
         )
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
+        """Remove all records; the next record gets `offset`."""
         self.disk.check()
         segment = self.files.new_segment(offset, self.config, self.now_ms())
         with self.flushing.lock:
@@ -652,13 +641,13 @@ class Log:
     # --- the end
 
     def abandon(self) -> None:
-        """Nothing is read or written here any more; descriptors close once no slice uses them."""
+        """Stop all reads and writes; descriptors close once no slice uses them."""
         self.closed = True
         for segment in self.segments.all:
             segment.abandon()
 
     def close(self) -> None:
-        """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
+        """Flush, and write the files for a clean startup: indexes, producer snapshot, leader epochs."""
         if self.closed:
             return
         self.disk.check()
@@ -674,8 +663,8 @@ class Log:
         active.complete()
         if active.size_bytes:
             active.sync(sealed=True)
-        # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
-        # no record are forgotten by the next start anyway.
+        # Most logs of a large broker never had a record and need neither file, as in Kafka. The next startup
+        # drops epochs without a record.
         if self.log_end_offset or self.producers.entries:
             self.files.store_snapshot(self.log_end_offset, self.producers)
         changed = epochs.changed

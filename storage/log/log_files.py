@@ -1,4 +1,4 @@
-"""The directory of one log: which files it has, how they come and go, and when they are durable.
+"""Files in the directory of one log: creation, replacement, deletion and durability.
 
 Methods raise OSError; the log names the operation and takes its disk offline.
 """
@@ -23,14 +23,15 @@ from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file with the offset from which on a fork's own records are: see `log.fork`."""
+"""The file with the offset from which a fork has its own records: see `log.fork`."""
 
 
 class LogFiles:
-    """Files of the segments, producer snapshots, leader epochs and partition.metadata.
+    """The files of one log: segments, producer snapshots, leader epochs and partition.metadata.
 
-    `names_changed` says that a file was made whose name is not durable before the directory is synced, and
-    `has_changed` that any file but the newest log came, went or was written since the log was opened.
+    `names_changed`: a file was created whose name is not durable before the directory is synced.
+    `has_changed`: a file other than the newest log file was created, removed or written since the log was
+    opened.
     """
 
     __slots__ = (
@@ -64,14 +65,14 @@ class LogFiles:
     # --- segments
 
     def create_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
-        """An empty segment with its log file."""
+        """Create an empty segment with its log file."""
         segment = self.new_segment(base_offset, config, now_ms)
         segment.create()
         self.names_changed = self.has_changed = True
         return segment
 
     def new_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
-        """An empty segment whose log file is yet to be made."""
+        """An empty segment whose log file does not exist yet."""
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         return Segment(
             segment_files.SegmentFiles(self._filesystem, self.path, base_offset),
@@ -84,9 +85,7 @@ class LogFiles:
         )
 
     def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
-        """Take the files of segments out of use, one segment after the other as given; they are removed when
-        `due_ms` has come.
-        """
+        """Take the files of segments out of use, in the given order; they are removed at `due_ms`."""
         self.has_changed = True
         for segment in segments:
             segment.abandon()
@@ -94,17 +93,17 @@ class LogFiles:
                 self._take_away(segment.path(suffix), due_ms)
 
     def file_size(self, path: str) -> int:
-        """Bytes of a file; 0 when it is not there."""
+        """The size of a file in bytes; 0 if it is missing."""
         return self._filesystem.file_size(path) if self._filesystem.exists(path) else 0
 
     def replace(
         self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
     ) -> Segment:
-        """Put the durable `.cleaned` files at the first base offset in the place of `old`, the log file being
-        the last of `suffixes`; the new segment. Old files are removed when `due_ms` has come.
+        """Replace `old` by the durable `.cleaned` files at the first base offset, the last of `suffixes`
+        being the log file; return the new segment. Old files are removed at `due_ms`.
 
-        The order makes that a log file at the first base offset is the old one while any file of `old` is
-        there, and that a `.swap` of the log file stays until all other files are in place.
+        The order guarantees that a log file at the first base offset is the old one while any file of `old`
+        exists, and that a `.swap` log file remains until all other files are in place.
         """
         self.has_changed = True
         first = old[0]
@@ -139,8 +138,8 @@ class LogFiles:
             self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
 
     def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
-        """Make the segments durable that are not wholly below `flushed_end_offset`, with the snapshots
-        behind them. `segments` are all of the log.
+        """Make durable the segments that are not wholly below `flushed_end_offset`, and the snapshots after
+        them. `segments` are all of the log.
         """
         for number, segment in enumerate(segments):
             following = segments[number + 1].base_offset if number + 1 < len(segments) else None
@@ -155,7 +154,7 @@ class LogFiles:
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
-                # Retention may take a segment while we are at it, but nothing else may.
+                # Only retention may remove a segment meanwhile.
                 if not segment.deleted:
                     raise
 
@@ -164,14 +163,14 @@ class LogFiles:
     def write_snapshot(self, offset: int, producers: ProducerState) -> None:
         """Write the state before `offset`.
 
-        Not synced here, on the append path: a flush syncs it before it passes the segment that the snapshot
-        precedes.
+        Not synced here, on the append path: a flush syncs it before it passes the segment that follows the
+        snapshot.
         """
         self.has_changed = True
         self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
 
     def store_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the state before `offset` when there is no such file yet, durable but for its name."""
+        """Write the state before `offset` if the file does not exist; durable except for its name."""
         path = self._snapshot_path(offset)
         if not self._filesystem.exists(path):
             self.write_snapshot(offset, producers)
@@ -199,7 +198,7 @@ class LogFiles:
         return self._filesystem.is_directory(self.path)
 
     def stamps(self, active: Segment) -> tuple[int, int]:
-        """When the directory last changed, and when the log file of the newest segment did, in ns."""
+        """The modification times of the directory and of the newest log file, in ns."""
         stamp = self._filesystem.stamp
         return stamp(self.path)[1], stamp(active.path(segment_files.LOG_SUFFIX))[1]
 
@@ -209,15 +208,14 @@ class LogFiles:
         self._metadata_changed = self.names_changed = self.has_changed = True
 
     def store_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
-        """Write the leader-epoch-checkpoint, durable on return."""
+        """Write the leader-epoch-checkpoint durably."""
         self.has_changed = True
         self._filesystem.write_file_atomically(
             f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", leader_epochs.encode()
         )
 
     def sync_names(self) -> None:
-        """Make the names of new files durable, and partition.metadata with the name of the directory
-        itself."""
+        """Make durable the names of new files, partition.metadata, and the name of the directory."""
         if self._metadata_changed:
             self._metadata_changed = False
             self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")

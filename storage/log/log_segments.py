@@ -1,6 +1,6 @@
-"""The segments of one log, end to end: reads and look-ups across them.
+"""The ordered segments of one log: reads and lookups across them.
 
-Segments come and go on the loop thread alone. A flush in another thread works on a copy of `all`.
+Segments are added and removed on the loop thread only. A flush in another thread works on a copy of `all`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """Oldest first, and never empty: the last is the active one, to which batches are appended."""
+    """The segments, oldest first and never empty: the last is the active one, which gets new batches."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -26,17 +26,17 @@ class LogSegments:
         self.active = segments[-1]
         self.active.set_sealed(False)
         self.removals = 0
-        """How often records may have been taken out: what was known of some may not be so any more."""
+        """How often records may have been removed: cached positions may be invalid afterwards."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches. Each wake of a parked fetch asks, so that the sealed ones are not summed
-        here.
+        """Bytes of all batches. Each wake-up of a parked fetch reads it, so the sum of sealed segments is
+        cached.
         """
         return self._sealed_bytes + self.active.size_bytes
 
     def add(self, segment: Segment) -> None:
-        """Append to `segment` from now on."""
+        """Make `segment` the active one."""
         if self.all:
             self._sealed_bytes += self.active.size_bytes
             self.active.set_sealed(True)
@@ -45,8 +45,8 @@ class LogSegments:
         self.active = segment
 
     def remove(self, first: int, end: int) -> list[Segment]:
-        """Take the segments [first, end) out; what was taken, oldest first. A log without a segment must be
-        given one before anything else is asked of it.
+        """Remove and return the segments [first, end), oldest first. If none are left, one must be added
+        before any other call.
         """
         self.removals += 1
         removed = self.all[first:end]
@@ -61,7 +61,7 @@ class LogSegments:
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
-        """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
+        """Replace the sealed segments [first, end) by `segment`, which holds their remaining batches."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
         self.removals += 1
         segment.set_sealed(True)
@@ -69,16 +69,16 @@ class LogSegments:
         self.base_offsets[first:end] = [segment.base_offset]
 
     def number_of(self, offset: int) -> int:
-        """Which segment holds `offset`; the first one for offsets before it."""
+        """The index of the segment that contains `offset`; the first for earlier offsets."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
     ) -> FileSlice | None:
-        """Whole batches of one segment from the one that holds `offset`, all of them below `upper_bound`.
+        """Read whole batches of one segment from the one that contains `offset`, all below `upper_bound`.
 
-        None when there is nothing. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
-        segment whose file was cut by something else.
+        None if there are none. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
+        segment whose file was shortened externally.
         """
         segment = self.active
         after = len(self.all)
@@ -94,7 +94,7 @@ class LogSegments:
                 end = segment.position_of(upper_bound)
             if start < end:
                 break
-            # Compaction can leave nothing behind `offset` in its segment; so can damage before startup.
+            # A segment may have no batch after `offset`, through compaction or damage before startup.
             segment.check_whole()
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None
@@ -104,12 +104,12 @@ class LogSegments:
         if stop == start:
             return None
         if stop - start >= SENDFILE_BYTES_MIN:
-            # A smaller one is checked when it is read.
+            # A smaller slice is checked when it is read.
             segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:
-        """First offset of the batch that holds `offset`; `offset` itself where no batch does."""
+        """The first offset of the batch that contains `offset`; `offset` itself if none does."""
         segment = self.all[self.number_of(offset)]
         position = segment.position_of(offset)
         if position == segment.size_bytes:

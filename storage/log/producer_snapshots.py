@@ -1,4 +1,4 @@
-"""The producer state of a log: from its newest snapshot file and the batches behind it."""
+"""Loading of producer state from the newest snapshot file and the batches after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def snapshot_offsets(names: Sequence[str]) -> list[int]:
-    """The offsets, ascending, of the snapshots among the file names of a log's directory."""
+    """The offsets, ascending, of the snapshots in a list of file names."""
     stems = (name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
@@ -32,8 +32,8 @@ def load_producers(
 ) -> ProducerState:
     """The state after the batch that ends at `log_end_offset`.
 
-    A snapshot that cannot be read, for it was torn by a crash, is removed and an older one taken. What the
-    snapshot lacks is replayed from the segments, all of which must be intact.
+    An unreadable snapshot, torn by a crash, is removed and an older one used. Later batches are replayed from
+    the segments, all of which must be intact.
     """
     producers, start_offset = ProducerState(expiration_ms=expiration_ms), 0
     for offset in reversed(snapshot_offsets(names)):

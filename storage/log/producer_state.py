@@ -1,17 +1,16 @@
-"""What one partition knows of its idempotent and transactional producers (KIP-98). No I/O.
+"""State of the idempotent and transactional producers of one partition (KIP-98). No I/O.
 
 Rules of `check`, which an append must pass before it is written:
 - a batch whose epoch is below the producer's is fenced: InvalidProducerEpoch;
 - a batch equal in epoch and sequences to one of the last five is a retry: Duplicate, nothing is written;
-- an unknown producer may begin with any sequence, since retention may have removed what it wrote before;
-- a higher epoch begins at sequence 0, and the same epoch goes on where its last batch ended, 0 following
-  2^31 - 1: OutOfOrderSequence otherwise;
-- batches of coordinators have no sequence (-1), and only their epoch counts;
-- while a transaction is open its producer writes nothing else: InvalidTxnState;
+- an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
+- a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
+  2^31 - 1: otherwise OutOfOrderSequence;
+- batches of coordinators have no sequence (-1), and only their epoch is checked;
+- while a transaction is open its producer may not write outside it: InvalidTxnState;
 - a marker from a coordinator that a newer one replaced: TransactionCoordinatorFenced.
 
-`apply` notes what was written, whoever checked it: followers, and a broker that starts again, repeat a log
-without question.
+`apply` records a written batch without checking it: followers, and brokers that restart, replay a log.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class Duplicate(NamedTuple):
-    """Where the batch that came again already is, and its greatest timestamp in ms."""
+    """The position of the stored batch that a retry repeats, and its largest timestamp in ms."""
 
     base_offset: int
     last_offset: int
@@ -87,7 +86,7 @@ _NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class ProducerEntry:
-    """One producer id in this partition. Numbers are -1 where there is none yet."""
+    """One producer ID in this partition. Unknown numbers are -1."""
 
     __slots__ = (
         "batches",
@@ -128,22 +127,22 @@ _NO_OFFSETS: Final[dict[int, int]] = {}
 
 
 class ProducerState:
-    """The producers of one partition, their open transactions, and which of them ended lately."""
+    """The producers of one partition, their open transactions, and recently completed ones."""
 
     __slots__ = ("_completed", "_entries", "_expiration_ms", "_expire_at_ms", "_ongoing")
 
     def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._expire_at_ms = 0
-        # An empty one of these is shared by all partitions, and replaced before anything is put in.
+        # A shared empty one for all partitions, replaced before anything is added.
         self._entries = _NO_ENTRIES
-        # First offset → producer id of open transactions, first offset → marker's offset of ended ones.
+        # First offset → producer ID of open transactions, first offset → marker's offset of ended ones.
         self._ongoing = _NO_OFFSETS
         self._completed = _NO_OFFSETS
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
-        """By producer id."""
+        """Producer entries by producer ID."""
         return MappingProxyType(self._entries)
 
     # Before an append
@@ -156,11 +155,11 @@ class ProducerState:
         *,
         sequenced: bool = True,
     ) -> Duplicate | None:
-        """Judge a batch that has a producer id by the rules above; None when it may be written.
+        """Check a batch with a producer ID by the rules above; None if it may be written.
 
-        `marker` is what a control batch says. What is not `sequenced` is a coordinator's, which writes for a
-        producer and counts no sequence numbers. Producers silent for producer.id.expiration.ms are forgotten
-        on this occasion, every ten minutes.
+        `marker` is the content of a control batch. Batches that are not `sequenced` come from a coordinator,
+        which does not count sequence numbers. Every ten minutes this also removes producers that were
+        inactive for producer.id.expiration.ms.
         """
         if now_ms >= self._expire_at_ms:
             self._expire_at_ms = now_ms + _EXPIRATION_CHECK_MS
@@ -201,11 +200,10 @@ class ProducerState:
     def apply(
         self, header: BatchHeader, batch: Buffer, *, base_offset: int | None = None
     ) -> AbortedTxn | None:
-        """Note a batch with a producer id that was written; `batch` are its bytes.
+        """Record a written batch with a producer ID; `batch` are its bytes.
 
-        `base_offset` is where it was written when `header` is still as the client sent it. Returns the entry
-        for the transaction index when it is the marker that aborted a transaction with records in this
-        partition.
+        `base_offset` is its position if `header` is still the client's. Returns the entry for the transaction
+        index if the batch is a marker that aborted a transaction with records in this partition.
         """
         if base_offset is None:
             base_offset = header.base_offset
@@ -214,7 +212,8 @@ class ProducerState:
             entry = ProducerEntry(header.producer_id)
             self._add(entry)
         if header.attributes & CONTROL_FLAG:
-            # A cleaner may leave a control batch without records; its transaction is gone from the log too.
+            # A cleaner may leave a control batch without records; its transaction is no longer in the log
+            # either.
             marker = read_marker(batch) if header.record_count else None
             return None if marker is None else self._end_transaction(entry, header, base_offset, marker)
         if header.producer_epoch != entry.producer_epoch:
@@ -255,7 +254,7 @@ class ProducerState:
             self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
-            # Nobody has read for long: one wide transaction stands for them all.
+            # No consumer has read for long: one wide transaction replaces them all.
             self._completed = {min(self._completed): marker_offset}
         if marker.type is not ControlRecordType.ABORT:
             return None
@@ -265,7 +264,7 @@ class ProducerState:
     # What readers may see
 
     def has_open_since(self, time_ms: int) -> bool:
-        """Whether a transaction is open whose last record is older than that."""
+        """Whether a transaction is open whose last record is older than the given time."""
         return any(
             entry is not None and entry.last_timestamp < time_ms
             for entry in map(self._entries.get, self._ongoing.values())
@@ -273,7 +272,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest transaction that is open, or whose marker may not be replicated yet."""
+        """The first offset of the oldest transaction that is open or whose marker may be unreplicated."""
         if not self._ongoing and not self._completed:
             return None
         return min(*self._ongoing, *self._completed, MAX_OFFSET)
@@ -281,7 +280,8 @@ class ProducerState:
     def last_stable_offset(self, high_watermark: int) -> int:
         """The offset up to which a read_committed consumer may read.
 
-        Transactions whose markers lie below `high_watermark`, which never falls, are forgotten as decided.
+        Transactions whose markers lie below `high_watermark`, which never decreases, are removed as
+        completed.
         """
         if self._completed:
             self._completed = {
@@ -293,12 +293,12 @@ class ProducerState:
     # Forgetting
 
     def forget_sequences(self) -> None:
-        """Expect each producer to begin anew with its sequence, in the epoch that it has."""
+        """Let each producer restart its sequence in its present epoch."""
         for entry in self._entries.values():
             entry.batches.clear()
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers without open transaction that were silent for producer.id.expiration.ms."""
+        """Remove producers without an open transaction that were inactive for producer.id.expiration.ms."""
         horizon_ms = now_ms - self._expiration_ms
         expired = [
             entry.producer_id
@@ -311,10 +311,10 @@ class ProducerState:
     # Snapshots
 
     def encode_snapshot(self) -> bytes:
-        """The content of a `.snapshot` file, Kafka's version 1.
+        """Encode a `.snapshot` file, Kafka's version 1.
 
-        It holds the last batch of each producer only: after a restart, retries of those before it are refused
-        as out of order, and never stored twice.
+        It contains only the last batch of each producer: after a restart, retries of earlier batches are
+        rejected as out of order, and never stored twice.
         """
         encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
         for entry in self._entries.values():
@@ -334,7 +334,7 @@ class ProducerState:
 
     @classmethod
     def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> ProducerState:
-        """The state that a `.snapshot` file holds; CorruptFile when it cannot be believed."""
+        """Decode a `.snapshot` file; CorruptFile if it is invalid."""
         try:
             version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)
         except struct.error:

@@ -1,4 +1,4 @@
-"""What is found out of the log in one directory while it opens: see `loader`."""
+"""State of a log while it is opened: the scan, its findings and the repairs; `loader` has the rules."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
-"""Called now and then with a partition, the bytes checked so far and the bytes to check in it."""
+"""Called periodically with a partition, the bytes checked so far and the bytes to check in it."""
 
 
 class Opening:
-    """The log of one directory while it is found out."""
+    """The state of one log while it is opened."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Opening:
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.has_changed = False
-        """Whether what was found is not what a clean stop leaves."""
+        """Whether the findings differ from the state after a clean stop."""
         self.leader_epochs = self._read_leader_epochs(filesystem, directory, names)
         self._stored_epochs = self.leader_epochs.encode()
         self.producers: ProducerState
@@ -68,9 +68,7 @@ class Opening:
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
-        """Find the end of a cleanly closed log; False when its last segment does not end with a whole
-        batch.
-        """
+        """Find the end of a cleanly closed log; False if its last segment does not end with a whole batch."""
         if not self._segments:
             return True
         active = self._segments[-1]
@@ -78,7 +76,7 @@ class Opening:
         return end_position == active.size_bytes
 
     def recover(self, recovery_point: int, keep_gaps: bool, progress: RecoveryProgress | None) -> None:
-        """Find the clean prefix, cut off what follows, and make durable what is left."""
+        """Find the valid prefix, cut off the rest, and make the result durable."""
         segments = self._segments
         self.has_changed = True
         if not segments:
@@ -93,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # The state before the first of these segments must still be known when this is done a second time.
+        # The state before the first of these segments must still be known in a second recovery.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)
@@ -120,11 +118,11 @@ class Opening:
                 break
 
     def _forked_at(self) -> int:
-        """Where producers begin anew, in a log that began as a fork; -1 in others."""
+        """The offset at which producers restart their sequences in a forked log; -1 in others."""
         if FORKED_AT not in self._names:
             return -1
         content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
-        # An end of the machine before the fork was durable may have emptied it.
+        # A machine crash before the fork was durable may have emptied it.
         return int(content) if content.isdigit() else -1
 
     def _tell_gap(self, base_offset: int) -> None:
@@ -137,7 +135,7 @@ class Opening:
             )
 
     def _recover_segment(self, segment: Segment, total_bytes: int, progress: RecoveryProgress | None) -> bool:
-        """Check one segment and cut its bad end off; whether all of it was good."""
+        """Check one segment and cut off its invalid end; return whether all of it was valid."""
         size_bytes = segment.size_bytes
         segment.reset()
         next_progress = self.scanned_bytes
@@ -189,7 +187,7 @@ class Opening:
         del self._segments[number:]
 
     def start_empty(self, offset: int, segment: Segment) -> None:
-        """Begin an empty log at `offset`."""
+        """Start an empty log at `offset`."""
         self.has_changed = True
         self._drop_from(0, "the log starts anew")
         self._remove_snapshots(lambda _: True)
@@ -201,7 +199,7 @@ class Opening:
         self._producers_known = True
 
     def finish(self, log_start_offset: int, clean: bool) -> None:
-        """Bring producers and epochs in line with the log, and its directory on disk."""
+        """Reconcile producers and epochs with the log, and its directory on disk."""
         self.leader_epochs.truncate_from_start(log_start_offset)
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)

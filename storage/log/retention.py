@@ -1,13 +1,15 @@
-"""Which of a log's oldest segments may go, and why. Pure.
+"""Retention: which of the oldest segments of a log are deleted, and for which reason. Pure.
 
-Rules, as genuine Kafka has them
-1. Segments go from the oldest on; the first that must stay keeps all behind it.
-2. Only segments wholly below the high watermark are deleted: the others are still needed to commit.
+Rules, as in Apache Kafka
+1. Segments are deleted from the oldest on; the first that must be kept also keeps all later ones.
+2. Only segments wholly below the high watermark are deleted: the others still contain uncommitted records.
 3. By time: the largest timestamp of the segment is older than retention.ms. By size: the log without the
-segment
-   still has retention.bytes. By start: the segment lies wholly below the log start offset, which
-   DeleteRecords moves; this one applies to compacted topics as well.
-4. An empty active segment stays. A full one goes only when all before it go; the log rolls first.
+   segment still has retention.bytes. By start: the segment lies wholly below the log start offset, which
+   DeleteRecords moves; this one also applies to compacted topics. still has retention.bytes. By start: the
+   segment lies wholly below the log start offset, which DeleteRecords moves; this one applies to compacted
+   topics as well.
+4. An empty active segment is kept. One with records is deleted only with all segments before it; the log
+   rolls first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from kafka_compat.storage.config import LogConfig
 
 
 class DeletionReason(Enum):
-    """Why a segment may go."""
+    """The reason for deleting a segment."""
 
     LOG_START_OFFSET = "below the log start offset"
     RETENTION_TIME = "older than retention.ms"
@@ -28,7 +30,7 @@ class DeletionReason(Enum):
 
 
 class RetainedSegment(Protocol):
-    """What the decision needs of one segment, asked in this order and no further than the decision needs."""
+    """The properties of a segment that the decision needs, read in this order and only as far as needed."""
 
     @property
     def base_offset(self) -> int: ...
@@ -38,8 +40,8 @@ class RetainedSegment(Protocol):
 
     @property
     def largest_timestamp(self) -> int:
-        """In ms. It may have to be read from disk, so that only segments are asked that age alone can
-        decide.
+        """The largest timestamp in ms. It may be read from disk, so it is read only if the decision depends
+        on age.
         """
 
 
@@ -56,9 +58,9 @@ def deletable(
     high_watermark: int,
     log_end_offset: int,
 ) -> list[tuple[S, DeletionReason]]:
-    """The oldest segments that may go, with the reasons.
+    """The oldest segments that may be deleted, with the reasons.
 
-    `segments` are all of the log, of `size_bytes` together; the last is the active one.
+    `segments` are all of the log, `size_bytes` is their total size; the last is the active one.
     """
     surplus_bytes = size_bytes - config.retention_bytes
     going: list[tuple[S, DeletionReason]] = []

@@ -1,8 +1,8 @@
-"""Finding records by time across the segments of a log, as ListOffsets asks.
+"""Lookup of records by timestamp across the segments of a log, for ListOffsets.
 
-A lookup is a generator. It finds batches by indexes and headers, which is quick, and yields a function for
-each batch whose records must be looked at and are many or compressed: another thread may run it, and sends
-what it returned. It yields None where the caller may do something else meanwhile.
+A lookup is a generator. It finds batches by indexes and headers, which is quick. For each batch whose records
+must be read and are many or compressed it yields a function, which the caller may run in another thread and
+whose result the caller sends back. It yields None where the caller may run other work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANY_TIMESTAMP = -1 << 63
 
 
 class TimestampOffset(NamedTuple):
-    """A record by its timestamp (ms), offset, and the leader epoch it was written in (-1 when unknown)."""
+    """A record's timestamp (ms), offset, and leader epoch (-1 if unknown)."""
 
     timestamp: int
     offset: int
@@ -38,9 +38,9 @@ Lookup = Generator[
 
 
 def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) -> Lookup:
-    """The first record from `start_offset` on whose timestamp is at least `timestamp`.
+    """Find the first record from `start_offset` on whose timestamp is at least `timestamp`.
 
-    Only whole segments and batches whose largest timestamp is too small are skipped, so that out-of-order
+    Only segments and batches whose largest timestamp is too small are skipped, so that out-of-order
     timestamps are found as well.
     """
     index = 0
@@ -52,13 +52,13 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
                 return found
         elif index % _SEGMENTS_AT_ONCE == _SEGMENTS_AT_ONCE - 1:
             yield None
-        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        # Segments may have been removed or replaced meanwhile; the replacement is searched again.
         index = 0 if segment.deleted else bisect_right(segments.base_offsets, segment.base_offset)
     return None
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """The first record with the largest timestamp of the log, which is -1 where no record has one."""
+    """Find the first record with the largest timestamp of the log, which is -1 if no record has one."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
@@ -67,7 +67,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     segment.check_whole()
     offset = max(segment.time_index.offset_before(timestamp), start_offset)
     position = segment.position_of(offset)
-    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    # Keep a reference: the segment may be closed or removed before the next batch is read.
     file = segment.file
     for batch in scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes):
         header = batch.header
@@ -81,12 +81,12 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
 
 
 def is_quick(header: BatchHeader) -> bool:
-    """Whether the records of a batch are looked at sooner than another thread could be asked."""
+    """Whether searching a batch takes less time than dispatching it to another thread."""
     return header.magic == 2 and not header.attributes & 7 and header.record_count <= _QUICK_RECORDS_MAX
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """As `first_of_batch`, of one that is yet to be read; in another thread where that may take long."""
+    """As `first_of_batch` for a batch that is not read yet; run in another thread if it may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()
@@ -102,11 +102,9 @@ def _first_of(
 def first_of_batch(
     data: bytes, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """The first record of one batch, which an old Kafka may have written, with at least this timestamp and
-    offset.
-    """
+    """The first record of one batch of any format with at least this timestamp and offset."""
     if header.magic == 2:
-        # Of records that a broker stamped the header tells the time.
+        # For records stamped by a broker the header has the time.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
         least = ANY_TIMESTAMP if stamped or timestamp == ANY_TIMESTAMP else timestamp - header.base_timestamp
         body = records_body(data, header)
@@ -133,20 +131,20 @@ _CONTINUED = bytes(range(128, 256))
 
 
 class RecordTime(NamedTuple):
-    """A record by its differences to the base timestamp (ms) and the base offset of its batch."""
+    """A record's differences to the base timestamp (ms) and the base offset of its batch."""
 
     timestamp_delta: int
     offset_delta: int
 
 
 def first_record(body: bytes, count: int, least_timestamp: int, least_offset: int) -> RecordTime | None:
-    """The first of `count` records in `body` that has both differences, or larger ones.
+    """The first of `count` records in `body` with at least both differences.
 
-    As in `record_scan`, two ways give the same answer: from record to record, and for records of one length
-    at once, of which a slice with that length as its step is one column of bytes. Nothing else of a record is
-    looked at: the batch was checked when it was appended.
+    As in `record_scan`, two methods give the same result: record by record, and for records of one length at
+    once, by slices that are columns of bytes. Nothing else of a record is checked: the batch was checked when
+    it was appended.
 
-    Raises InvalidRecord where records do not follow each other.
+    Raises InvalidRecord if the records are not contiguous.
     """
     position = index = attempt_at = 0
     pause = _RUN_MIN
@@ -178,12 +176,12 @@ def first_record(body: bytes, count: int, least_timestamp: int, least_offset: in
 
 
 class _Run:
-    """Records of one length whose timestamp differences are numbers of as many bytes."""
+    """Records of one length whose timestamp deltas have the same number of bytes."""
 
     __slots__ = ("_body", "_step", "_time_at", "_width", "count", "end")
 
     def __init__(self, body: bytes, start: int, content: int, step: int) -> None:
-        """`content` is where the first record goes on behind its length, `step` its whole size."""
+        """`content` is the position after the first record's length, `step` the whole size of a record."""
         self._body = body
         self._step = step
         self._time_at = content + 1
@@ -199,10 +197,10 @@ class _Run:
 
     @classmethod
     def at(cls, body: bytes, start: int, count_max: int) -> _Run | None:
-        """The run that begins at `start`; None where it is too short."""
+        """The run that begins at `start`; None if it is too short."""
         length, content = read_varint(body, start)
         step = content - start + length
-        # Cheap, and nearly always decisive: does a record of the same length follow?
+        # Cheap, and nearly always decisive: is the next record of the same length?
         if length < _BYTES_MIN or body[start + step : content + step] != body[start:content]:
             return None
         run = cls(body, start, content, step)
@@ -212,7 +210,7 @@ class _Run:
         return self._body[at : at + (self.count - 1) * self._step + 1 : self._step]
 
     def _cut(self, at: int, allowed: bytes) -> None:
-        """Let the run end before the first record whose byte is another one."""
+        """End the run before the first record whose byte differs."""
         self.count -= len(self._column(at).lstrip(allowed))
 
     def first(self, least_timestamp: int, least_offset: int) -> RecordTime | None:
@@ -234,4 +232,4 @@ class _Run:
 
 
 _AT_LEAST = [bytes(least) + b"\1" * (256 - least) for least in range(128)]
-"""Tables that make 1 of every byte from a value on, and 0 of the others."""
+"""Tables that map every byte from a value on to 1, and the others to 0."""

@@ -1,8 +1,8 @@
-"""The second half of a truncation: files follow memory.
+"""Pending truncations of a log: files are cut after the log has ended at the new offset in memory.
 
-A log that is truncated ends at the new offset at once, in memory. Its files follow in the worker of its
-directory, after the checkpoints have gone back: a recovery must not take for durable what lies behind it.
-Until all truncations of a log are on disk nothing is appended, flushed, rolled or retired in it; reads go on.
+A truncated log ends at the new offset at once, in memory. The worker of its directory lowers the checkpoints,
+so that recovery does not trust records beyond the new end, and then cuts the files. Until all truncations of
+a log are on disk, nothing in it is appended, flushed, rolled or retired; reads continue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:
-    """The files of one truncation of one log. `run` may be called again after it was refused."""
+    """The files of one truncation of a log. `run` may be called again after a refusal."""
 
     def __init__(
         self,
@@ -29,8 +29,8 @@ class Truncation:
         end_offset: int = -1,
         created: Segment | None = None,
     ) -> None:
-        """`removed`, oldest first, left the log. `kept` is the last one then, truncated in memory, so that
-        the log ends at `end_offset`; or `created` is, whose file is yet to be made.
+        """`removed`, oldest first, are the segments taken out of the log. Its last segment is then `kept`,
+        truncated in memory to end at `end_offset`, or `created`, whose file does not exist yet.
         """
         self.pending: Truncations | None = None
         self._files = files
@@ -43,7 +43,7 @@ class Truncation:
         self._created = created
 
     def run(self) -> None:
-        """Bring the files into line, durable on return. Raises LogDirFailure, RefusedForNow."""
+        """Cut the files durably. Raises LogDirFailure, RefusedForNow."""
         files = self._files
         try:
             files.retire(self._removed[::-1], self._due_ms)
@@ -51,11 +51,11 @@ class Truncation:
                 files.remove_snapshots_behind(-1)
                 self._created.create()
                 if self._created.deleted:
-                    # A later truncation has dropped it already.
+                    # A later truncation has removed it already.
                     self._created.abandon()
             files.sync_directory()
             if self._kept is not None and not self._kept.deleted:
-                # Synced at once: else a crash could bring back old batches behind new ones written in their
+                # Synced at once: otherwise a crash could restore old batches after new ones written in their
                 # place.
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)
@@ -63,7 +63,7 @@ class Truncation:
             raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
     def done(self) -> None:
-        """It is on disk; on the loop."""
+        """Complete the truncation on the loop, after it is on disk."""
         if self.pending is not None:
             self.pending.done()
 
@@ -82,15 +82,15 @@ class Truncations:
         self._waiters: tuple[Callable[[], None], ...] = ()
 
     def follow(self, take: TakeTruncation) -> None:
-        """Have `take` called with the log and each truncation: it brings that to the worker, and calls its
-        `done` later. Without it they run at once.
+        """Have `take` called with the log and each truncation: it passes the truncation to the worker and
+        calls its `done` later. Without `follow`, truncations run at once.
         """
         self._take = take
 
     def add(self, log: object, truncation: Truncation) -> None:
-        """Have a truncation of `log` done. Raises LogDirFailure, RefusedForNow only without `follow`.
+        """Start a truncation of `log`. Without `follow` it may raise LogDirFailure, RefusedForNow.
 
-        `log` is passed rather than kept: a log and its truncations must not refer to each other, or only the
+        `log` is passed rather than stored: if a log and its truncations referred to each other, only the
         garbage collector would free a deleted log.
         """
         if self._take is None:
@@ -101,12 +101,12 @@ class Truncations:
         self.take(log, truncation)
 
     def take(self, log: object, truncation: Truncation) -> None:
-        """Bring one that is pending to where it is done."""
+        """Pass a pending truncation to `take`."""
         assert self._take is not None
         self._take(log, truncation)
 
     def done(self) -> None:
-        """One more is on disk."""
+        """Record that one more truncation is on disk."""
         if not self.count:
             return  # counted before, by `all_done`
         self.count -= 1
@@ -116,7 +116,7 @@ class Truncations:
                 waiter()
 
     def all_done(self) -> None:
-        """The worker has ended and left none: what it handed back is not waited for."""
+        """Mark all as done after the worker has ended: pending callbacks are not awaited."""
         while self.count:
             self.done()
 

@@ -1,1 +1,1 @@
-"""Batches and records: headers, all formats, compression, checks; no files."""
+"""Record batches: headers, all message formats, compression and checks, without files."""

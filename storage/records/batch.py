@@ -1,9 +1,8 @@
-"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98); formats 0 and 1 through the
-same header.
+"""Batch headers: RecordBatch (message format 2, KIP-98), and formats 0 and 1 presented in the same form.
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
-         8      4  batch length            of what follows these four bytes
+         8      4  batch length            of the bytes after this field
         12      4  partition leader epoch  outside the CRC: an append stamps it in place
         16      1  magic                   2; at the same place in formats 0 and 1
         17      4  CRC-32C                 of everything from `attributes` to the end
@@ -19,9 +18,10 @@ same header.
 
 Offsets, lengths and counts are big-endian and signed.
 
-Messages of formats 0 and 1, which a log directory of an old Kafka may still hold (`legacy` has their layout),
-have no batch header. They are shown as a batch of one record without leader epoch and producer; the offset
-of a compressed message, which is the only one known without decompressing it, is that of its last record.
+Messages of formats 0 and 1, which a log directory written by an old Kafka may contain (`legacy` has their
+layout), have no batch header. Each is presented as a batch of one record without leader epoch and producer.
+The offset of a compressed message is that of its last record; the others are unknown until it is
+decompressed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _CRC: Final = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
-    """The header of one batch, in the order of the bytes."""
+    """The fields of a batch header, in byte order."""
 
     base_offset: int
     batch_length: int
@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """The codec; ValueError for 5 to 7, which no format defines."""
+        """The codec; ValueError for 5 to 7, which are undefined."""
         return CompressionType(self.attributes & COMPRESSION_MASK)
 
     @property
@@ -120,30 +120,30 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a cleaner may drop the tombstones in here (KIP-534); stored as the base timestamp."""
+        """When a cleaning may remove tombstones (KIP-534); stored as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; the numbers start at 0 again after 2^31 - 1."""
+        """Sequence of the last record; sequences wrap to 0 after 2^31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return add_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def add_sequence(sequence: int, increment: int) -> int:
-    """`sequence + increment` among 0 … 2^31 - 1, where the numbers of an idempotent producer live."""
+    """`sequence + increment` modulo 2^31, the range of producer sequences."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch of any format at `position`; nothing but its presence is checked.
+    """The header of the batch of any format at `position`; only its presence is checked.
 
-    Raises CorruptRecord when fewer bytes are there than the header has.
+    Raises CorruptRecord if fewer bytes are available than the header has.
     """
     size = len(buffer)
     if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
-        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
+        # As `_make`, without its check of the number of fields: scans of small batches are sensitive to it.
         return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
         return _read_legacy_header(buffer, position)
@@ -175,7 +175,7 @@ def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:
-    """The headers of batches that lie end to end. Raises CorruptRecord when the last is cut."""
+    """The headers of contiguous batches. Raises CorruptRecord if the last is incomplete."""
     headers = []
     position = 0
     while position < len(data):
@@ -190,9 +190,9 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
-    """The headers of batches as a leader stores them, which continue a log that ends at `next_offset`.
+    """The headers of a leader's batches, which continue a log that ends at `next_offset`.
 
-    Raises CorruptRecord for a bad CRC, or for an offset that goes back.
+    Raises CorruptRecord for a bad CRC, or for an offset that decreases.
     """
     headers = read_headers(data)
     position = 0
@@ -209,13 +209,13 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the two fields outside the CRC that only a leader knows into the batch at `position`."""
+    """Write base offset and leader epoch, which the CRC does not cover, to the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
 def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the batch at `position` is whole and its bytes are those that were written."""
+    """Whether the batch at `position` is complete and its CRC is correct."""
     end = position + LOG_OVERHEAD + header.batch_length
     if end > len(buffer):
         return False

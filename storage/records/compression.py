@@ -1,8 +1,7 @@
-"""The codecs of record batches in one table; what each writes is what Kafka's Java producer writes.
+"""Compression codecs of record batches, with output in the format of Kafka's Java producer.
 
-Decompression is bounded, so that a few bytes from a stranger never take hold of the broker's memory:
-`limit_bytes` says how far a batch may grow. What grows further is MessageTooLarge, what is broken or cut off
-is CorruptRecord.
+Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes` is
+the largest decompressed size. A larger batch raises MessageTooLarge, broken or truncated data CorruptRecord.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ RATIO_LIMIT = 100
 
 
 def limit_bytes(compressed_size_bytes: int) -> int:
-    """How many bytes data of that size may decompress to.
+    """The largest permitted size of data of that size after decompression.
 
-    A hundred times its size; at least 16 MiB, since a small batch of equal records honestly shrinks far more
-    than that, and at most 128 MiB, above the largest request that a broker accepts by default.
+    A hundred times its size; at least 16 MiB, since a small batch of equal records may legitimately shrink
+    further than that, and at most 128 MiB, more than the largest request that a broker accepts by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """`data` compressed; `level` as compression.gzip.level and so on, None for the default (KIP-390).
+    """Compress `data`; `level` as compression.gzip.level and so on, None for the default (KIP-390).
 
-    `magic` matters to lz4 only, whose frame header had a wrong checksum in message format 0 (KIP-57).
+    `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """
     if codec is CompressionType.NONE:
         return bytes(data)
@@ -49,10 +48,10 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
 
 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
-    """The bytes that were compressed to `data`.
+    """Decompress `data`.
 
-    Raises CorruptRecord for broken, cut off or trailing data and for an unknown codec, MessageTooLarge beyond
-    `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
+    Raises CorruptRecord for broken, truncated or trailing data and for an unknown codec, MessageTooLarge
+    beyond `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
     """
     if codec == CompressionType.NONE:
         return bytes(data)
@@ -132,7 +131,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> bytes:
     size = 0
     while position < len(view):
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Streams that were appended to each other keep their headers.
+            # Concatenated streams keep their headers.
             position += len(_XERIAL_HEADER)
             continue
         if position + _LENGTH.size > len(view):
@@ -213,9 +212,9 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> bytes:
-    """`frame` with the checksum of its header computed anew.
+    """`frame` with a recomputed header checksum.
 
-    Producers of format 0 computed it over the frame's magic number too, and readers of that format ignore it.
+    Producers of format 0 included the frame's magic number in it, and readers of that format ignore it.
     """
     if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
         raise CorruptRecord("there is no lz4 frame")
@@ -233,9 +232,9 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
 
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_RATIO_MAX = 32 << 10
-"""The most that a byte of a frame can become: a block of four bytes repeats one of them 128 KiB times."""
+"""Maximum expansion of a byte of a frame: a block of four bytes repeats one of them 128 KiB times."""
 _ZSTD_KEPT_WINDOW_BYTES_MAX = 8 << 20
-"""A decompressor keeps the memory of the largest window it has seen; level 19 asks for 8 MiB."""
+"""A decompressor keeps the memory of the largest window it has seen; level 19 needs 8 MiB."""
 _ZSTD_SIZE_UNKNOWN = (1 << 64) - 1
 _kept = threading.local()
 
@@ -252,7 +251,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
     try:
         frame = zstandard.get_frame_parameters(data)
-        # Making one takes longer than a small batch does.
+        # Creating one takes longer than decompressing a small batch.
         decompressor: ZstdDecompressor = getattr(_kept, "decompressor", None) or zstandard.ZstdDecompressor()
         if frame.window_size <= _ZSTD_KEPT_WINDOW_BYTES_MAX:
             _kept.decompressor = decompressor
@@ -269,8 +268,8 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
 
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
-    """Frames that need not say how much they hold, as those of Java's library: in pieces so small that what
-    the first one beyond the limit becomes is no more than twice the limit.
+    """Decompress frames that need not state their content size, as those of Java's library, in small pieces,
+    so that the first piece beyond the limit yields at most twice the limit.
     """
     view = memoryview(data)
     parts: list[bytes] = []
@@ -311,4 +310,4 @@ NAMES: dict[str, CompressionType] = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
-"""Values of the setting compression.type; `producer`, which keeps what came, is not a codec."""
+"""Values of the setting compression.type; `producer`, which keeps the batch's codec, is not a codec."""

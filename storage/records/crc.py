@@ -1,8 +1,8 @@
-"""CRC-32C, the checksum of record batches, of `crc32c`'s C extension.
+"""CRC-32C, the checksum of record batches, from the C extension of the `crc32c` package.
 
-The package itself also imports its command line and the metadata of its distribution, which takes 20 to 30
-ms, a tenth of what a broker may take to start. So the extension inside is loaded alone, and the package only
-where the extension is not found.
+Importing the package also imports its command line and distribution metadata, which takes 20 to 30 ms, a
+tenth of the startup budget. So only its extension is loaded; the package is the fallback if the extension is
+not found.
 """
 
 from __future__ import annotations

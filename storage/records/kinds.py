@@ -1,7 +1,7 @@
-"""The kinds of batches and records that numbers in them name.
+"""Enumerations of record batches: the meanings of numbers in batches and records.
 
-Enumerations lie in modules that are not compiled: mypyc 2.4.1 takes an optional member of a compiled one for
-true even where its number is 0.
+Enumerations are kept in modules that are not compiled: mypyc 2.4.1 treats an optional member of a compiled
+enumeration as true even if its number is 0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class CompressionType(IntEnum):
-    """Codec of a batch, as the lowest three bits of its attributes say."""
+    """Codec of a batch, from the lowest three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -20,14 +20,14 @@ class CompressionType(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch, as message.timestamp.type names it."""
+    """Source of the timestamps of a batch, as in message.timestamp.type."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says; its key is (version int16 = 0, type int16)."""
+    """Type of a control record; its key is (version int16 = 0, type int16)."""
 
     ABORT = 0
     COMMIT = 1

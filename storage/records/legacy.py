@@ -1,10 +1,10 @@
-"""Message formats 0 and 1, which clients before Kafka 0.11 speak.
+"""Message formats 0 and 1, which clients and log directories from before Kafka 0.11 use.
 
     offset 8 | size 4 | CRC-32 4 | magic 1 | attributes 1 | timestamp 8, format 1 only
     | key length 4, key | value length 4, value
 
-The CRC covers everything behind it; length -1 stands for null. Compression wraps a message set into the value
-of one message. The offsets inside count from 0 in format 1, where the wrapper has the last record's offset
+The CRC covers everything after it; length -1 means null. Compression wraps a message set into the value of
+one message. The offsets inside count from 0 in format 1, where the wrapper has the last record's offset
 (KIP-31); in format 0 they are absolute. A wrapper of type LogAppendTime gives its timestamp to all inside
 (KIP-32).
 """
@@ -30,7 +30,7 @@ _CRC_END = 16
 
 
 class Message(NamedTuple):
-    """One message of an old format as it stands in the bytes; timestamp -1 in format 0."""
+    """One message of an old format as encoded; timestamp -1 in format 0."""
 
     offset: int
     magic: int
@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """(message, next position); CorruptRecord when it is cut off, or its CRC or its lengths are wrong."""
+    """Return (message, next position); CorruptRecord if it is incomplete, or its CRC or lengths are wrong."""
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
@@ -98,9 +98,9 @@ def encode_message(message: Message) -> bytes:
 
 
 def unwrap(wrapper: Message) -> list[Message]:
-    """The messages inside a compressed one, with absolute offsets and the timestamps that count.
+    """The messages inside a compressed one, with absolute offsets and effective timestamps.
 
-    Raises InvalidRecord for what must not be inside, CorruptRecord for broken data.
+    Raises InvalidRecord for content that is not permitted inside, CorruptRecord for broken data.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
         raise InvalidRecord(f"the old message formats have no codec {wrapper.codec}")
@@ -133,9 +133,9 @@ def unwrap(wrapper: Message) -> list[Message]:
 
 
 def records_of(batch: Buffer) -> Iterator[Record]:
-    """The records of the one batch of any format that fills `batch`, as far as formats 0 and 1 have them.
+    """The records of the one batch of any format that fills `batch`, with the fields of formats 0 and 1.
 
-    Raises as `iter_records`, `read_message` and `unwrap` do.
+    Raises as `iter_records`, `read_message` and `unwrap`.
     """
     if batch[MAGIC_POSITION] >= 2:
         return iter_records(batch)
@@ -149,9 +149,9 @@ def _refuse(index: int, message: str) -> InvalidRecord:
 
 
 class MessageSet(NamedTuple):
-    """What one partition of a Produce v0–v2 request brought, out of its wrapper.
+    """The message set of one partition in a Produce v0–v2 request, unwrapped.
 
-    The records are numbered from 0: producers need not put anything sensible into the offsets.
+    The records are numbered from 0: producers need not set meaningful offsets.
     """
 
     records: list[Record]
@@ -160,7 +160,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """All records of a producer's message set; a compressed message must be the only one (InvalidRecord)."""
+    """Read all records of a producer's message set; a compressed message must be alone (InvalidRecord)."""
     messages: list[Message] = []
     position = 0
     while position < len(data):
@@ -189,7 +189,7 @@ def up_convert(
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytes:
-    """The batch of format 2 that holds the records of a message set from offset 0.
+    """The records of a message set as a batch of format 2, from offset 0.
 
     `log_append_time` in ms replaces their timestamps; None keeps them, -1 for those of format 0.
     """
@@ -204,12 +204,12 @@ def up_convert(
 
 
 def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
-    """Whole batches of any format as messages of format `magic` (0 or 1), for Fetch v0 to v3.
+    """Convert whole batches of any format to messages of format `magic` (0 or 1), for Fetch v0 to v3.
 
-    Codec and offsets stay. Control batches and headers, which the old formats do not have, are left out; so
-    are uncompressed records below `first_offset`, the offset that was asked for. A last batch that is cut off
-    is dropped. Conversion ends before a batch in zstd, which those clients cannot read (KIP-110); raises
-    UnsupportedCompressionType when nothing came before it.
+    Codec and offsets are kept. Control batches and headers, which the old formats do not have, are left out,
+    and so are uncompressed records below the fetched `first_offset`. An incomplete last batch is dropped.
+    Conversion ends before a batch in zstd, which those clients cannot read (KIP-110); raises
+    UnsupportedCompressionType if there is nothing before it.
     """
     view = memoryview(data)
     parts: list[bytes] = []
@@ -236,7 +236,7 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
 
 def count_messages(data: Buffer) -> int:
-    """How many whole messages there are in `data`; a compressed set of them counts as one."""
+    """The number of whole messages in `data`; a compressed set counts as one."""
     count = position = 0
     while position + LOG_OVERHEAD <= len(data):
         (size,) = _LENGTH.unpack_from(data, position + 8)

@@ -1,6 +1,6 @@
-"""The keys of a batch's records, and where each of them lies: what compaction must know, found fast.
+"""Keys of a batch's records and their positions, extracted for compaction.
 
-The loop goes from record to record by their lengths and looks at no value and no header. Numbers of one or
+The loop steps from record to record by their lengths and reads neither values nor headers. Numbers of one or
 two bytes are read in place, all others by a function that takes ten times as long.
 """
 
@@ -18,10 +18,10 @@ class RecordKeys(NamedTuple):
     """The records of one batch, as columns."""
 
     keys: list[bytes]
-    """Empty ones, too, for records without a key."""
+    """The keys; empty for records without a key."""
     offset_deltas: list[int]
     bounds: list[int]
-    """Where each record starts in the body, and at last where the body ends."""
+    """The start of each record in the body, and finally the end of the body."""
     keyless: list[int]
     """Indexes of the records whose key is null."""
     tombstones: list[int]
@@ -29,9 +29,9 @@ class RecordKeys(NamedTuple):
 
 
 def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
-    """The records of a batch, of which `body` is the uncompressed part behind the header.
+    """Read the keys of a batch, of which `body` is the uncompressed part after the header.
 
-    Raises InvalidRecord when they do not fill it, or are out of order.
+    Raises InvalidRecord if the records do not fill it or are out of order.
     """
     found = RecordKeys([], [], [0], [], [])
     try:
@@ -91,7 +91,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
             add_key(body[position:value_at])
             if length < 0:
                 found.keyless.append(index)
-        # An odd first byte makes a length negative, which is null.
+        # An odd first byte means a negative length, which is null.
         if body[value_at] & 1:
             found.tombstones.append(index)
         if value_at >= end:
@@ -101,8 +101,8 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
 
 
 def timestamp_delta_at(body: bytes, start: int) -> tuple[int, int]:
-    """The timestamp delta of the record that starts there, in ms, and the position behind it."""
+    """The timestamp delta in ms of the record that starts there, and the position after it."""
     while body[start] > 127:
         start += 1
-    # Behind the length, and behind the attributes.
+    # After the length and the attributes.
     return read_varlong(body, start + 2)

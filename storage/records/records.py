@@ -1,10 +1,10 @@
-"""Records inside a batch of format 2 (KIP-98): building batches and reading them back.
+"""Records of a batch of format 2 (KIP-98): encoding and decoding.
 
     length varint | attributes 1 byte | timestamp delta varlong | offset delta varint
     | key length varint, key | value length varint, value | header count varint
     | per header: key length varint, key, value length varint, value
 
-Varints are zigzag; length -1 stands for null. `length` counts everything after itself.
+Varints are zigzag-encoded; length -1 means null. `length` counts everything after itself.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """(value, next position) of the 32-bit varint at `position`; InvalidRecord when cut off or too long."""
+    """Return (value, next position) of the 32-bit varint at `position`; InvalidRecord if malformed."""
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -77,7 +77,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """(value, next position) of the 64-bit varint at `position`; InvalidRecord when cut off or too long."""
+    """Return (value, next position) of the 64-bit varint at `position`; InvalidRecord if malformed."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
@@ -106,7 +106,7 @@ def encode_record(
     value: bytes | None,
     headers: Sequence[Header] = (),
 ) -> bytes:
-    """One record with its length in front."""
+    """Encode one record with its length prefix."""
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     _put_bytes(parts, key)
     _put_bytes(parts, value)
@@ -140,7 +140,7 @@ def build_batch(
     leader_epoch: int = -1,
     level: int | None = None,
 ) -> bytes:
-    """One batch that holds `records` at the offsets `base_offset`, `base_offset + 1`, …
+    """Build a batch of `records` at the offsets `base_offset`, `base_offset + 1`, …
 
     At least one record is needed: ValueError otherwise. `level` is that of the codec, None its default.
     """
@@ -161,7 +161,7 @@ def build_batch(
         attributes |= CONTROL_FLAG
     count = len(records)
     max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
-    # By position, which is quicker; `join_batch` fills in length and CRC.
+    # By position, which is faster; `join_batch` sets length and CRC.
     header = BatchHeader(
         base_offset,
         0,
@@ -181,7 +181,7 @@ def build_batch(
 
 
 def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) -> bytes:
-    """The batch of `header` and its uncompressed records `body`; its length and CRC are computed here."""
+    """Build the batch of `header` and the uncompressed records `body`; computes its length and CRC."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
     batch = bytearray(HEADER.pack(*header))
@@ -194,8 +194,8 @@ def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) ->
 def records_body(batch: Buffer, header: BatchHeader) -> bytes:
     """The uncompressed records of the batch that starts `batch`.
 
-    Raises CorruptRecord when the batch is cut off or its compressed data is broken, MessageTooLarge when they
-    decompress beyond every reason (see storage.compression).
+    Raises CorruptRecord if the batch is incomplete or its compressed data is broken, MessageTooLarge if they
+    decompress beyond the limit (see storage.compression).
     """
     if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or header.size_bytes > len(batch):
         raise CorruptRecord(f"a batch of {header.size_bytes} bytes does not fit into {len(batch)}")
@@ -206,10 +206,10 @@ def records_body(batch: Buffer, header: BatchHeader) -> bytes:
 
 
 def iter_records(batch: Buffer) -> Iterator[Record]:
-    """The records of the one batch of format 2 that starts `batch`; control records too.
+    """Iterate over the records of the one batch of format 2 that starts `batch`, control records included.
 
-    Raises CorruptRecord for what is no batch, InvalidRecord when the records break their own structure. The
-    CRC is not looked at.
+    Raises CorruptRecord if it is not a batch, InvalidRecord if the structure of its records is invalid. The
+    CRC is not checked.
     """
     header = read_header(batch)
     if header.magic != 2:
@@ -218,7 +218,7 @@ def iter_records(batch: Buffer) -> Iterator[Record]:
 
 
 def iter_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
-    """The same from the batch's header and its uncompressed records."""
+    """Iterate over records, given the batch's header and its uncompressed records."""
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     position = 0
@@ -260,7 +260,7 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 class EndTransactionMarker(NamedTuple):
-    """The one record of the control batch that ends a transaction."""
+    """The single record of the control batch that ends a transaction."""
 
     type: ControlRecordType
     coordinator_epoch: int
@@ -279,7 +279,7 @@ def build_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """The control batch that aborts or commits the transaction of a producer in one partition (KIP-98)."""
+    """Build the control batch that aborts or commits a producer's transaction in one partition (KIP-98)."""
     record = Record(
         timestamp=timestamp,
         key=_CONTROL_KEY.pack(0, marker.type),
@@ -297,9 +297,9 @@ def build_marker(
 
 
 def control_record_type(record: Record) -> ControlRecordType | None:
-    """What a record of a control batch says; None for a type that is not known here, which readers skip.
+    """The type of a control record; None for an unknown type, which readers skip.
 
-    Raises InvalidRecord when the key is too short to say anything.
+    Raises InvalidRecord if the key is too short.
     """
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         raise InvalidRecord("a control record has no key of four bytes")
@@ -308,7 +308,7 @@ def control_record_type(record: Record) -> ControlRecordType | None:
 
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
-    """The marker in a control batch, or None when the batch holds another kind of control record."""
+    """Read the marker of a control batch; None if the batch contains another kind of control record."""
     for record in iter_records(batch):
         kind = control_record_type(record)
         if kind is not ControlRecordType.ABORT and kind is not ControlRecordType.COMMIT:

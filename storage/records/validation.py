@@ -1,8 +1,8 @@
-"""What a leader checks before it appends what a client sent: facts of the batch first, then every record.
+"""Validation of produced batches by a leader: checks of the batch header first, then of every record.
 
-One good batch of format 2 is the hot path of the whole broker, so it comes first and is handled in its own
-buffer. Batches of old formats are converted (storage.legacy), batches of another codec than the topic's are
-compressed anew; both make a new buffer.
+One valid batch of format 2 is the hot path of the whole broker, so it is handled first and in its own buffer.
+Batches of old formats are converted (storage.legacy) and batches in a codec other than the topic's are
+recompressed; both allocate a new buffer.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from kafka_compat.storage.records.records import Record, iter_records, join_batc
 
 LONG_MAX: Final = 2**63 - 1
 KEYLESS: Final = "Compacted topic cannot accept message without key"
-"""How the message of such a record's error begins."""
+"""The beginning of such a record's error message."""
 QUICK_BYTES_MAX: Final = 4 << 20
 QUICK_BODY_BYTES_MAX: Final = 2 << 20
 QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
 QUICK_OLD_BYTES_MAX: Final = 4 << 10
 QUICK_SCAN_RECORDS_MAX: Final = 32_768
 QUICK_RECORDS_MAX: Final = 1_000
-"""What `validate_batches` does quickly: bytes to sum up, to decompress to, to compress, to convert from an
-old format; records to scan, to look at one by one.
+"""Limits of quick work in `validate_batches`: bytes to checksum, to decompress to, to compress, to convert
+from an old format; records to scan, to check one by one.
 """
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
-# At hand: a member of an enumeration takes two look-ups by name.
+# Local copy: accessing an enumeration member takes two lookups by name.
 _ZSTD: Final = int(CompressionType.ZSTD)
 _CREATE_TIME: Final = TimestampType.CREATE_TIME
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -73,7 +73,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """The rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
+    """The validation rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30
@@ -81,17 +81,17 @@ class AppendPolicy:
     before_max_ms: int = LONG_MAX
     after_max_ms: int = 3_600_000
     compact: bool = False
-    """Whether cleanup.policy holds `compact`, so that every record needs a key."""
+    """Whether cleanup.policy contains `compact`, so that every record needs a key."""
     compression_type: str = "producer"
     compression_level: int | None = None
     validate_records: bool = True
-    """Ours: False trusts the producer with everything behind the batch header."""
+    """Extension: False trusts the producer with everything after the batch header."""
     partition: str = ""
-    """Topic and number of the partition, for what is told of records without a key; else empty."""
+    """Topic and number of the partition, for log messages about records without a key; else empty."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules that a topic's settings make."""
+        """The rules that result from a topic's settings."""
         return cls(
             partition=partition,
             max_message_bytes=config.max_message_bytes,
@@ -106,11 +106,11 @@ class AppendPolicy:
 
 
 _shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
-"""Those of the settings that were asked for last: very many topics have the same."""
+"""The most recently used rules: very many topics have the same."""
 
 
 def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
-    """The rules for a partition; one object for all that have these settings, where none of it is said."""
+    """The rules for a partition; one shared object per combination of settings."""
     if config.compact:
         return AppendPolicy.of(config, partition)
     for known, policy in _shared:
@@ -122,11 +122,11 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
 
 
 class ValidatedBatches:
-    """What may be appended once base offsets and leader epoch are stamped into `data`.
+    """Batches that may be appended once base offsets and leader epoch are stamped into `data`.
 
-    `data` is the buffer that was given unless `converted`; it is empty when an old client sent nothing.
-    `headers` are those of the batches in `data` as they stand there, with base offset 0: at most one.
-    `log_append_time` is ms, or -1 when the timestamps are the producer's.
+    `data` is the given buffer unless `converted`; it is empty if an old client sent nothing. `headers` are
+    those of the batches in `data`, with base offset 0: at most one. `log_append_time` is in ms, or -1 if the
+    timestamps are the producer's.
     """
 
     __slots__ = ("converted", "data", "headers", "log_append_time")
@@ -152,12 +152,12 @@ def validate_batches(
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:
-    """Check what one partition of a Produce request of that version brought; None is the newest.
+    """Validate the records of one partition in a Produce request of that version; None is the newest.
 
-    A header field that the broker decides (the timestamp type, with it the greatest timestamp) is corrected
-    in place when `data` is writable, otherwise in a copy. Raises the errors of storage.errors as their
-    docstrings say; record errors carry the index of each record at fault. With `quick`, TakesLong instead of
-    anything that takes more than a few milliseconds.
+    A header field that the broker decides (the timestamp type, and with it the largest timestamp) is
+    corrected in place if `data` is writable, otherwise in a copy. Raises the errors of storage.errors as
+    documented there; record errors carry the index of each offending record. With `quick`, raises TakesLong
+    instead of taking more than a few milliseconds.
     """
     size_bytes = len(data)
     try:
@@ -226,7 +226,7 @@ def validate_batches(
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
         if max_timestamp > LONG_MAX:
             raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
-        # Kafka knows no greatest timestamp below "none" either.
+        # Kafka has no largest timestamp below "none" either.
         max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
@@ -265,10 +265,10 @@ def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple
 def _check_records(
     records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
 ) -> None:
-    """Refuse the batch with the index of each record at fault.
+    """Reject the batch with the index of each offending record.
 
-    There may be none although the extremes of the timestamps looked bad: a record without timestamp is in no
-    range. `is_log_append_time` is what the producer claims.
+    There may be none although the extremes of the timestamps were outside the range: a record without
+    timestamp is not checked. `is_log_append_time` is the producer's claim.
     """
     errors: list[tuple[int, str]] = []
     about_time = False
@@ -315,7 +315,7 @@ def _timestamp_error(
 
 
 def _as_created(data: memoryview) -> list[Record]:
-    """The records with the timestamps that their producer gave, also where the batch says LogAppendTime."""
+    """The records with their producer's timestamps, even if the batch has LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
     _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
@@ -325,7 +325,7 @@ def _as_created(data: memoryview) -> list[Record]:
 def _validate_unusual(
     data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
-    """Anything but exactly one batch of format 2: an old format, a cut, several batches, or garbage."""
+    """Validate anything but one batch of format 2: old formats, several batches, or garbage."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
     sizes, magics = _batches(data)
     if not sizes:
@@ -337,7 +337,7 @@ def _validate_unusual(
     if magics[0] == 2:
         if len(sizes) > 1:
             raise InvalidRecord(f"one batch for a partition is allowed, {len(sizes)} came")
-        # Kafka, too, drops the beginning of a second batch that was cut off.
+        # Kafka also drops the beginning of an incomplete second batch.
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
         return validate_batches(
@@ -352,7 +352,7 @@ def _validate_unusual(
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:
-    """Size and magic of each whole batch or message in a row; CorruptRecord where none can begin."""
+    """The size and magic of each whole batch or message; CorruptRecord at a position where none can begin."""
     sizes: list[int] = []
     magics: list[int] = []
     position = 0
@@ -376,7 +376,7 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
 
 
 def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
-    """A message set of format 0 or 1 as one batch of format 2."""
+    """Convert a message set of format 0 or 1 to one batch of format 2."""
     from kafka_compat.storage.records.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:

@@ -1,1 +1,1 @@
-"""One segment of a log: its file of batches, its indexes, and which of them are open."""
+"""Log segments: the file of batches, its indexes, and the cache of open segments."""

@@ -1,8 +1,8 @@
 """The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
 
 An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian,
-ascending. Since the offset is the batch's last, a look-up for any smaller or equal offset lands at or before
-the batch that holds it.
+ascending. Because the offset is the batch's last, a lookup of any smaller or equal offset finds a position at
+or before the batch that holds it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ENTRY_SIZE_BYTES: Final = 8
 class OffsetIndex:
     """The entries in memory; the owner loads and stores the bytes.
 
-    Another thread may look up in it while its owner appends or truncates: positions are there before their
-    offsets are, and go after them.
+    Another thread may look up entries while its owner appends or truncates: positions are added before, and
+    removed after, their offsets.
     """
 
     __slots__ = ("_offsets", "_positions", "base_offset")
@@ -33,10 +33,10 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, base_offset: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
-        """Read an index file. Zeros behind the last entry, which Kafka preallocates, are dropped.
+        """Decode an index file. Trailing zeros, which Kafka preallocates, are dropped.
 
-        Like Kafka's sanity check this looks at the ends only, since a full index has a million entries:
-        CorruptFile when the last entry is not behind the first or points outside the log.
+        Like Kafka's sanity check this only checks the ends, since a full index has a million entries:
+        CorruptFile if the last entry is not after the first or points outside the log.
         """
         index = cls(base_offset)
         content = content.rstrip(b"\0")
@@ -76,19 +76,19 @@ class OffsetIndex:
         self._offsets.append(last_offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
-        """Position of an indexed batch whose last offset is at most `offset`; 0 when there is none."""
+        """The position of an indexed batch whose last offset is at most `offset`; 0 if there is none."""
         positions = self._positions
         at = bisect_right(self._offsets, offset - self.base_offset)
         return positions[at - 1] if at else 0
 
     def last_position_up_to(self, position: int) -> int:
-        """The last indexed batch boundary at or before `position`; 0 when there is none."""
+        """The last indexed batch boundary at or before `position`; 0 if there is none."""
         positions = self._positions
         at = bisect_right(positions, position)
         return positions[at - 1] if at else 0
 
     def truncate(self, size_bytes: int) -> None:
-        """Forget the batches at or behind this position of the log."""
+        """Remove the batches at or after this position of the log."""
         at = bisect_right(self._positions, size_bytes - 1)
         self._offsets = self._offsets[:at]
         self._positions = self._positions[:at]

@@ -1,19 +1,19 @@
-"""Which segments are open: descriptors and loaded indexes are a cache, and never more than the process can
-afford.
+"""Cache of open segments: bounds the file descriptors and the loaded indexes of all logs.
 
-A segment opens what it needs when it needs it and is noted here. Beyond the bound the one that was not used
-lately closes again (the clock algorithm: a segment that was used since the hand came by is passed over
-once). Closing is letting go: a slice that is being sent keeps its file, and a segment that is asked again
-opens anew.
+A segment opens its files on demand and is registered here. Beyond the bound, a segment that was not used
+recently is closed (clock algorithm: a segment used since the hand last passed is skipped once). Closing only
+drops references: a slice that is being sent keeps its file open, and a closed segment reopens when it is
+used.
 
 Rules
 1. Active segments may hold half of the descriptors that `ulimit -n` allows.
-2. Sealed segments, which also hold indexes in memory while they are open, have a smaller bound of their
-   own, so that a consumer that reads old records neither fills the memory nor closes what producers write to.
-3. Where a descriptor is refused all the same (EMFILE, ENFILE), segments close and the call is made once
-   more. They also close for connections, down to what those must leave for files.
+2. Sealed segments, which hold indexes in memory while they are open, have a separate, smaller bound, so that
+   a consumer that reads old records neither fills the memory nor closes segments that producers write to.
+3. If opening a file fails for lack of descriptors (EMFILE, ENFILE), segments are closed and the call is
+   retried. Segments are also closed to free descriptors for connections, down to the number reserved for
+   files.
 
-Segments open and close in any thread: the loop, a flush, a look-up by time.
+Segments open and close in any thread: the loop, a flush, a lookup by time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEALED_MAX: Final = 512
 SEALED_MIN: Final = 8
 ACTIVE_MIN: Final = 16
 SPARED_AT_ONCE: Final = 16
-"""How many segments close when a descriptor is refused."""
+"""The number of segments to close when a descriptor is refused."""
 
 OUT_OF_DESCRIPTORS: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
@@ -39,24 +39,24 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What is cached: a segment."""
+    """A cached object: a segment."""
 
     sealed: bool
     used: bool
     """Set by each use, cleared by the hand of the clock."""
 
     def release(self) -> None:
-        """Let go of what can be opened again. Must not open anything."""
+        """Release everything that can be reopened. Must not open anything."""
 
 
 def soft_limit() -> int:
-    """How many descriptors this process may have, as `ulimit -n` says it now."""
+    """The present descriptor limit of this process (`ulimit -n`)."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 class OpenSegments:
-    """The open segments of one broker. `descriptors_max` is asked at each opening, since a limit may be
+    """The open segments of one broker. `descriptors_max` is called at each opening, since the limit may be
     raised.
     """
 
@@ -83,8 +83,8 @@ class OpenSegments:
         return min(max(self._descriptors_max() // 8, SEALED_MIN), SEALED_MAX)
 
     def note(self, segment: Closable) -> None:
-        """`segment` has opened something, or is open and was sealed or made active: others close beyond the
-        bound.
+        """Register `segment` after it opened something, was sealed or became active: others are closed beyond
+        the bound.
         """
         with self._lock:
             if segment.sealed:
@@ -100,17 +100,17 @@ class OpenSegments:
                 ring[segment] = None
 
     def forget(self, segment: Closable) -> None:
-        """`segment` has let go of everything by itself."""
+        """Unregister `segment`, which has released everything itself."""
         with self._lock:
             self._active.pop(segment, None)
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close some segments for a connection, if more than `kept` are open; whether that was done."""
+        """Close some segments for a connection, if more than `kept` are open; return whether it did."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed ones first, when no descriptor is left; returns how many."""
+        """Close some segments, sealed ones first, when no descriptor is left; return their number."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):
@@ -131,10 +131,9 @@ def _close_one(ring: OrderedDict[Closable, None]) -> None:
 
 
 class SparingFilesystem:
-    """A file system whose calls, refused for want of a descriptor, are made again after `spare` closed
-    something.
+    """A file system that retries calls that fail for lack of a descriptor, after `spare` has closed some.
 
-    `spare` answers 0 when there is nothing left to close: then the refusal stands.
+    If `spare` returns 0, there is nothing left to close and the error is raised.
     """
 
     def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:

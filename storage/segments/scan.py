@@ -1,6 +1,4 @@
-"""Walking the batches of a segment file: headers alone, or whole batches checked as a recovery must check
-them.
-"""
+"""Iteration over the batches of a segment file: headers only, or whole batches checked for recovery."""
 
 from __future__ import annotations
 
@@ -24,18 +22,18 @@ CHUNK_SIZE_BYTES: Final = 1024 * 1024
 
 
 class ScannedBatch(NamedTuple):
-    """A batch at its place in the file."""
+    """A batch and its position in the file."""
 
     position: int
     header: BatchHeader
     data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
-    """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
+    """The whole batch from `scan_batches`; its first bytes from `scan_headers`."""
 
 
 def scan_headers(
     file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
 ) -> Iterator[ScannedBatch]:
-    """The whole batches in [position, end), by their headers; stops silently at bytes that cannot be one."""
+    """Iterate over the whole batches in [position, end) by their headers; stops silently at invalid bytes."""
     while position < end:
         chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
         view = memoryview(chunk)
@@ -44,7 +42,7 @@ def scan_headers(
             try:
                 header = read_header(view, at)
             except CorruptRecord:
-                # The rest of it is in the next chunk.
+                # The rest is in the next chunk.
                 break
             if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
                 return
@@ -58,17 +56,17 @@ def scan_headers(
 
 
 class Readable(Protocol):
-    """What of a file a walk over its batches needs."""
+    """The part of a file that a scan needs."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """At most `size_bytes` from `position`; fewer only at the end of the file."""
 
 
 def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
-    """Whole, intact batches from `position` on, with their bytes.
+    """Iterate over whole, intact batches from `position` on, with their bytes.
 
-    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards (the
-    first must have `next_offset` or more): what precedes it is the clean prefix of the file.
+    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset decreases (the first
+    must have `next_offset` or more): the batches before it are the valid prefix of the file.
     """
     while position < end:
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
@@ -81,7 +79,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
-            # The checks of _check_intact, which names what is wrong: walks over small batches feel the call.
+            # As _check_intact, which reports the error: scans of small batches are sensitive to the call.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE
@@ -94,7 +92,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             yield ScannedBatch(position + at, header, chunk[at:stop])
             at = stop
         if at == 0:
-            # A batch larger than the chunk, or one whose length is a lie.
+            # A batch larger than the chunk, or one with an invalid length.
             try:
                 header = read_header(chunk)
             except CorruptRecord:

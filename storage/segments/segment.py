@@ -1,12 +1,11 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
-A segment opens its file and loads its indexes when it is asked for something that needs them, and
-`open_segments` says when it releases them. A sealed segment that is not read holds neither a
-descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
-the largest timestamp and the size, is remembered as numbers.
+A segment opens its file and loads its indexes on demand, and `open_segments` decides when it releases them. A
+sealed segment that is not read holds neither a descriptor nor an index. The active segment keeps its indexes,
+which are not stored yet. The largest timestamp and the size, which retention needs, are kept as numbers.
 
-The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that a
-consumer at the tail, which is nearly every consumer, is answered without a look at index or file.
+The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that
+reads at the tail, which are nearly all reads, need neither the index nor the file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 TAIL_BATCHES_MAX: Final = 4096
 _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
-"""The tail of a segment to which nothing was appended since it was opened; never changed."""
+"""The tail of a segment without appends since it was opened; never changed."""
 
 SENDFILE_BYTES_MIN: Final = 32 * 1024
 """Smaller slices are read into the response, which costs less than a system call for each."""
@@ -40,8 +39,8 @@ RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
 
 class FileSlice:
-    """Whole batches in a segment file. The file stays open and readable while a slice of it lives, deleted
-    or not.
+    """Whole batches in a segment file. The file, even if deleted, stays open and readable as long as a slice
+    of it exists.
     """
 
     __slots__ = ("_data", "file", "position", "size_bytes")
@@ -54,20 +53,20 @@ class FileSlice:
 
     @property
     def fd(self) -> int:
-        """The descriptor to sendfile from."""
+        """The descriptor for sendfile."""
         return self.file.fileno()
 
     def load(self) -> None:
-        """Read the bytes now, for `read`, when they are few. Raises what `read` raises."""
+        """Read the bytes now, for a later `read`, if they are few. Raises the errors of `read`."""
         if self.size_bytes < SENDFILE_BYTES_MIN:
             self._data = self.read()
 
     def unload(self) -> None:
-        """Give the memory of `load` back."""
+        """Release the memory of `load`."""
         self._data = b""
 
     def read(self) -> bytes:
-        """The bytes, by one pread. Raises CorruptRecord when the file ends before them."""
+        """Read the bytes with one pread. Raises CorruptRecord if the file ends before them."""
         if self._data:
             return self._data
         data = self.file.pread(self.size_bytes, self.position)
@@ -79,8 +78,8 @@ class FileSlice:
 
 
 class Segment:
-    """Batches from `base_offset` on. Changed by the loop thread alone; others may read, sync and look up in
-    it.
+    """The batches from `base_offset` on. Changed by the loop thread only; other threads may read, sync and
+    look up.
     """
 
     __slots__ = (
@@ -119,9 +118,9 @@ class Segment:
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
-        """Set before the files go, for a flush that runs beside."""
+        """Set before the files are deleted, for a concurrent flush."""
         self.sealed = False
-        """Whether no batch will follow, and the index files hold all there is."""
+        """Whether the segment is sealed and the index files are complete."""
         self.used = False
         """See `open_segments`."""
         self._files = files
@@ -155,13 +154,13 @@ class Segment:
         return file
 
     def unshare(self) -> None:
-        """Have the files for this log alone, before they are changed though the segment was sealed."""
+        """Detach the files from other links before a sealed segment is changed."""
         self._files.unshare()
         self._swap_file(None)
 
     def _swap_file(self, file: File | None) -> File | None:
-        """The file before. Compiled, an assignment ends the old value before the new one is there, and other
-        threads would see a closed file: returned, it ends after that.
+        """Replace the file and return the old one. In compiled code an assignment releases the old value
+        before the new one is set, and other threads would see a closed file; returning it delays the release.
         """
         before = self._file
         self._file = file
@@ -170,7 +169,7 @@ class Segment:
     def _opened(self) -> None:
         self._open_segments.note(self)
         if self.deleted:
-            # Retention was faster than another thread.
+            # Retention deleted it before another thread opened it.
             self.abandon()
 
     @property
@@ -197,12 +196,12 @@ class Segment:
         return loaded
 
     def rebuild_indexes(self) -> None:
-        """Make the offset index and the time index anew from the headers in the log file, and store them."""
+        """Rebuild the offset index and the time index from the headers in the log file, and store them."""
         self._indexes.rebuild(self.file, self.size_bytes, self.index_interval_bytes)
         self._opened()
 
     def reset(self) -> None:
-        """Forget every batch, for a scan that adds them again."""
+        """Remove every batch, for a scan that adds them again."""
         self.txn_index.reset()
         self._forget_all()
 
@@ -217,7 +216,7 @@ class Segment:
         self._indexes.store()
 
     def sync(self, *, sealed: bool) -> None:
-        """Make the batches durable, and with `sealed` the index files too, which are complete then."""
+        """Make the batches durable, and with `sealed` also the index files, which are then complete."""
         self.file.sync()
         if sealed and self.size_bytes:
             self._files.sync_indexes()
@@ -228,7 +227,7 @@ class Segment:
         self.sync(sealed=True)
 
     def complete(self) -> None:
-        """No batch will follow: store the indexes, give back reserved space and the memory of the tail."""
+        """Seal the segment: store the indexes, release reserved space and the memory of the tail."""
         self.store_indexes()
         self._forget_tail()
         if self._reserved_bytes > RESERVE_FROM_BYTES:
@@ -236,26 +235,24 @@ class Segment:
             self._reserved_bytes = RESERVE_FROM_BYTES
 
     def set_sealed(self, sealed: bool) -> None:
-        """Whether this is a sealed segment from now on, or the active one."""
+        """Set whether this segment is sealed or the active one."""
         self.sealed = sealed
         if self._file is not None:
             self._open_segments.note(self)
 
     def release(self) -> None:
-        """Let go of the file, and of what the index files hold as well. The descriptor closes once no slice
-        uses it.
-        """
+        """Release the file, and indexes that are stored. The descriptor closes once no slice uses it."""
         self._swap_file(None)
         if self.sealed:
             self._indexes.release()
 
     def release_now(self) -> None:
-        """Release at once, for a segment that is not expected to be asked soon."""
+        """Release at once a segment that is not expected to be used soon."""
         self._open_segments.forget(self)
         self.release()
 
     def abandon(self) -> None:
-        """The segment is not here any more: nothing is opened again."""
+        """Mark the segment as removed: nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)
         self._swap_file(None)
@@ -269,9 +266,9 @@ class Segment:
     # --- append
 
     def write(self, data: Buffer) -> None:
-        """Append bytes at the end of the file; `add_batch` must follow for each batch in them.
+        """Append bytes to the file; `add_batch` must follow for each batch in them.
 
-        Raises OSError after cutting off what a full disk let through.
+        Raises OSError after cutting off a partial write on a full disk.
         """
         file = self._file or self._open()
         self.used = True
@@ -291,14 +288,14 @@ class Segment:
             raise
 
     def _reserve(self, end: int) -> None:
-        # Space in steps that grow with the file makes appends cheaper and files contiguous, while a thousand
-        # small partitions do not hold 32 MB each.
+        # Reserving space in growing steps makes appends cheaper and files contiguous, while a thousand small
+        # partitions do not hold 32 MB each.
         step = min(max(end, RESERVE_FROM_BYTES), RESERVE_STEP_BYTES)
         self.file.reserve(self._reserved_bytes, end + step - self._reserved_bytes)
         self._reserved_bytes = end + step
 
     def add_batch(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
-        """Account for a batch that starts at the present end of the segment."""
+        """Account for a batch at the present end of the segment."""
         position = self.size_bytes
         interval_bytes = self.index_interval_bytes
         if not self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes):
@@ -325,20 +322,20 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """Largest timestamp of the first batch, on which the age of a segment is counted; None when empty."""
+        """Largest timestamp of the first batch, from which the segment's age is counted; None if empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
     def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
-        """Age of the segment: by record timestamps where it has them, else by its creation."""
+        """The age of the segment: by record timestamps if it has them, else by its creation."""
         first = self.first_timestamp
         if first is not None and first >= 0:
             return message_timestamp - first
         return now_ms - self.created_ms
 
     def indexes_full(self, index_size_bytes: int) -> bool:
-        """Whether an index reached segment.index.bytes."""
+        """Whether an index has reached segment.index.bytes."""
         limit = index_size_bytes - 12
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
@@ -346,11 +343,11 @@ class Segment:
         """Whether the offset fits into the 4 bytes of an index entry."""
         return last_offset - self.base_offset <= INT_MAX
 
-    # --- look-up
+    # --- lookup
 
     @property
     def max_timestamp(self) -> TimestampEntry:
-        """The largest timestamp (-1 when there is none) and the last offset of the batch that brought it."""
+        """The largest timestamp (-1 if there is none) and the last offset of its batch."""
         entry = self._indexes.max_timestamp()
         if entry is None:
             self._load_indexes()
@@ -360,17 +357,17 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp, or the time of the last change where records have none."""
+        """The largest timestamp, or the modification time if the records have none."""
         timestamp = self.max_timestamp.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms
 
     @property
     def modified_ms(self) -> int:
-        """When the log file last changed."""
+        """The modification time of the log file."""
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """Position of the first batch whose last offset is at least `offset`; the size when there is none."""
+        """Position of the first batch whose last offset is at least `offset`; the size if there is none."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -381,7 +378,7 @@ class Segment:
         return self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
-        """What `position_of` answers, in any thread: by index and file alone."""
+        """As `position_of`, but usable in any thread: by index and file alone."""
         size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
         for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
@@ -390,10 +387,10 @@ class Segment:
         return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
-        """End of the batches in [start, end) that fit into `max_bytes`; `start` when not even one does.
+        """The end of the batches in [start, end) that fit into `max_bytes`; `start` if none does.
 
-        With `min_one_batch` the first batch is given even when it is larger. Where batches are small the
-        answer is rounded down to an index entry, so that a large read does not walk all of its batches.
+        With `min_one_batch` the first batch is included even if it is larger. For small batches the result is
+        rounded down to an index entry, so that a large read does not scan all of its batches.
         """
         limit = start + max_bytes
         if limit >= end:
@@ -419,9 +416,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord when the log file is shorter than what was written to it, so that something
-        else than this broker has cut it.
-        """
+        """Raise CorruptRecord if the log file is shorter than its written size, so was cut externally."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(
@@ -429,7 +424,7 @@ class Segment:
             )
 
     def last_batch_end(self) -> tuple[int, int]:
-        """Offset and position after the last batch that is whole, found from the last index entry on."""
+        """The offset and position after the last whole batch, found from the last index entry on."""
         end_offset = self.base_offset
         if not self.size_bytes:
             return end_offset, 0
@@ -442,8 +437,8 @@ class Segment:
     # --- truncate
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
-        """Drop the batches from `position` on, of which `end_offset` is the first offset; `cut_files` must
-        follow before anything else is written.
+        """Remove the batches from `position` on, the first offset of which is `end_offset`; `cut_files` must
+        follow before any other write.
         """
         self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
         self._load_indexes()
@@ -456,7 +451,7 @@ class Segment:
             self._indexes.truncate(self.file, position, end_offset)
 
     def cut_files(self, size_bytes: int) -> None:
-        """Bring the files into line with `truncate_to_position`, the log file durably."""
+        """Apply `truncate_to_position` to the files, to the log file durably."""
         self.unshare()
         self.txn_index.store()
         self.file.truncate(size_bytes)

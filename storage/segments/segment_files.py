@@ -1,6 +1,6 @@
-"""The files of one segment by Kafka's names: what is read from them, written to them and made durable.
+"""Files of one segment under Kafka's names: reading, writing and syncing.
 
-Nothing is kept here; `Segment` has what is open and loaded. Methods raise OSError.
+This class keeps no open file or loaded index; `Segment` does. Methods raise OSError.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class SegmentFiles:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
     def unshare(self) -> None:
-        """Have what is written to for this log alone, where a fork has it too (`log.fork`). Indexes are
-        replaced, and need not be.
+        """Detach the files that are written in place from a fork's links (`log.fork`). Indexes are replaced
+        and need no copy.
         """
         self._filesystem.unshare(self.path(LOG_SUFFIX))
         self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
@@ -56,14 +56,14 @@ class SegmentFiles:
         return self._filesystem.create(self.path(LOG_SUFFIX))
 
     def modified_ms(self) -> int:
-        """When the log file last changed; 0 when it is missing, as in Kafka."""
+        """The modification time of the log file; 0 if it is missing, as in Kafka."""
         try:
             return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
         except FileNotFoundError:
             return 0
 
     def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """Both indexes. Raises FileNotFoundError or CorruptFile where they must be made anew."""
+        """Read both indexes. Raises FileNotFoundError or CorruptFile if they must be rebuilt."""
         offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
         time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
         return (
@@ -72,7 +72,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """The last entry of the time index by one read of its end; None when the end does not say."""
+        """Read the last entry of the time index from its end; None if the end is not conclusive."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:
@@ -80,17 +80,17 @@ class SegmentFiles:
         return last_entry(file, self._base_offset)
 
     def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Replace both indexes, not durably."""
+        """Replace both indexes; not durable."""
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
 
     def sync_indexes(self) -> None:
-        """Make all indexes durable, that of transactions where there is one."""
+        """Make all indexes durable, including the transaction index if it exists."""
         self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
         self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
         if self._filesystem.exists(self.path(TXN_INDEX_SUFFIX)):
             self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
 
     def txn_index(self) -> TransactionIndex:
-        """The index of aborted transactions, which reads its file when it is asked."""
+        """The index of aborted transactions, which reads its file on demand."""
         return TransactionIndex(self._filesystem, self.path(TXN_INDEX_SUFFIX))

@@ -1,8 +1,8 @@
-"""The indexes of one segment, loaded when they are asked for, and what they say of the largest timestamp.
+"""Indexes of one segment, loaded on demand, and the segment's largest timestamp.
 
-An index that is not in memory is in its file, whole, unless the segment is new and has no entry yet. One
-that is in memory may hold more than its file until it is stored, and cannot be let go of before. A sealed
-segment's may be loaded by two threads at once, to the same effect.
+An index that is not in memory is complete in its file, unless the segment is new and has no entry yet. An
+index in memory may hold more entries than its file until it is stored, and cannot be released before. Two
+threads may load the index of a sealed segment at once, with the same result.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from kafka_compat.storage.segments.txn_index import TransactionIndex
 logger = logging.getLogger(__name__)
 
 SMALL_BYTES: Final = 64 * 1024
-"""Of a log file that is read as quickly as its indexes."""
+"""Size of a log file that is read as quickly as its indexes."""
 
 
 class SegmentIndexes:
-    """The offset index, the time index and the transaction index; the owner tells which log they belong
-    to.
-    """
+    """The offset, time and transaction index of a segment; the owner passes the log that they belong to."""
 
     __slots__ = (
         "_base_offset",
@@ -46,7 +44,7 @@ class SegmentIndexes:
 
     def __init__(self, files: SegmentFiles, base_offset: int, *, stored: bool) -> None:
         self.stored = stored
-        """Whether the files hold what memory holds."""
+        """Whether the files are up to date with memory."""
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.txn_index: TransactionIndex | None = None
@@ -62,7 +60,7 @@ class SegmentIndexes:
             self.clear()
 
     def clear(self) -> None:
-        """There is no batch any more: nothing but the file of the transaction index is touched."""
+        """Remove all entries; only the file of the transaction index is touched."""
         self.offset_index = self.time_index = None
         self._is_new = True
         self._max_timestamp = -1
@@ -74,7 +72,7 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
     ) -> bool:
-        """Account for a batch; False when an entry is due and the indexes must be loaded first."""
+        """Account for a batch; False if an entry is due and the indexes must be loaded first."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -91,7 +89,7 @@ class SegmentIndexes:
     # --- files
 
     def load(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
-        """The offset index and the time index, made anew where their files are missing or corrupt."""
+        """The offset index and the time index, rebuilt if their files are missing or corrupt."""
         offset_index, time_index = self.offset_index, self.time_index
         if offset_index is not None and time_index is not None:
             return offset_index, time_index
@@ -101,7 +99,7 @@ class SegmentIndexes:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
-                # In a state that was returned to they are not there (`saved_states`).
+                # They are missing after a return to a saved state (`saved_states`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
             logger.warning("making the indexes of %s anew: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
@@ -113,7 +111,7 @@ class SegmentIndexes:
     def rebuild(
         self, log: File, log_size_bytes: int, interval_bytes: int, *, stores: bool = True
     ) -> tuple[OffsetIndex, TimeIndex]:
-        """Make both anew from the headers in the log file, and store them."""
+        """Rebuild both indexes from the headers in the log file, and store them."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
         offset_index, time_index = anew._begin()
         end = 0
@@ -126,21 +124,21 @@ class SegmentIndexes:
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
-        # On a full disk they stay in memory alone, and serve reads from there.
+        # On a full disk the entries stay in memory and serve reads from there.
         if stores:
             with contextlib.suppress(OSError):
                 self.store()
         return offset_index, time_index
 
     def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Empty ones, which very many segments need not have."""
+        """Create empty indexes, which most segments of a large broker do not need."""
         offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
         self.offset_index, self.time_index = offset_index, time_index
         self._is_new = False
         return offset_index, time_index
 
     def store(self) -> None:
-        """Write the files, not durably. The time index ends with the largest timestamp, as Kafka's."""
+        """Write the files, not durably. The time index ends with the largest timestamp, as in Kafka."""
         if self.txn_index is not None:
             self.txn_index.store()
         if self._is_new:
@@ -153,24 +151,23 @@ class SegmentIndexes:
         self.stored = True
 
     def transactions(self) -> TransactionIndex:
-        """The transaction index, which reads its file when it is asked."""
+        """The transaction index, which reads its file on demand."""
         if self.txn_index is None:
             self.txn_index = self._files.txn_index()
         return self.txn_index
 
     def release(self) -> None:
-        """Let go of what the files hold."""
+        """Release indexes that are stored."""
         if self.stored:
             self.offset_index = self.time_index = self.txn_index = None
 
     # --- the largest timestamp
 
     def max_timestamp(self) -> TimestampEntry | None:
-        """The largest timestamp, and the last offset of the batch that brought it; (-1, base offset) for
-        none.
+        """The largest timestamp, and the last offset of its batch; (-1, base offset) if there is none.
 
-        It is remembered, and read for the first time from the end of the time index. None where that does not
-        tell, and the indexes must be loaded.
+        It is cached, and first read from the end of the time index. None if that is not conclusive and the
+        indexes must be loaded.
         """
         if not self._max_timestamp_known:
             last = self._files.read_last_time_entry()
@@ -187,8 +184,8 @@ class SegmentIndexes:
     # --- truncation
 
     def truncate(self, log: File, size_bytes: int, end_offset: int) -> None:
-        """Forget the batches from `size_bytes` of the log on, of which `end_offset` is the first offset.
-        All are loaded, and `log` still has what stays.
+        """Remove the batches from `size_bytes` of the log on, the first offset of which is `end_offset`. All
+        indexes are loaded, and `log` still contains the remaining batches.
         """
         assert self.offset_index is not None and self.time_index is not None
         self.offset_index.truncate(size_bytes)

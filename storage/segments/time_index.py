@@ -1,7 +1,7 @@
 """The sparse time index of a segment: file `<base offset>.timeindex`, entries of 12 bytes.
 
 An entry is (timestamp in ms, 8 bytes; last offset of the batch that has it - base offset, 4 bytes),
-big-endian. It says that no record up to that offset has a larger timestamp. Timestamps ascend.
+big-endian. No record up to that offset has a larger timestamp. Timestamps are ascending.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _ENTRY: Final = struct.Struct(">qi")
 
 
 class TimestampEntry(NamedTuple):
-    """The largest timestamp so far and the last offset of the batch that brought it."""
+    """The largest timestamp so far and the last offset of its batch."""
 
     timestamp: int
     offset: int
 
 
 def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
-    """The last entry of a stored time index, by one read of its end; (-1, base offset) when it has none.
+    """The last entry of a stored time index, by one read of its end; (-1, base offset) if it has none.
 
-    None where that does not tell: for an index cut inside an entry, or one that ends with the zeros that
+    None if the end is not conclusive: for an index cut inside an entry, or one with trailing zeros, which
     Kafka preallocates.
     """
     size_bytes = file.size()
@@ -41,9 +41,9 @@ def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
 
 
 class TimeIndex:
-    """The entries in memory, as their bytes: looked up a few times, never worth decoding whole.
+    """The entries in memory, as bytes: there are too few lookups to decode all.
 
-    Another thread may look up in it while its owner appends or truncates.
+    Another thread may look up entries while its owner appends or truncates.
     """
 
     __slots__ = ("_entries", "base_offset", "last_timestamp")
@@ -55,9 +55,9 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, base_offset: int, content: bytes) -> TimeIndex:
-        """Read an index file. Zeros behind the last entry, which Kafka preallocates, are dropped.
+        """Decode an index file. Trailing zeros, which Kafka preallocates, are dropped.
 
-        Raises CorruptFile when the last entry is not behind the first.
+        Raises CorruptFile if the last entry is not after the first.
         """
         content = content.rstrip(b"\0")
         size = -(-len(content) // ENTRY_SIZE_BYTES) * ENTRY_SIZE_BYTES
@@ -87,13 +87,13 @@ class TimeIndex:
         return TimestampEntry(timestamp, self.base_offset + relative_offset)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry unless no later timestamp than the last entry's has come."""
+        """Add an entry if the timestamp is larger than the last entry's."""
         if timestamp > self.last_timestamp:
             self._entries += _ENTRY.pack(timestamp, offset - self.base_offset)
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset up to which no record has this timestamp or a later one; the base offset when unknown."""
+        """An offset up to which no record has this timestamp or a later one; the base offset if unknown."""
         entries = self._entries
         at = bisect_left(
             range(len(entries) // ENTRY_SIZE_BYTES), timestamp, key=lambda entry: _entry(entries, entry)[0]
@@ -101,11 +101,11 @@ class TimeIndex:
         return self.base_offset + (_entry(entries, at - 1)[1] if at else 0)
 
     def truncate(self, end_offset: int) -> None:
-        """Forget entries for offsets at or behind `end_offset`."""
+        """Remove entries for offsets at or after `end_offset`."""
         relative = end_offset - self.base_offset
         at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
-        # A new object, since another thread may be looking at the old one.
+        # A new object, since another thread may be reading the old one.
         self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
 
     def _entry(self, number: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""The aborted transactions of one segment: Kafka's `.txnindex`, entries of 34 bytes ordered by their ends.
+"""Aborted transactions of one segment: Kafka's `.txnindex`, with entries of 34 bytes ordered by last offset.
 
     version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
 
-Last offset is that of the abort marker. Last stable offset is where reading could go on once that marker was
-written; it tells a look-up that no later entry concerns it.
+The last offset is that of the abort marker. The last stable offset is the one after that marker was written;
+a lookup stops at the first entry whose last stable offset is not below the end of its range.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry of a Fetch response: a read_committed consumer skips this producer from that offset on."""
+    """An entry of a Fetch response: read_committed consumers skip this producer from that offset on."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """One entry of the index; offsets as the module says."""
+    """One entry of the index; the module describes the offsets."""
 
     producer_id: int
     first_offset: int
@@ -36,12 +36,12 @@ class AbortedTxn(NamedTuple):
 
 
 def encode(entries: list[AbortedTxn]) -> bytes:
-    """The content of an index file."""
+    """Encode an index file."""
     return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
 
 
 def decode(content: bytes) -> list[AbortedTxn]:
-    """The entries of an index file; CorruptFile when it is torn, out of order or of an unknown version."""
+    """Decode an index file; CorruptFile if it is torn, out of order or of an unknown version."""
     if len(content) % _ENTRY.size:
         raise CorruptFile(f"a transaction index of {len(content)} bytes ends inside an entry")
     entries: list[AbortedTxn] = []
@@ -58,7 +58,7 @@ def decode(content: bytes) -> list[AbortedTxn]:
 
 
 class TransactionIndex:
-    """The index file of one segment. It is read when first needed, and created by its first entry."""
+    """The index file of one segment. It is read when first needed, and created with its first entry."""
 
     __slots__ = ("_entries", "_filesystem", "_path", "_stored")
 
@@ -75,14 +75,14 @@ class TransactionIndex:
         return self._entries
 
     def __len__(self) -> int:
-        """How many entries there are. Raises CorruptFile like all that reads the file."""
+        """The number of entries. Raises CorruptFile, as all methods that read the file."""
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
-        """Write an entry behind the others; ValueError when its end is not behind theirs.
+        """Append an entry; ValueError if its end is not after the previous ones.
 
         On a full disk, or without a descriptor, the entry stays in memory, since its marker is in the log
-        already: `store` follows.
+        already: call `store` later.
         """
         entries = self._load()
         if entries and entries[-1].last_offset >= entry.last_offset:
@@ -101,15 +101,16 @@ class TransactionIndex:
             self._stored = False
 
     def store(self) -> None:
-        """Write the file where it does not hold what memory holds. Raises OSError."""
+        """Write the file if it differs from memory. Raises OSError."""
         if not self._stored:
             self._filesystem.write_file(self._path, encode(self._load()))
             self._stored = True
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """(aborted transactions with offsets in [fetch_offset, upper_bound), whether that is all of them).
+        """Return (aborted transactions with offsets in [fetch_offset, upper_bound), whether that is all of
+        them).
 
-        When it is not, the indexes of later segments may have more.
+        If not, the indexes of later segments may have more.
         """
         found: list[AbortedTransaction] = []
         for entry in self._load():
@@ -120,7 +121,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the transactions that ended at `offset` or behind it; `store` brings the file into line."""
+        """Remove the transactions that ended at `offset` or later; `store` writes the file."""
         entries = self._load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
@@ -128,7 +129,7 @@ class TransactionIndex:
             self._entries = kept
 
     def reset(self) -> None:
-        """Forget everything, also what cannot be read, before the segment is read anew."""
+        """Remove all entries, including unreadable ones, before the segment is scanned again."""
         if self._filesystem.exists(self._path):
             self._filesystem.unshare(self._path)
             self._filesystem.open(self._path).truncate(0)
@@ -136,7 +137,7 @@ class TransactionIndex:
         self._stored = True
 
     def check(self, base_offset: int) -> None:
-        """Raise CorruptFile when this cannot be the index of the segment that starts at `base_offset`."""
+        """Raise CorruptFile if this cannot be the index of the segment that starts at `base_offset`."""
         for entry in self._load():
             if entry.last_offset < base_offset:
                 raise CorruptFile(f"{entry} ends before its segment at {base_offset}")
