@@ -1,4 +1,4 @@
-"""A broker that speaks the Kafka wire protocol, in Python on asyncio."""
+"""A broker that speaks the Kafka wire protocol, written in Python on asyncio."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Calls that may never return, to an HTTP server or a KDC, in a thread beside the event loop."""
+"""Run a call that may never return, such as one to an HTTP server or a KDC, in a daemon thread."""
 
 from __future__ import annotations
 

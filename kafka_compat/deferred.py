@@ -1,4 +1,4 @@
-"""A response that comes later."""
+"""A response that is completed later than its handler returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where causes become Kafka's error codes."""
+"""The mapping of exceptions to Kafka's error codes."""
 
 from __future__ import annotations
 

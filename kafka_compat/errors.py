@@ -1,4 +1,4 @@
-"""Kafka's error codes (up to 4.1), the exception that carries one, and that of a start that fails."""
+"""Kafka's error codes (up to 4.1), the exception that carries one, and the exception of a failed startup."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The HTTP client: of token issuers, schema registries, receivers of metrics, and the control API.
+"""The HTTP client used for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
-1. Only http and https, and a redirect only of a GET and within the scheme, as in Java.
+1. Only http and https are supported. A redirect is followed only for a GET and within the scheme, as in Java.
 2. An exchange ends after its timeout however slowly the server sends, or when the caller is canceled.
-3. A response has `RESPONSE_BYTES_MAX` at most, unless the caller trusts the server.
+3. A response has at most `RESPONSE_BYTES_MAX`, unless the caller trusts the server.
 
-It is http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
-without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not hold
-up the loop.
+It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
+without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not
+block the loop.
 """
 
 from __future__ import annotations

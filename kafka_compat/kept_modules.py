@@ -1,9 +1,9 @@
-"""The modules of this program as they are now, for a process that outlives its installation.
+"""A private copy of this package's modules, so that a running broker can import them after an upgrade.
 
-A broker imports most modules when they are first needed, since all of them would take a third of its memory
-and more than its whole start. `pip install -U` removes or replaces them meanwhile. So a broker that serves
-copies its package into a file without a name, some 7 MB, and imports from that from then on; the file goes
-with the process. Genuine Kafka has its jars open in the same way. Libraries of others are not kept.
+A broker imports most modules when they are first needed, since importing all of them would take a third of
+its memory and longer than its whole startup. `pip install -U` may remove or replace them meanwhile. A serving
+broker therefore copies its package into an unnamed file of some 7 MB and imports from it; the file is deleted
+with the process. Apache Kafka keeps its jars open to the same effect. Third-party libraries are not copied.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How far a consumer group is behind, for metrics, the page, `status`, the tools and the control API.
+"""Consumer group lag, for metrics, the page, `status`, the tools and the control API.
 
 Rules
-1. Lag in records is the end of a partition less the committed offset, as kafka-consumer-groups shows it. It
-   is negative where the committed offset lies beyond the end, as after a topic was created again.
-2. Lag in time is the age of the first record that is not committed: 0 where there is none, or where its
-   timestamp lies ahead.
+1. Lag in records is the end offset of a partition minus the committed offset, as in kafka-consumer-groups. It
+   is negative if the committed offset is beyond the end, as after a topic was recreated.
+2. Lag in time is the age of the first uncommitted record: 0 if there is none, or if its timestamp is in the
+   future.
 3. A partition without a committed offset has no lag.
-4. What is unknown is None, and so is a total that it belongs to. A total of nothing is None.
+4. An unknown lag is None, and so is any total that includes one. A total of nothing is None.
 
 Pure.
 """

@@ -1,4 +1,4 @@
-"""What is made when it is first asked for: a broker that nobody asks for groups starts sooner without."""
+"""A value created at its first use, so that a broker without consumer groups, for example, starts sooner."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""How long work shares the event loop with everybody else's requests.
+"""Cooperative scheduling of long work, so that it does not hold up other requests on the event loop.
 
-Work that may be long is written as steps, a generator: it yields None where the loop may be given back, and
-where another thread should do something, a function, whose result it is sent. `LongWork.run` goes through the
-steps at once as long as they are quick, which nearly all are, and returns their result; what is not done then
-becomes a coroutine. Steps may end with a coroutine, whose result is theirs. A coroutine of its own asks for
-`LongWork.begin`, and says `pause_if_due` between its steps.
+Work that may be long is written as a generator of steps: it yields None to allow other work to run, or a
+function to run in another thread, whose result it is sent. `LongWork.run` executes the steps at once as long
+as they are quick, which nearly all are, and returns their result; the remainder becomes a coroutine. Steps
+may end with a coroutine, whose result becomes theirs. A coroutine calls `LongWork.begin` itself, and
+`pause_if_due` between its steps.
 
 Rules
-1. A turn lasts TURN_S. All long work of a broker gets one turn, all in all, in each pass of the event loop,
-   in the order of asking: a hundred long requests hold a short one up hardly longer than one of them does.
-2. At most one function at a time runs in another thread, in the order of asking too: Python runs one thread
-   at a time, and one that computes delays the loop by the interpreter's switch interval (5 ms) wherever the
-   loop comes back from the kernel; several would take it from each other. That also bounds the memory that
-   decompression takes.
+1. A turn lasts TURN_S. All long work of a broker together gets one turn in each pass of the event loop, in
+   order of arrival: a hundred long requests delay a short one hardly more than one does.
+2. At most one function at a time runs in another thread, also in order of arrival. Python runs one thread at
+   a time, and a computing thread delays the loop by the interpreter's switch interval (5 ms) whenever the
+   loop returns from the kernel; several threads would compete for it. This also bounds the memory used by
+   decompression.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Other processes of this program: how a module of it is run in one."""
+"""Command line and environment that run a module of this package in another process."""
 
 from __future__ import annotations
 

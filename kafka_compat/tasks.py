@@ -1,11 +1,11 @@
-"""Tasks in the background, each with an owner that hears of its end.
+"""Background tasks, each with an owner that is notified of failures and can close it.
 
 Rules
-1. A task that fails is logged by its name, never only when the collector finds it.
-2. What follows depends on what the task is for: LOG leaves it at that, RESTART begins its work again after a
-   pause that doubles from failure to failure. CannotGoOn ends the broker, whatever the task is for.
-3. Closing an owner cancels its tasks, the youngest first, each waited for before the next; afterwards it
-   starts no more.
+1. A failing task is logged under its name, immediately rather than when the garbage collector finds it.
+2. The reaction depends on the task: LOG does nothing more, RESTART runs its work again after a pause that
+   doubles with each failure. CannotGoOn always stops the broker.
+3. Closing an owner cancels its tasks, the youngest first, each awaited before the next; afterwards no task
+   can be started.
 """
 
 from __future__ import annotations

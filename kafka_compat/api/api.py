@@ -1,4 +1,4 @@
-"""One API as a broker serves it: its handler, its versions, its messages."""
+"""One API as a broker serves it: its handler, its versions and its message classes."""
 
 from __future__ import annotations
 

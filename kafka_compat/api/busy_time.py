@@ -1,6 +1,6 @@
-"""How long a request is worked on, though it may wait for something in between.
+"""Measurement of the time spent working on a request, excluding the time it waits.
 
-Not compiled: what drives another coroutine step by step is safer as Python.
+Not compiled: code that drives another coroutine step by step is safer as Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who makes requests: a client at a socket, the page, a test."""
+"""The callers of requests: network clients, the web page, tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one path of a request: middleware, quota, handler and accounting, whoever its caller is.
+"""The single path of a request through middleware, quota, handler and accounting, for every kind of caller.
 
-An error that escapes from a handler becomes the API's error response (see error_response.py): every caller
-waits for some answer. Where the request wants none, its caller is left (HungUp), as Kafka does.
+An exception that escapes from a handler becomes the API's error response (see error_response.py), so that
+every caller gets a response. If the request wants none, its caller is disconnected (HungUp), as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Decodes and encodes beside the event loop what would hold it for long.
+"""A thread that decodes and encodes very long messages, so that they do not block the event loop.
 
-A request or response is long when its arrays have more than ELEMENTS_ON_LOOP_MAX elements, all counted
-together; the bytes of its records do not matter, since nobody looks at them. The codec notices by itself: it
-is told how many elements it may go through, and gives up with TooLong where there are more, which has then
-cost the loop a few milliseconds. The whole is done anew in the thread. There is one thread for all, so many
-long requests cost the others no more than one does: the interpreter gives each side of the two its turn.
+A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total; the size of its records
+does not matter, since they are not parsed. The codec detects it: it is given the number of elements that it
+may process, and raises TooLong beyond it, after a few milliseconds on the loop. The message is then processed
+from the start in the thread. All connections share one thread, so many long requests slow the others no more
+than one does: the interpreter alternates between the two threads.
 
 No request may have more than ELEMENTS_MAX elements: a frame of 100 MB could announce 50 million, which would
 become gigabytes of objects.

@@ -1,6 +1,6 @@
-"""The error codes of an answer, wherever in it they stand. Pure.
+"""Error codes in a response, found at any level of its structure, for metrics. Pure.
 
-Of the two that hold up every client, by hand; of others by the fields of their classes.
+The two most frequent APIs are handled explicitly, others through the fields of their message classes.
 """
 
 from __future__ import annotations

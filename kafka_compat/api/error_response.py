@@ -1,9 +1,9 @@
-"""The response that says of a whole request that it failed, for every API and version that is served.
+"""The error response to a request that failed as a whole, for every API and version served.
 
-The same as Kafka's `AbstractRequest.getErrorResponse`: an API with an error code at the top has it there; one
-that answers per topic, partition, group or resource has it in each that the request named. `ECHOES` says
-which array of a request comes back in which array of the response; what an API does otherwise is a function
-of its own. A test compares all of them with Kafka's own classes.
+It equals Kafka's `AbstractRequest.getErrorResponse`: an API with a top-level error code has it there; an API
+that responds per topic, partition, group or resource has it in each one that the request named. `ECHOES` says
+which array of a request appears in which array of the response; exceptions are functions of their own. A test
+compares all of them with Kafka's own classes.
 """
 
 from __future__ import annotations

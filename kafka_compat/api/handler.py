@@ -1,18 +1,18 @@
-"""What a handler is: how it says which API it serves, and what it may know of a request.
+"""The handler interface: the declaration of the API that a handler serves, and its request context.
 
     @handler(0, 4)
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
-the response, None where the request wants none, or a Deferred (kafka_compat.deferred): later requests of the
-same caller go on meanwhile. It may be written in two other ways, which `api.calls` turns into a Deferred:
+the response, None if the request wants none, or a Deferred (kafka_compat.deferred), which lets later requests
+of the same caller continue. It may also take two other forms, which `api.calls` turns into a Deferred:
 
 - a generator, with a `yield` after each item of a request that may have many: the steps of
-  `kafka_compat.long_work`. Where they take long, later requests of the same caller wait;
+  `kafka_compat.long_work`. If they take long, later requests of the same caller wait;
 - a coroutine (`async def`): later requests of the same caller wait until it returns (admin APIs).
 
-Both return a response, None or a Deferred. The declaration is the one place where an API's versions stand:
-`kafka_compat.handlers.served` is generated from it, and ApiVersions tells clients what is there.
+Both return a response, None or a Deferred. The declaration is the only place that states an API's versions:
+`kafka_compat.handlers.served` is generated from it, and ApiVersions reports them to clients.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What the requests of a broker come to: how many, their errors, and how long they take.
+"""Request statistics of a broker: counts, error codes, durations and sizes by API and version.
 
 Rules
 1. Each request is counted by its Api, by version.
-2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken
-   of TIMED_PER_S requests in a second for each API and version, which is of all where there are fewer: of one
-   in so many as came in the second before (`pace`). The last KEPT of each kind are kept.
-3. Fetches of followers and of consumers are of two kinds, as Kafka has them, and of a third together.
+2. If metrics may be requested, each error code of a response is counted too, and times and sizes are taken of
+   TIMED_PER_S requests per second for each API and version: of all requests at low rates, otherwise of one in
+   N, with N from the rate of the second before (`pace`). The last KEPT of each kind are kept.
+3. Fetches of followers and of consumers are separate kinds, as in Kafka, and also counted together as a
+   third.
 """
 
 from __future__ import annotations

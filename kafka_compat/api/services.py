@@ -1,6 +1,6 @@
-"""What handlers may use of the broker that they belong to.
+"""Types of the broker's services that handlers may use.
 
-Only for types: nothing imports it at run time. A test hands in what a handler uses.
+Only for type checking: nothing imports it at run time. A test passes in what a handler uses.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Requests that took longer than kafka.compat.log.slow.request.ms, told in the log.
+"""Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-Where that is -1, as it is unless somebody sets it, nothing of this is on the way of a request, and no clock
-is read for one. Otherwise each request is timed by an account of the calls (stages.py): from when it
-began to be served until its answer went to the connection. What a request itself asks to wait for is no
-slowness: the `max_wait_ms` of a fetch is allowed on top, and JoinGroup and SyncGroup, which wait for other
-members, are not looked at.
+At -1, the default, requests are not timed and no clock is read for them. Otherwise each request is timed by
+an account of the calls (stages.py), from when serving begins until its response is passed to the connection.
+Time that a request itself asks to wait is not counted: the `max_wait_ms` of a fetch is added to the limit,
+and JoinGroup and SyncGroup, which wait for other members, are excluded.
 
-There is a line in a second at most. What is slow in between is counted, and told at the end of the second.
+At most one line is logged per second. Further slow requests are counted and reported at the end of the
+second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a request goes through beside its handler: account → quota → middleware → handler.
+"""Optional stages of a request around its handler: account → quota → middleware → handler.
 
-Each stage is a function that a broker may have or not; where it has none of them, requests go to their
-handlers as they are. The order is composed when a stage comes or goes, and a request keeps to those that
-there were when it came. Nothing here decides anything by itself.
+Each stage is a function that a broker may or may not have; without any, requests go straight to their
+handlers. The order is composed when a stage is added or removed, and a request keeps the stages that existed
+when it arrived. This module makes no decisions of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""authorizer.class.name and the settings of that authorizer, which in Kafka are the plug-in's own.
+"""The setting authorizer.class.name and the settings of that authorizer, which in Kafka belong to the
+plug-in.
 
-Nothing loads code by a name: the names of Kafka's own authorizers stand for the one that is built in, which
-decides as they do, and any other is refused. A broker that ignored it would let everybody in.
+No code is loaded by name: the names of Kafka's own authorizers select the built-in one, which decides as they
+do, and any other is rejected. A broker that ignored the setting would allow every request.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The settings of one broker: what its files say, and over that what AlterConfigs said since (KIP-226)."""
+"""The settings of one broker: from its files, overridden by AlterConfigs (KIP-226)."""
 
 import os
 from collections.abc import Mapping

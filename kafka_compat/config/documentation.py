@@ -1,4 +1,4 @@
-"""Documentation of the settings, from the rows of their tables; imported when a client asks for it."""
+"""Documentation of the settings, from the rows of their tables; imported when a client requests it."""
 
 from functools import cache
 

@@ -1,6 +1,6 @@
-"""Settings from environment variables, by the rules of the container images that people know.
+"""Settings from environment variables, by the conventions of the common Kafka container images.
 
-The apache/kafka and Confluent images take `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
+The apache/kafka and Confluent images use `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
 underscore stands for `-`, a double one for `_` and a single one for `.`.
 """
 

@@ -1,7 +1,7 @@
-"""What one setting is: its name, type, default and rule, and how text becomes a value of it.
+"""The definition of one setting: its name, type, default and rule, and the parsing of its values.
 
-Types, bounds and the wording of a refusal are those of Kafka's `ConfigDef`, since clients and Kafka's tools
-show them to people.
+Types, bounds and error messages are those of Kafka's `ConfigDef`, since clients and Kafka's tools display
+them.
 """
 
 import builtins

@@ -1,4 +1,4 @@
-"""The settings of one listener: `listener.name.<name>.X` counts before `X` (KIP-103, KIP-226)."""
+"""The settings of one listener: `listener.name.<name>.X` takes precedence over `X` (KIP-103, KIP-226)."""
 
 import re
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The addresses that a broker binds and those that it tells its clients: KIP-103's named listeners."""
+"""The addresses that a broker binds and those that it advertises: KIP-103's named listeners."""
 
 import re
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Where settings come from: properties files, the environment when asked, and the command line, the last
-winning. Of an environment, also what Kafka's container images make of it: secrets in files, listeners that
-are implied, Java's options.
+"""Loading of settings from properties files, the environment if requested, and the command line, the last
+taking precedence. From an environment, it also applies the conventions of Kafka's container images: secrets
+in files, implied listeners, Java options.
 """
 
 import shlex

@@ -1,5 +1,5 @@
-"""The levels of the process's loggers, by Kafka's names for levels: those that a setting gives at the start,
-and those that Kafka's tools give while it runs (KIP-412).
+"""Log levels of the process's loggers, by Kafka's names: set by a setting at startup, and by Kafka's tools at
+run time (KIP-412).
 """
 
 import logging

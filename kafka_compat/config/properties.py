@@ -1,4 +1,4 @@
-"""Java's .properties syntax, as `java.util.Properties.load` reads it."""
+"""Parser and writer of Java's .properties syntax, as in `java.util.Properties`."""
 
 import codecs
 import contextlib

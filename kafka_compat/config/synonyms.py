@@ -1,5 +1,6 @@
-"""Where a setting's value comes from, as DescribeConfigs tells it: every place that gives one, the strongest
-first."""
+"""The sources of a setting's value as DescribeConfigs reports them: every place that sets it, in order of
+precedence.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Topic settings: their checks, and what they and the broker's settings mean for a log."""
+"""Topic settings: validation, and the log configuration derived from them and the broker's settings."""
 
 from collections.abc import Mapping
 from typing import cast

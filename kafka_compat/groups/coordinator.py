@@ -1,8 +1,8 @@
 """The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
 It finds the group and passes the event to it; the runtime does the rest. Each response goes to the callback
-of its request: at once, or when the records it depends on are committed. Callbacks are called exactly once,
-also when this broker loses the shard or stops.
+of its request: at once, or when the records that it depends on are committed. Each callback is called exactly
+once, even if this broker loses the shard or stops.
 """
 
 from __future__ import annotations

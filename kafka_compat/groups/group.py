@@ -1,11 +1,11 @@
-"""One classic group as its coordinator sees it: the rebalance machine together with the group's offsets.
+"""One classic group as its coordinator sees it: the rebalance state machine and the group's offsets.
 
 Rules
 - A member commits in its own generation, and not between the end of a rebalance and its assignment.
 - Group-less ("simple") commits, generation -1, are for groups without members.
-- Offsets show once their records are committed. Deleting writes tombstones, and what they delete goes once
-  they are committed; an offset that was committed again meanwhile stays.
-- A group without members and offsets is deleted: when its last offset expires, or when asked to.
+- Offsets become visible once their records are committed. A deletion writes tombstones and takes effect once
+  they are committed; an offset committed again meanwhile stays.
+- A group without members and offsets is deleted when its last offset expires, or by request.
 """
 
 from __future__ import annotations

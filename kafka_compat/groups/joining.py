@@ -1,5 +1,5 @@
-"""JoinGroup and LeaveGroup of a classic group: new members, members that join again, and static members that
-replace their former selves (KIP-345, KIP-814). The rules are in `rebalance.py`.
+"""JoinGroup and LeaveGroup of a classic group: new members, rejoining members, and restarted static members
+that replace their previous member id (KIP-345, KIP-814). The rules are in `rebalance.py`.
 """
 
 from __future__ import annotations

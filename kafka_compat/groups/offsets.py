@@ -1,13 +1,14 @@
-"""The committed offsets of one group: what is visible, what is on its way to the log, what has expired.
+"""The offsets of one group: committed, not yet committed, pending in transactions, and expired.
 
 Rules
-- What the log holds changes in `replay` and `replay_end_marker` alone: `committed`, and per producer what its
-  open transaction has written (`pending`), which never shows but makes its partitions unstable (KIP-447).
-- A commit is staged from its append until its record is committed, or its client got an error.
-  Staged partitions are unstable, too, and do not expire.
-- An offset of a transaction shows when its commit marker comes, unless one outside transactions was written
-  after it. A deletion outside transactions holds for what open transactions have written before it.
-- Nothing expires where an open transaction is about to commit.
+- Only `replay` and `replay_end_marker` change what mirrors the log: `committed`, and for each producer the
+  offsets of its open transaction (`pending`), which are not visible but make their partitions unstable
+  (KIP-447).
+- A commit is staged from its append until its record is committed or its client gets an error. Staged
+  partitions are also unstable, and do not expire.
+- A transaction's offset becomes visible with its commit marker, unless a later one was written outside
+  transactions. A deletion outside transactions also covers what open transactions wrote before it.
+- Offsets do not expire while an open transaction is about to commit.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
-"""The members and generations of one classic group. Pure: events and the time go in, responses and records go
-into the `outbox`. `joining.py` has the requests by which members join and leave, `group.py` the offsets.
+"""Rebalance state machine of one classic group: members, generations and assignments. Pure: events and the
+time are inputs; responses and records go into the `outbox`. `joining.py` handles JoinGroup and LeaveGroup,
+`group.py` the offsets.
 
 Rules
-- A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires, or changes what it
-  supports, and when the leader joins again. It ends when every member has joined, or when the longest
-  rebalance timeout of any member has passed; then members that have not joined are dropped, except static
-  ones.
+- A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires or changes its supported
+  protocols, and when the leader rejoins. It ends when every member has joined, or when the longest rebalance
+  timeout of any member has passed; then members that have not joined are removed, except static ones.
 - The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again while new members
   arrive, up to the rebalance timeout (KIP-134).
 - Joining ends in COMPLETING_REBALANCE with a new generation, a leader and a protocol that all members share.
-  The leader's SyncGroup brings the assignment; it is handed out when its record is committed, and the group
-  is STABLE. A member that has not sent SyncGroup within the rebalance timeout is dropped and the group
+  The leader's SyncGroup contains the assignment; it is distributed when its record is committed, and the
+  group is STABLE. A member that has not sent SyncGroup within the rebalance timeout is removed, and the group
   rebalances.
-- From JoinGroup v4 a new member is given an id first and must come back with it before its session ends
+- From JoinGroup v4 a new member first receives an id and must rejoin with it before its session expires
   (KIP-394).
 - A static member that returns without an id takes its former place without a rebalance, unless the chosen
-  protocol changes; its former self is fenced (KIP-345). From JoinGroup v9 the response tells
-  a returning leader that it leads and need not assign (KIP-814).
-- A member lives as long as its session timeout since its last sign of life. New members are given five
-  minutes until their first rebalance completes; after that, members that wait for an answer cannot expire.
+  protocol changes; its previous id is fenced (KIP-345). From JoinGroup v9 the response tells a returning
+  leader that it leads and need not assign (KIP-814).
+- A member expires when its session timeout has passed since its last request. New members have five minutes
+  until their first rebalance completes; after that, members that wait for a response cannot expire.
 - A member that is removed while it waits for a response gets one.
 - Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
-  deletions. What the log holds of the members is `stored`, which changes in its `replay`; pending
-  members, waiting requests and sessions are not in the log; each coordinator starts them from `stored`.
+  deletions. `stored` mirrors the members in the log and changes in its `replay`; pending members, waiting
+  requests and sessions are not in the log, and each coordinator initializes them from `stored`.
 
-The order of events and their answers is Kafka 3.9's.
+The order of events and their responses is Kafka 3.9's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Group records as the bytes of `__consumer_offsets`, in the versions that Kafka 3.9 writes.
+"""Encoding and decoding of group records in `__consumer_offsets`, in the versions that Kafka 3.9 writes.
 
-Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with an
-expiry of its own, which v3 has no room for) and GroupMetadataValue v3. Every older and newer version of
-these values is read. Keys of other kinds belong to groups of the newer protocols (KIP-848, KIP-932) and are
-nobody's business here.
+Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with its own
+expiry, for which v3 has no field) and GroupMetadataValue v3. All older and newer versions of these values can
+be read. Other kinds of keys belong to groups of the newer protocols (KIP-848, KIP-932) and are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What members and administrators ask of a group, and what it answers: plain values."""
+"""Requests to a group and their results, as plain values."""
 
 from __future__ import annotations
 

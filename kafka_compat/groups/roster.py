@@ -1,5 +1,5 @@
-"""Who is in a group, who waits for what, and which protocols all of them share. No rules of the rebalance
-here.
+"""The members of a group, their waiting requests, and the protocols that all of them support. The rebalance
+rules are elsewhere.
 """
 
 from __future__ import annotations

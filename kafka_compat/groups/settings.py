@@ -1,4 +1,4 @@
-"""The settings of groups, and how they follow from the broker's configuration."""
+"""The settings of consumer groups, derived from the broker's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines of one group, as data: the group sets them, the runtime asks for the earliest one."""
+"""Deadlines of one group, as data: the group sets them, and the runtime asks for the earliest one."""
 
 from __future__ import annotations
 

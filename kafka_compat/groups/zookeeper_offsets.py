@@ -1,8 +1,8 @@
-"""Offsets in ZooKeeper, or in the embedded tree of a broker without one: where Kafka's oldest clients (before
+"""Offsets in ZooKeeper, or in the embedded tree of a standalone broker, where Kafka's oldest clients (before
 0.8.2) keep them.
 
-OffsetCommit and OffsetFetch version 0 know no coordinator: any broker takes them, and they stand as text
-under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and no group is listed for them.
+OffsetCommit and OffsetFetch version 0 have no coordinator: any broker accepts them. Offsets are stored as
+text under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and their groups are not listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the requests about ACLs have in common: numbers of the wire as members, and filters.
+"""Shared parts of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
 
-A number that Kafka has not given to anything means something UNKNOWN, which matches nothing. UNKNOWN itself,
-0, is no request at all: Kafka closes the connection.
+An unassigned number becomes UNKNOWN, which matches nothing. UNKNOWN itself, 0, is invalid in a request: Kafka
+closes the connection.
 """
 
 from __future__ import annotations

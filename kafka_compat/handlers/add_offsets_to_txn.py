@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (key 25): a transaction will commit offsets of a group.
+"""AddOffsetsToTxn (key 25): announce that a transaction will commit offsets of a group.
 
-The group's partition of `__consumer_offsets` becomes one of the transaction's. From version 2 on a producer
-that was replaced is told PRODUCER_FENCED (KIP-588).
+The group's partition of `__consumer_offsets` is added to the transaction. From version 2 on a replaced
+producer gets PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations

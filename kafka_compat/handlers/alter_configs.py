@@ -1,5 +1,4 @@
-"""AlterConfigs (key 33): give a resource a whole new set of settings. Deprecated by KIP-339, still used by
-AKHQ."""
+"""AlterConfigs (key 33): replace all settings of a resource. Deprecated by KIP-339, still used by AKHQ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): what this broker serves, derived from the handlers there are.
+"""ApiVersions (key 18): the APIs and versions that this broker serves, derived from its handlers.
 
-A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION (KIP-511); from version 3
-clients name their software; 3 also brings the supported and finalized features (KIP-584).
+An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). From version 3 on clients
+name their software, and the response includes the supported and finalized features (KIP-584).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""May the client do it? Handlers ask here, where Kafka's KafkaApis asks its authorizer (KIP-11).
+"""Authorization checks of the handlers, as in Kafka's KafkaApis (KIP-11).
 
-Without an authorizer everybody may do everything, and a question costs one look-up.
+Without an authorizer every request is allowed, and a check costs one lookup.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""ControlledShutdown (key 7): a broker that is about to stop has its leaderships moved. Answered by the
-controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
+"""ControlledShutdown (key 7): move the leaderships of a broker that is about to stop. Served by the
+controller only; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreateAcls (key 30). Without an authorizer: SECURITY_DISABLED for each."""
+"""CreateAcls (key 30): add ACLs. Without an authorizer each fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 

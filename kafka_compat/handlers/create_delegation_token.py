@@ -1,4 +1,6 @@
-"""CreateDelegationToken (key 38, KIP-48): a token for the client itself, or for who has let it (KIP-373)."""
+"""CreateDelegationToken (key 38, KIP-48): a token for the client, or for an owner that allows
+it (KIP-373).
+"""
 
 from __future__ import annotations
 

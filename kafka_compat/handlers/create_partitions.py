@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): more partitions for a topic; each topic succeeds or fails by itself."""
+"""CreatePartitions (key 37): add partitions to topics; each topic succeeds or fails individually."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 6 that
-a client makes too many partitions (KIP-599), 7 the topic id.
+"""CreateTopics (key 19): create topics; each one succeeds or fails individually. Version 5 returns the
+settings in force, 6 reports an exceeded quota of created partitions (KIP-599), 7 returns the topic id.
 """
 
 from __future__ import annotations

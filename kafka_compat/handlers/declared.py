@@ -1,7 +1,7 @@
-"""What the handlers declare, and the table of it.
+"""The declarations of all handlers, and the generator of `served.py`.
 
-`python -m kafka_compat.handlers.declared` writes `served.py` anew: to be run when a handler is added, or
-serves other versions. A test compares the two.
+Run `python -m kafka_compat.handlers.declared` to regenerate `served.py` after adding a handler or changing
+its versions. A test compares the two.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
 (KIP-107).
 
-Answered when the new start is on this broker's disk, and the logs of all living replicas start there, which
-followers learn with their next fetch. Those that take longer than the request's timeout get
-REQUEST_TIMED_OUT, and the records are deleted none the less. Where the disk refuses to note the start, a full
-one for instance, the answer is KAFKA_STORAGE_ERROR, upon which clients ask again: nobody reads the records
-any more, but a crash could bring them back.
+The response is sent when the new start is on this broker's disk and the logs of all live replicas start
+there; followers learn it with their next fetch. Partitions that exceed the request's timeout get
+REQUEST_TIMED_OUT, but their records are deleted. If the start cannot be stored, on a full disk for instance,
+the error is KAFKA_STORAGE_ERROR, after which clients retry: the records can no longer be read, but could
+reappear after a crash.
 """
 
 from __future__ import annotations

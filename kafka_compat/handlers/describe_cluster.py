@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the brokers and who the controller is (KIP-700; version 1 adds the endpoint type,
+"""DescribeCluster (key 60): the brokers and the controller (KIP-700; version 1 adds the endpoint type,
 KIP-919).
 """
 

@@ -1,5 +1,6 @@
-"""DescribeConfigs (key 32). Version 1 tells where a value comes from, 3 its type and documentation (KIP-226,
-KIP-569)."""
+"""DescribeConfigs (key 32): settings of resources. Version 1 adds sources, 3 types and documentation
+(KIP-226, KIP-569).
+"""
 
 from __future__ import annotations
 

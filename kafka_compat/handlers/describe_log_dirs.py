@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): the data folders with their partitions and sizes, copies under way included
+"""DescribeLogDirs (key 35): the log directories with their partitions and sizes, including copies in progress
 (version 4 adds disk space, KIP-827).
 """
 

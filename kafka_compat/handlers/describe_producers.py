@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61): the producers that partitions know, with their open transactions (KIP-664).
+"""DescribeProducers (key 61): the active producers of partitions, with their open transactions (KIP-664).
 
-A follower answers as well as the leader: tools ask a broker for what it holds.
+A follower responds as well as the leader: tools inspect the state of a specific broker.
 """
 
 from __future__ import annotations

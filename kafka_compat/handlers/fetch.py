@@ -1,9 +1,9 @@
-"""Fetch (key 1): whole batches from each partition, after a long poll where there is too little to send.
+"""Fetch (key 1): whole batches from each partition, after a long poll if there is too little data.
 
-A request is answered at once when it finds fetch.min.bytes or an error, else when enough was committed or
-max_wait_ms is over. Versions: 3 brings the limit for the whole answer, 4 isolation levels, 7 sessions
-(KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions 0 to 3
-get formats 0 and 1.
+The response is sent at once if fetch.min.bytes are available or an error occurred, otherwise when enough was
+committed or max_wait_ms has passed. Versions: 3 adds the limit for the whole response, 4 isolation levels, 7
+sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions
+0 to 3 get formats 0 and 1.
 """
 
 from __future__ import annotations

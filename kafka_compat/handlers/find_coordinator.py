@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker speaks for a group or a transactional id.
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
-Version 1 brings transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is made when a
-group's coordinator is first looked for, `__transaction_state` when a transactional id's is.
+Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created when a
+group's coordinator is first requested, `__transaction_state` when a transactional id's is.
 """
 
 from __future__ import annotations

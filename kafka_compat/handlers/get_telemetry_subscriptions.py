@@ -1,6 +1,6 @@
-"""GetTelemetrySubscriptions (key 71, KIP-714): which of its metrics a client is to push, and how often.
+"""GetTelemetrySubscriptions (key 71, KIP-714): the metrics that a client should push, and the interval.
 
-It is served only where pushes are taken. It asks for no rights, as in Kafka.
+Served only if the broker accepts pushes. No authorization is required, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""ListOffsets (key 2): offsets by timestamp, and the special ones.
+"""ListOffsets (key 2): offsets by timestamp, and special offsets such as earliest and latest.
 
-Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the
-record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage
-(9+, never any here). Version 0 returns a list of offsets at which segments start, for the oldest clients.
+Negative timestamps name positions: -1 latest (with read_committed the last stable offset), -2 earliest, -3
+the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
+storage (9+, never any here). Version 0 returns a list of segment start offsets, for the oldest clients.
 
-A follower (replica id from 0 on) sees the log to its end. For others a leader that was just elected does not
-know what is committed until its followers have come to the start of its epoch: OFFSET_NOT_AVAILABLE.
+A follower (replica id 0 or above) sees the log to its end. For other clients a newly elected leader does not
+know what is committed until its followers have reached the start of its epoch: OFFSET_NOT_AVAILABLE.
 
-A look-up by time may decompress and walk whole batches; another thread does it, one after the other.
+A lookup by time may decompress and scan whole batches; it runs in another thread, one lookup at a time.
 """
 
 from __future__ import annotations

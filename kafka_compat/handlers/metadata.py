@@ -1,9 +1,9 @@
-"""Metadata (key 3): brokers, the controller, and topics by name or id, creating those that may be created on
-first use.
+"""Metadata (key 3): brokers, the controller, and topics by name or id, with auto-creation of topics if
+enabled.
 
-Versions: 0 takes an empty list as all topics, later ones null; 4 lets the client forbid creation; 8 to 10
-tell authorized operations; 10 brings topic ids, 12 look-up by id. The addresses told are those of the
-listener that the client came by.
+Versions: in 0 an empty list means all topics, in later ones null does; 4 lets the client forbid creation; 8
+to 10 return authorized operations; 10 adds topic ids, 12 lookup by id. The addresses are those of the
+listener to which the client is connected.
 """
 
 from __future__ import annotations

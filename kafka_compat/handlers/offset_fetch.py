@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9): the positions of a group.
+"""OffsetFetch (key 9): return the committed offsets of groups.
 
-Version 2 can ask for all partitions and has an error for the group as a whole, 5 brings leader epochs
-(KIP-320), 7 `require_stable` (KIP-447), 8 several groups at once (KIP-709). Without an offset the answer is
--1 and no error. Version 0 knows no coordinator: any broker answers from the metadata store, and says
-UNKNOWN_TOPIC_OR_PARTITION where it has no offset.
+Version 2 can request all partitions and has a group-level error, 5 adds leader epochs (KIP-320), 7
+`require_stable` (KIP-447), 8 several groups at once (KIP-709). A missing offset is -1 without an error.
+Version 0 has no coordinator: any broker responds from the metadata store, with UNKNOWN_TOPIC_OR_PARTITION for
+a missing offset.
 """
 
 from __future__ import annotations

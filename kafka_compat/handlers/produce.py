@@ -1,12 +1,12 @@
-"""Produce (key 0): append one batch per partition, answer as `acks` asks.
+"""Produce (key 0): append one batch per partition, and respond as `acks` requires.
 
-acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this
-replica has the records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the
-errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
+With acks=0 there is no response, and the connection is closed after a failure; with acks=1 the response is
+sent once this replica has the records; with acks=all (-1) once every in-sync replica has. Versions: 3 adds
+format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 
-Records of a transaction are taken only where the transaction's coordinator knows that it writes (KIP-890); a
-client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others INVALID_TXN_STATE. From version
-12 on the coordinator learns of it by this very request.
+Transactional records are accepted only if the transaction's coordinator has registered the partition
+(KIP-890); otherwise a client of version 11 gets TRANSACTION_ABORTABLE, others INVALID_TXN_STATE. From version
+12 on this request itself registers the partition.
 """
 
 from __future__ import annotations

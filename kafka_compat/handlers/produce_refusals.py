@@ -1,4 +1,4 @@
-"""What a producer is told of a batch that was not appended, and which of them it may not write."""
+"""The error responses to batches that were not appended, and the topics that a producer may not write to."""
 
 from __future__ import annotations
 

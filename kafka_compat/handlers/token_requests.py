@@ -1,4 +1,4 @@
-"""What the requests about delegation tokens have in common: who may send them, and what else is asked."""
+"""Shared parts of the delegation token APIs: which clients may use them, and when tokens are enabled."""
 
 from __future__ import annotations
 

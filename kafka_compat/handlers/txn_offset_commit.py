@@ -1,8 +1,8 @@
 """TxnOffsetCommit (key 28): store offsets of a group as part of a transaction.
 
-They show when the transaction commits. From version 3 on the member's generation fences members that a
-rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE, and from
-version 5 on this request adds the group to the transaction (KIP-890).
+They become visible when the transaction commits. From version 3 on the member's generation fences members
+that a rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE, and
+from version 5 on this request adds the group to the transaction (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""UpdateFeatures (key 57): as with Kafka 3.9 on ZooKeeper there is no feature to finalize (KIP-584), so every
-change is refused, for the reason that Kafka gives. Answered by the controller alone.
+"""UpdateFeatures (key 57): rejected for every change, since Kafka 3.9 on ZooKeeper has no features to
+finalize (KIP-584); the reason given is Kafka's. Served by the controller only.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Accepting connections on one listening socket, also when the process runs out of descriptors.
+"""Acceptance of connections on one listening socket, including when the process runs out of file descriptors.
 
 Rules
-1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them leaves the loop to others.
-2. Some descriptors are kept for files (`reserved_descriptors`): a connection that would take one of them is
-   closed at once, unless files that are open as a cache make room (`make_room`). The kernel gives the
-   lowest number that is free, so the number of a new connection says how many are in use.
-3. Should there be none at all, a spare one is given up to accept the connection and close it: a client that
-   is refused at once is better off than one that waits in the backlog, and the loop does not spin.
-4. The log says so once in QUIET_S, and what to do.
+1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them does not block the event
+   loop.
+2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would take one of them
+   is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns the lowest
+   free number, so the number of a new connection shows how many are in use.
+3. When no descriptor is left, a spare one is released to accept the connection and close it: rejecting a
+   client at once is better than leaving it in the backlog, and the loop does not spin.
+4. This is logged once per QUIET_S, with advice.
 """
 
 from __future__ import annotations

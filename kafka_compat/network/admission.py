@@ -1,14 +1,15 @@
-"""Which connections are let in, and when.
+"""Connection limits: which new connections are served, delayed or closed (max.connections, creation rates).
 
 Rules
-1. Where there is no slot for a connection (max.connections, of the broker or of its listener), its listener
-   accepts no more until one is free: clients wait in the backlog. With several listeners, that of the brokers
-   is let in by the broker's limit; then who was idle for the longest elsewhere has to go.
-2. Where connections come faster than max.connection.creation.rate, of the broker or of the listener, the
-   listener waits before it serves the last one and accepts others (KIP-612).
-3. Where they come from one address faster than its connection_creation_rate, they are accepted, left alone
-   for as long as the address is to wait, and closed.
-4. More than max.connections.per.ip of an address are closed at once.
+1. When no slot is free for a connection (max.connections of the broker or of its listener), its listener
+   stops accepting until one is; clients wait in the backlog. With several listeners, the inter-broker
+   listener is exempt from the broker's limit: the longest-idle connection of another listener is closed
+   instead.
+2. When connections arrive faster than max.connection.creation.rate of the broker or the listener, the
+   listener delays the last one, and accepts others only after it (KIP-612).
+3. When they arrive from one address faster than its connection_creation_rate, they are accepted, left
+   unserved for the throttle time of the address, and closed.
+4. Connections beyond max.connections.per.ip of an address are closed at once.
 """
 
 from __future__ import annotations

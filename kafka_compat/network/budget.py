@@ -1,20 +1,20 @@
-"""How much memory all connections of a server may hold together: one budget for requests that are not whole
-or not served yet, one for answers that are not sent yet.
+"""Memory budgets shared by all connections of a server: one for requests that are incomplete or not yet
+served, one for responses that are not yet sent.
 
 Rules of the request budget
-1. An unfinished frame that wants to grow beyond the budget waits in line; its connection is not read from
-   meanwhile. What a small request needs (FIRST_BYTES) nobody waits for.
-2. Nobody overtakes the line. Whoever is first in it when the budget is used up is favoured: that one frame
-   may grow until it is whole, so that a budget full of unfinished frames never stands still. The budget is
-   exceeded by one frame at most.
-3. While the budget is used up, connections receive little at a time (`short`), so that bytes wait in the
-   kernel and not here, and no buffer is kept for later.
+1. An unfinished frame that would grow beyond the budget waits in a queue; meanwhile its connection is not
+   read. Small requests (up to FIRST_BYTES) never wait.
+2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
+   complete, so that a budget full of unfinished frames never stalls. The budget is exceeded by at most one
+   frame.
+3. While the budget is used up (`short`), connections receive little at a time, so that bytes wait in the
+   kernel, and no buffer is kept for reuse.
 
-Rules of the answer budget
-4. While more than the budget is unsent (`short`), a connection that has unsent answers of its own is not
-   served: who reads its answers is not held up by who does not.
-5. At twice the budget (`full`) nobody is served until there is room. It is made (`relieve`) by closing
-   connections that took nothing of their answers for STUCK_S, those with the most first.
+Rules of the response budget
+4. While more than the budget is unsent (`short`), a connection with unsent responses of its own is not
+   served: clients that read their responses are not held up by clients that do not.
+5. At twice the budget (`full`) no connection is served until there is room. `relieve` makes room by closing
+   connections that have read none of their responses for STUCK_S, those with the most bytes first.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""One client connection: bytes in, frames to the dispatcher, answers out (output.py) in the order of their
-requests.
+"""One client connection: it reads bytes, passes complete frames to the dispatcher, and sends responses
+(output.py) in the order of the requests.
 
 Rules
-1. Requests are served in turns (turns.py), one after the other, until the turn is over. What is left is kept,
-   and reading stops until it was served.
-2. While a serial request (an `async def` handler) runs, later requests of this connection wait, as they do in
-   Kafka: a client that sends CreateTopics and then Metadata on one connection counts on it.
-3. Before each request it is asked whether it may be served: not while too many requests or too many bytes of
-   answers of this connection are outstanding, nor while the answer budget says no (budget.py). Nothing is
-   looked up, converted or encoded for a client that does not take what it asked for before.
-4. A request that has begun to come is read to its end as the request budget allows, whatever holds back its
-   service. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which it was read from.
-5. While the connection is muted (KIP-219: its client is over a quota), later requests wait, too, and no more
-   of them is read than fits FIRST_BYTES. A client that goes is noticed at once where it has asked nothing
-   more, else when the mute ends, or when it was idle for too long: a mute does not keep a connection alive.
+1. Requests are served one after the other within a turn (turns.py). Requests left at its end are kept, and
+   reading stops until they are served.
+2. While a serial request (an `async def` handler) runs, later requests of the connection wait, as in Kafka: a
+   client that sends CreateTopics and then Metadata on one connection relies on it.
+3. A request is served only while the connection is below its limits for outstanding requests and unsent
+   response bytes, and while the response budget allows it (budget.py). Nothing is looked up, converted or
+   encoded for a client that does not read its responses.
+4. A request whose first bytes have arrived is read to its end as the request budget allows, even if serving
+   is paused. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which the connection was
+   read.
+5. While the connection is muted (KIP-219: its client exceeds a quota), later requests wait, and at most
+   FIRST_BYTES of them are read. A disconnect is noticed at once if no further request is waiting, otherwise
+   when the mute ends or the idle timeout passes: a mute does not keep a connection alive.
 """
 
 from __future__ import annotations

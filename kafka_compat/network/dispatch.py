@@ -1,8 +1,7 @@
-"""From a frame to the call of its API, and from the response back to bytes, in the order of the requests.
+"""Decode each frame, call its API, and encode the responses in the order of the requests.
 
-A response that is there at once goes out at once; one that comes later (Deferred) has a place (slot) kept for
-it among those of the connection. A frame that is no request closes its connection, as with Kafka. The process
-lives.
+A response that is available at once is sent at once; for a later one (Deferred) a slot is kept among the
+connection's responses. An invalid frame closes its connection, as in Kafka; the process continues.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What a listener asks of its clients before they are served: TLS, SASL, or one after the other.
+"""TLS and SASL authentication that a listener requires before it serves a client's requests.
 
 Rules
-1. Until a client is let in, its frames go to `dispatch` here, and no further unless they are ApiVersions,
-   SaslHandshake or SaslAuthenticate at their time; they have at most sasl.server.max.receive.size bytes.
-2. From its beginning a connection has the time of one frame (kafka.compat.frame.timeout.ms) for its first
-   whole request, and for TLS.
-3. A session that has an end keeps its frames coming here: after the end, only a new handshake is served.
+1. Until a client is authenticated, its frames go to `dispatch` here, which serves only ApiVersions,
+   SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
+2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
+   handshake.
+3. Frames of a session that expires continue to pass through here: after it expires, only a new handshake is
+   served.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Cutting a byte stream into request frames: a four-byte big-endian size, then so many bytes.
+"""Split a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
 
-Pure: no socket. Whoever reads asks for a place to receive into (`writable`), says how many bytes came
-(`received`), and takes one frame after the other (`next_frame`) until there is none.
+Pure: no socket. The caller asks for a buffer to receive into (`writable`), reports the number of bytes read
+(`received`), and takes frames (`next_frame`) until none is left.
 
 Rules
-1. Reads go to a scratch buffer that all connections of a server share, because most end on a frame boundary:
-   frames that lie in it whole are views of it. Only what must outlive the turn is copied: the head of an
-   unfinished frame, or frames that are to be served later (`keep_unserved`).
-2. An unfinished frame grows with the bytes that came, never with the bytes announced: its buffer holds at
-   most 4 KiB more than twice the bytes that came. `wants_bytes` says what it needs next, so that its owner
-   can let it wait for memory; `writable` grows it unasked.
+1. Reads go to a scratch buffer that all connections of a server share, because most reads end on a frame
+   boundary: complete frames in it are views of it. Only bytes that must outlive the turn are copied: the head
+   of an unfinished frame, or frames to be served later (`keep_unserved`).
+2. An unfinished frame grows with the bytes received, never with the size announced: its buffer holds at most
+   4 KiB more than twice the bytes received. `wants_bytes` says what it needs next, so that its owner can make
+   it wait for memory; `writable` grows it without asking.
 3. A connection that sends large frames keeps its buffer for the next one, up to 4 MiB: fresh pages cost more
    than the copy.
 """

@@ -1,4 +1,4 @@
-"""What a connection needs of those who made it."""
+"""Interfaces through which a connection uses its server and its listener's authentication."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The answers of one connection on their way to its socket.
+"""Output queue of one connection: responses on their way to the socket, in the order of the requests.
 
 Rules
-1. Answers leave in the order of their requests (the protocol promises it), though they may be ready in any
-   order: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
-2. One queue owns all writes. What the socket takes at once never enters it. Slices of files go out by
-   sendfile where the socket takes plain text; nothing overtakes a part that is half sent.
-3. What waits is counted, wherever it waits: all of it in `unsent_bytes`, what is in memory in `memory_bytes`
-   and in the server's answer budget.
+1. Responses are sent in the order of their requests (the protocol requires it), in whatever order they become
+   ready: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
+2. One queue owns all writes. Bytes that the socket takes at once never enter it. File slices are sent by
+   sendfile if the socket is plain text; nothing overtakes a half-sent part.
+3. All unsent bytes are counted: in total in `unsent_bytes`, those in memory in `memory_bytes` and in the
+   server's response budget.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Listening sockets, the connections they accepted, and the limits that hold for them."""
+"""The server of all listeners: listening sockets, the connections accepted on them, and their limits."""
 
 from __future__ import annotations
 

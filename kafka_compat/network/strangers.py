@@ -1,5 +1,5 @@
-"""Peers that are no clients, or are refused: what they seem to speak and what to do, for the log; who was
-refused lately, and why; how many clients have authenticated, by listener.
+"""Diagnosis and counts of rejected peers: which protocol an invalid peer seems to speak, recent rejections
+with their reasons, and authentications by listener.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""TLS over a connected socket, in the place of that socket.
+"""TLS over a connected socket, with the interface of a plain socket.
 
 Rules
-1. OpenSSL works on two buffers in memory, never on the socket: one system call moves as much as there is,
-   where an `ssl.SSLSocket` makes two for each record of 16 KiB.
-2. The handshake is made by whoever reads: `recv_into` gives nothing until it is over.
-3. What was encrypted is sent before anything else is encrypted. `send` tells of bytes when the last of what
-   became of them is with the kernel; until then it raises BlockingIOError, and the next call is to be made
-   with the same bytes.
-4. A peer that makes this side answer (new keys), and takes none of the answers, is cut off: UNSENT_BYTES_MAX.
+1. OpenSSL works on two memory buffers, never on the socket: one system call moves all available bytes, while
+   `ssl.SSLSocket` makes two for each record of 16 KiB.
+2. The handshake is driven by reads: `recv_into` returns no data until it is complete.
+3. Encrypted bytes are sent before anything else is encrypted. `send` reports bytes as sent when all of their
+   ciphertext has reached the kernel; until then it raises BlockingIOError, and must be called again with the
+   same bytes.
+4. A peer that causes responses (key updates) but does not read them is disconnected at UNSENT_BYTES_MAX.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""How connections share the event loop: who is served next, and for how long.
+"""Scheduling of connections on the event loop: which one is served next, and for how long.
 
 Rules
-1. In one iteration of the loop, clients are served for SLICE_S. Within it a connection that has something to
-   read is served at once; that is all that happens while there is little to do.
-2. When the slice is used up, connections wait in line, and are served in the next iterations, each for
-   TURN_S, less while many wait, and at least one request.
-3. There are two lines: one of clients that ask one thing at a time, and one of those who keep asking (their
-   last turn ended with requests left) or were never served before. The first is served FIRST_IN_A_ROW times
-   for once that the second is, so a flood waits behind a client that asks now and then, and is not stopped by
-   it.
+1. In one iteration of the loop, clients are served for SLICE_S. Within it a readable connection is served at
+   once; under light load nothing else happens.
+2. When the slice is used up, connections wait in line and are served in the next iterations, each for TURN_S,
+   less while many wait, and at least one request.
+3. There are two lines: one of clients that send single requests, and one of clients with continuous requests
+   (requests were left when their last turn ended) or that were never served. The first is served
+   FIRST_IN_A_ROW times for each time that the second is, so a flood waits behind an occasional client without
+   being stalled by it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's API keys (up to 4.1), by the names that Kafka gives them."""
+"""Kafka's API keys (up to 4.1), under Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the codec reads from, and what it writes."""
+"""Buffers and low-level helpers with which the codec reads and writes bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes to messages and back. Decoders and encoders are compiled when a (class, version) is first met."""
+"""Decoding and encoding of messages. The codec of a (class, version) is compiled at its first use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The source of a module that holds the decoders and encoders of one API's messages, for mypyc to compile.
+"""Source generator of a module with the decoders and encoders of one API's messages, for mypyc to compile.
 
-The compiled form of this package has one beside the messages of each of `codec.HOT_APIS` (decision 9):
-the same lines that `compiler` would load when a version is first met, with the types of their variables.
+The compiled package has one beside the messages of each of `codec.HOT_APIS` (decision 9): the same lines that
+`compiler` would load at the first use of a version, with the types of their variables.
 """
 
 from __future__ import annotations

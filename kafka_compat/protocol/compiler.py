@@ -1,9 +1,9 @@
 """Generates one decoder and one encoder per (message class, version), as Python source that is then exec'd.
 
-What makes the generated code quick: adjacent fixed-size values, with the length or count that follows them,
-are read and written by one prebuilt Struct; the one-byte varint is handled in line; nested structs are
-nested loops of one function; objects are made without their `__init__`. The source is registered in
-linecache, so that a traceback shows it. `kafka_compat.protocol.interpreter` says the same without tricks.
+The generated code is fast because adjacent fixed-size values, with the length or count that follows them, are
+read and written by one prebuilt Struct; the one-byte varint is handled inline; nested structs are nested
+loops of one function; objects are created without their `__init__`. The source is registered in linecache for
+tracebacks. `kafka_compat.protocol.interpreter` is the same codec without optimizations.
 """
 
 from __future__ import annotations

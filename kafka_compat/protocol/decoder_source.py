@@ -1,4 +1,4 @@
-"""The source of the decoder of one version of a message class. See compiler.py."""
+"""Source generator of the decoder of one version of a message class. See compiler.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The codec as an executable specification: slow, short, and precise about what is wrong.
+"""The codec as an executable specification: slow, short, and precise about errors.
 
-`kafka_compat.protocol.compiler` generates code that does the same; the tests compare the two. The running
-broker comes here only to explain why generated code refused something.
+`kafka_compat.protocol.compiler` generates code that does the same; the tests compare the two. A running
+broker uses it only to explain why generated code rejected a message.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Messages as JSON has them: the names of the fields as they are here, bytes as base64, ids as text; and the
-names of APIs.
+"""Messages as JSON, with field names in snake_case, bytes as base64 and ids as text; and API names as users
+write them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a wire message is written down: a class that is schema, type and documentation at once.
+"""Definition of messages as classes that are schema, type and documentation at once.
 
     @struct
     class TopicData:
@@ -10,9 +10,9 @@
         topics: list[TopicData] | None = field(nullable="1+", default=[])
 
 Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, field names
-in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The
-decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
-default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
+in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The decorators
+turn such a class into a slotted one with a keyword-only constructor in which every field has a default.
+Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
 from __future__ import annotations

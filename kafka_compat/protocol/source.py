@@ -1,4 +1,4 @@
-"""Python source that is being generated: what decoders and encoders have in common."""
+"""Python source under construction, shared by the generators of decoders and encoders."""
 
 from __future__ import annotations
 

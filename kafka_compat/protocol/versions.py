@@ -1,4 +1,4 @@
-"""Version ranges, spelled as Kafka's message definitions spell them: "3", "0-9", "12+", "none"."""
+"""Version ranges, written as in Kafka's message definitions: "3", "0-9", "12+", "none"."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""What quotas do to requests: the stages that calls go through while some are stored, and what handlers ask.
+"""Enforcement of client quotas: the stages that requests pass while quotas are stored, and the checks used by
+handlers.
 
-As Kafka does it. The size of a Produce counts for producer_byte_rate, that of a consumer's Fetch response for
-consumer_byte_rate, the time that a request was worked on for request_percentage (100 is the whole time of the
-event loop, where Kafka's threads have 100 each), and partitions that are made and deleted for
-controller_mutation_rate. A client is throttled for the longest of what its quotas ask for. What brokers ask
-of each other is exempt, and so is what a request with acks=0 costs beside its bytes.
+As in Kafka, the size of a Produce counts toward producer_byte_rate, that of a consumer's Fetch response
+toward consumer_byte_rate, the time spent on a request toward request_percentage (100 is the whole time of the
+event loop, while each of Kafka's threads counts as 100), and created and deleted partitions toward
+controller_mutation_rate. A client is throttled for the longest time that any of its quotas requires. Requests
+between brokers are exempt, and so are requests with acks=0, except for their bytes.
 
-What each client used of late, and for how long it was throttled, is there for those who look (`used`).
+The recent usage and throttle times of each client are available for metrics (`used`).
 """
 
 from __future__ import annotations

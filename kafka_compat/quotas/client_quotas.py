@@ -1,7 +1,7 @@
-"""Quotas of users, clients and addresses as they are kept in the metadata store (KIP-546).
+"""Quotas of users, clients and addresses in the metadata store (KIP-546): validation, storage and listing.
 
-They are validated, stored and told as Kafka does it, under /config/users, /config/clients and /config/ips;
-what comes of them is in `enforcement`. A name that is None is the default of its kind.
+They behave as in Kafka and are stored under /config/users, /config/clients and /config/ips;
+`client_quota_manager` enforces them. A name that is None is the default of its kind.
 """
 
 from __future__ import annotations

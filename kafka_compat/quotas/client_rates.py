@@ -1,4 +1,4 @@
-"""The rates of clients, of one kind of quota, and what they may have. Pure. Only clients with a quota are
+"""Usage rates of clients for one kind of quota, and their limits. Pure. Only clients with a quota are
 measured.
 """
 

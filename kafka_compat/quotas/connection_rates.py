@@ -1,7 +1,7 @@
-"""How fast connections may come: to the broker, to each listener, and from each address (KIP-612). Pure.
+"""Connection creation rates of the broker, of each listener, and of each address (KIP-612). Pure.
 
-The listeners wait when theirs or the broker's rate is exceeded, for a window at most. An address is refused,
-and what it tried does not count. Who may come as fast as he likes is not measured.
+Listeners wait when their own or the broker's rate is exceeded, for at most one window. An address is
+rejected, and its rejected connections do not count. Without a limit nothing is measured.
 """
 
 from __future__ import annotations

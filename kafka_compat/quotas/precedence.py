@@ -1,12 +1,12 @@
-"""Whose quota counts for a client: the most specific that is stored, in Kafka's order (KIP-55). Pure.
+"""Selection of the quota that applies to a client: the most specific one, in Kafka's order (KIP-55). Pure.
 
     1. /config/users/<user>/clients/<client-id>        5. /config/users/<default>/clients/<default>
     2. /config/users/<user>/clients/<default>          6. /config/users/<default>
     3. /config/users/<user>                            7. /config/clients/<client-id>
     4. /config/users/<default>/clients/<client-id>     8. /config/clients/<default>
 
-Quotas of 3 and 6 are shared by all clients of a user, those of 7 and 8 by all users of a client id, the
-others are of one user's client id alone.
+Quotas 3 and 6 are shared by all clients of a user, 7 and 8 by all users of a client id; the others apply to
+one client id of one user.
 """
 
 from __future__ import annotations

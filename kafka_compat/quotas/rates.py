@@ -1,5 +1,5 @@
-"""How fast something was lately, and how long to wait until it is slow enough again: Kafka's Rate,
-TokenBucket and QuotaUtils. Pure: the time is handed in, in ms of a clock that never goes back.
+"""Measurement of recent rates, and the throttle time after which a rate is within its limit: Kafka's Rate,
+TokenBucket and QuotaUtils. Pure: the time is passed in, in ms of a monotonic clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What may be asked of an authorizer: operations on resources, by their numbers on the wire (KIP-11).
+"""Interface of an authorizer: operations on resources, by their numbers in the protocol (KIP-11).
 
-A broker has an authorizer or none (`ctx.services.authorizer`); without one, everybody may do everything.
+A broker has an authorizer or none (`ctx.services.authorizer`); without one, every request is allowed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a broker proves to other brokers who it is (security.inter.broker.protocol), and has them prove it."""
+"""Credentials and TLS context for connections between brokers (security.inter.broker.protocol)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings say of how this broker dials others (security.inter.broker.protocol)."""
+"""The settings of connections to other brokers (security.inter.broker.protocol)."""
 
 from __future__ import annotations
 

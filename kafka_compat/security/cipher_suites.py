@@ -1,4 +1,4 @@
-"""Cipher suites by the names that Java has for them, which are the RFCs', and by OpenSSL's."""
+"""Mapping of cipher suite names between Java's, which are the RFCs', and OpenSSL's."""
 
 from __future__ import annotations
 

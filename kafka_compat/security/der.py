@@ -1,4 +1,4 @@
-"""Reads DER (X.690): just what key stores and names of certificates need. Pure."""
+"""A reader of DER (X.690), limited to what key stores and certificate names need. Pure."""
 
 from __future__ import annotations
 

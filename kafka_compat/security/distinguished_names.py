@@ -1,7 +1,6 @@
-"""Names of certificates' owners as Java writes them: `X500Principal.getName()`, RFC 2253. Pure.
+"""Distinguished names of certificate subjects as Java writes them: `X500Principal.getName()`, RFC 2253. Pure.
 
-They are what principals are made of, so ACLs that were written for Kafka count here only if every character
-is the same.
+Principals are derived from them, so ACLs written for Kafka match only if every character is the same.
 """
 
 from __future__ import annotations

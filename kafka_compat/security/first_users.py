@@ -1,9 +1,9 @@
-"""The users that a cluster begins with: SCRAM credentials in a file, stored before anybody can log in.
+"""The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
-As `kafka-storage format --add-scram` does for KRaft: somebody has to be there to make the others. The setting
-kafka.compat.scram.credentials.file names the file. Its content is taken over once in a cluster, which a mark
-in the metadata store tells, so what is changed or deleted later stays so; other content counts once more. It
-holds no passwords, only what follows from them.
+Equivalent of `kafka-storage format --add-scram` in KRaft: a first user is needed to create the others. The
+setting kafka.compat.scram.credentials.file names the file. Its content is imported once per cluster, which a
+mark in the metadata store records, so later changes and deletions persist; different content is imported
+again. The file contains no passwords, only values derived from them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""sasl.jaas.config: Kafka's way to name a login module and its options, `MODULE FLAG key="value" …;`. And
-Java's files of them, `SECTION { MODULE FLAG key="value" …; };`.
+"""Parser of sasl.jaas.config, which names a login module and its options (`MODULE FLAG key="value" …;`), and
+of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
 """
 
 from __future__ import annotations

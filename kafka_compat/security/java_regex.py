@@ -1,6 +1,6 @@
-"""Regular expressions as Java writes them, for Python's `re`. Pure.
+"""Translation of Java regular expressions for Python's `re`. Pure.
 
-Most are written alike. What Python writes otherwise is translated, and what it does not have is refused.
+Most of the syntax is the same. Differences are translated, and unsupported constructs are rejected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Java's own key stores: JKS, and JCEKS, which has the same structure and a better protection of keys.
+"""Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
 
-The formats have no specification but Java's behaviour. All numbers are big-endian. Pure; needs `cryptography`
-for JCEKS alone.
+The only specification of these formats is Java's behavior. All numbers are big-endian. Pure; needs
+`cryptography` for JCEKS alone.
 """
 
 from __future__ import annotations

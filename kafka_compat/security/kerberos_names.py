@@ -1,4 +1,4 @@
-"""From Kerberos principals to short names, by sasl.kerberos.principal.to.local.rules as Kafka reads them."""
+"""Mapping of Kerberos principals to short names, by sasl.kerberos.principal.to.local.rules as in Kafka."""
 
 from __future__ import annotations
 

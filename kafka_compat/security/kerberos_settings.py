@@ -1,4 +1,4 @@
-"""What a listener's settings say of Kerberos: sasl.kerberos.*, and the options of Java's Krb5LoginModule."""
+"""The Kerberos settings of a listener: sasl.kerberos.*, and the options of Java's Krb5LoginModule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Key stores and trust stores as Kafka takes them: PEM, PKCS12 and Java's JKS and JCEKS.
+"""Key stores and trust stores in Kafka's formats: PEM, PKCS12, and Java's JKS and JCEKS.
 
-Of the last three the content tells which it is, not the setting, as in Java, whose keytool writes PKCS12
-whatever a file is called. Imported only where a listener has TLS.
+For the last three the content determines the format, not the setting, as in Java, whose keytool writes PKCS12
+whatever the file name. Imported only if a listener has TLS.
 """
 
 from __future__ import annotations

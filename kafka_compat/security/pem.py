@@ -1,4 +1,4 @@
-"""Finds certificates and private keys in PEM text, as Kafka does: whatever stands around them. Pure."""
+"""Extraction of certificates and private keys from PEM text, ignoring text around them, as in Kafka. Pure."""
 
 from __future__ import annotations
 

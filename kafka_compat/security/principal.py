@@ -1,4 +1,4 @@
-"""Who a client is."""
+"""Principals: the authenticated identity of a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the owner of a client's certificate is: ssl.principal.mapping.rules (KIP-371)."""
+"""Mapping of certificate subjects to principals: ssl.principal.mapping.rules (KIP-371)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Everything that brokers with TLS and SCRAM, and their clients, need: as files that are not yet written.
+"""Generation of the files that brokers with TLS and SCRAM, and their clients, need; they are not written
+here.
 
-An authority, a certificate for each broker, users with random passwords, settings of the brokers and of each
-kind of client. Pure but for randomness.
+A certificate authority, a certificate for each broker, users with random passwords, and settings for the
+brokers and for each kind of client. Pure except for randomness.
 """
 
 from __future__ import annotations

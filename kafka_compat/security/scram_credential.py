@@ -1,4 +1,4 @@
-"""What SCRAM keeps of a password (RFC 5802), in the form in which Kafka stores it."""
+"""A SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
 
 from __future__ import annotations
 

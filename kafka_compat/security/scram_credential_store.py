@@ -1,7 +1,7 @@
-"""Users' SCRAM credentials as they are kept in the metadata store (KIP-554).
+"""SCRAM credentials of users in the metadata store (KIP-554): listing, validation and changes.
 
-They are checked, stored and listed as Kafka does it, beside the user's quotas under /config/users; users.py
-has them in memory for those who log in. Passwords never come here, only what follows from them.
+They are stored as in Kafka, beside the user's quotas under /config/users; users.py caches them for logins.
+The store receives no passwords, only values derived from them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""From settings to OpenSSL: the contexts of one listener, for its server side and for brokers' own clients.
+"""OpenSSL contexts of one listener, built from its settings: for its server side and for clients of other
+brokers.
 
-TLS is 1.2 at least. What a certificate proves, it proves on each connection: TLS 1.3 resumes no sessions
-here, so that nobody lives on by a session after his certificate expired or another was put in place.
-Certificates take the place of others while a listener runs only where KIP-226 and KIP-978 let them.
-Imported only where a listener has TLS.
+TLS 1.2 is the minimum. Certificates are verified on each connection: TLS 1.3 session resumption is disabled,
+so that no session outlives an expired or replaced certificate. Certificates can be replaced while a listener
+runs only as KIP-226 and KIP-978 allow. Imported only if a listener has TLS.
 """
 
 from __future__ import annotations

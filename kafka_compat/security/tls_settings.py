@@ -1,4 +1,4 @@
-"""What one listener is told of TLS: Kafka's ssl.* settings, checked as far as no file must be read."""
+"""The TLS settings of one listener: Kafka's ssl.* settings, checked as far as possible without files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The users' SCRAM credentials in memory, as the metadata store has them: no login waits for the store."""
+"""In-memory cache of the users' SCRAM credentials, so that logins never wait for the metadata store."""
 
 from __future__ import annotations
 

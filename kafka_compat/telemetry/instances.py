@@ -1,18 +1,19 @@
-"""The client instances that a broker knows, and what each may do now (KIP-714; Kafka's ClientMetricsManager).
+"""The client instances known to a broker, and the requests each may send (KIP-714; Kafka's
+ClientMetricsManager).
 
 Rules
-1. An instance is known from its first request on, whatever id it comes with: it may have got that of another
-   broker. It is forgotten when its connection ends, when it has not been heard of for three of its intervals
-   (a minute at least), and when there are too many: then the one that was heard of longest ago.
-2. What it is asked for is found when it becomes known, and anew when subscriptions have changed since. It
-   then counts as one that has not been heard of, so that it hears of the change whenever it asks.
-3. It may ask once in each of its intervals, and at once after a push that failed because the subscription, or
-   the compression, is no longer what it believes.
-4. It may push once in each interval, and at once after it has asked, other than out of turn because of such a
-   failure; its last push comes when it wants.
-5. After its last push it pushes no more.
+1. An instance is known from its first request on, whatever its id: it may have got that from another broker.
+   It is removed when its connection ends, when it has sent nothing for three of its intervals (at least a
+   minute), and when there are too many instances: then the one that was silent longest.
+2. Its subscription is computed when it becomes known, and again after subscriptions have changed. It then
+   counts as not yet having asked, so that it learns of the change whenever it asks.
+3. It may ask once in each of its intervals, and at once after a push that failed because its subscription or
+   compression was outdated.
+4. It may push once in each interval, and at once after it has asked, except when it asked early because of
+   such a failure; its last push may come at any time.
+5. After its last push it may push no more.
 
-Pure: the time is handed in, as milliseconds of a clock that never jumps.
+Pure: the time is passed in, in milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations

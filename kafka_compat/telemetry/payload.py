@@ -1,8 +1,8 @@
-"""Decode the payload of a push into samples with Prometheus's names (KIP-714). Pure; for another thread.
+"""Decoding of a pushed payload into samples with Prometheus names (KIP-714). Pure; runs in another thread.
 
-The bytes are OTLP's MetricsData, read by the official classes of the package opentelemetry-proto. A name is
-that of Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for what only grows, so that
-a metric of the KIP has one name, whether or not a client's library tells its unit.
+The payload is OTLP's MetricsData, parsed by the official classes of the package opentelemetry-proto. Names
+follow Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for counters, so that a
+metric of the KIP has one name, whether or not a client's library states its unit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The metrics that clients have pushed, shared by the brokers of one process. Pure.
+"""Storage of the metrics that clients have pushed, shared by the brokers of one process. Pure.
 
 Rules
-1. A client tells a gauge as it is: each push takes the place of the one before. What only grows it tells as
-   what came since the last push (delta temporality); it is added up here, as Prometheus wants it.
-2. A client that has not pushed for three of its intervals, a minute at least, leaves.
-3. All clients together have `series_max` series. One that pushes more than a tenth of that has the rest left
-   out; where there is no room, the clients leave that pushed longest ago.
+1. A gauge is pushed as its value: each push replaces the previous one. A counter is pushed as its increase
+   since the last push (delta temporality) and added up here, as Prometheus expects.
+2. A client that has not pushed for three of its intervals, at least a minute, is removed.
+3. All clients together have at most `series_max` series. A client that pushes more than a tenth of that loses
+   the rest; when space runs out, the clients whose last push is oldest are removed.
 
-Times are milliseconds of a clock that never jumps.
+Times are milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Client-metrics resources in the metadata store, under /config/client-metrics.
 
-Kafka keeps them in KRaft only. Its brokers with a ZooKeeper know nothing of that node, nor may they be told:
-one that finds an unknown kind of entity among the notices of /config/changes logs an error and passes over
-those behind it. So each change also writes the node above, which brokers of ours watch.
+Kafka stores them in KRaft only. Its ZooKeeper-mode brokers do not know that node and must not be notified of
+it: a broker that finds an unknown entity type among the notices of /config/changes logs an error and skips
+the notices after it. So each change also writes the parent node, which kafka-compat brokers watch.
 """
 
 from __future__ import annotations

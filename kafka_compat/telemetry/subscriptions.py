@@ -1,5 +1,5 @@
-"""Client-metrics subscriptions: settings checked as in Kafka's ClientMetricsConfigs, and what results for
-one client (KIP-714). Pure.
+"""Client-metrics subscriptions: validation as in Kafka's ClientMetricsConfigs, and the resulting subscription
+of one client (KIP-714). Pure.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 leads.
 
 It finds the transaction and passes the event to it; the runtime does the rest, except for the markers. Each
-response goes to the callback of its request: at once, or when the record it depends on is committed.
-Callbacks are called exactly once, also when this broker loses the shard or stops.
+response goes to the callback of its request: at once, or when the record that it depends on is committed.
+Each callback is called exactly once, even if this broker loses the shard or stops.
 """
 
 from __future__ import annotations

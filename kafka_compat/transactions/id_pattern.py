@@ -1,8 +1,8 @@
-"""Regular expressions over transactional ids (KIP-1152), matched in time linear in the id's length.
+"""Regular expressions over transactional ids (KIP-1152), matched in time linear in the length of the id.
 
-A client chooses the pattern, and Python's `re` can take exponential time for one; so it only reads the
-pattern here, and the match is that of a nondeterministic automaton, all of whose states are followed at once,
-as in RE2, which Kafka uses. As there, nothing that looks around or back is understood.
+Clients choose the pattern, and Python's `re` can take exponential time for some. It is therefore only used to
+parse the pattern; a nondeterministic automaton matches it, following all states at once, like RE2, which
+Kafka uses. As in RE2, look-around and backreferences are not supported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Markers in the partitions that this broker leads (WriteTxnMarkers, and its own coordinator's)."""
+"""Writing of transaction markers to partitions that this broker leads (WriteTxnMarkers, own coordinator)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the transaction coordinator asks of the partitions: to write the markers that end a transaction."""
+"""Interface through which the transaction coordinator writes markers to partitions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The status of transactional ids as records of `__transaction_state`.
+"""Encoding and decoding of the records in `__transaction_state`, the status of transactional ids.
 
 Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 from
-transaction.version 1 on and wherever v0 has no field for what is stored (KIP-890). Kafka 3.9 reads both.
+transaction.version 1 on and whenever v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The status of a transactional id, and what its machine responds and asks for: plain values."""
+"""The status of a transactional id, and the outputs of its state machine, as plain values."""
 
 from __future__ import annotations
 

@@ -1,24 +1,24 @@
-"""One transactional id as its coordinator sees it (KIP-98, KIP-360, KIP-588). No I/O, no clock.
+"""State machine of one transactional id (KIP-98, KIP-360, KIP-588). No I/O, no clock.
 
 Rules
-1. The status changes when its record is committed to `__transaction_state`, never before: in `replay` alone,
-   which keeps it as `stored`. Meanwhile a transition is pending, and other requests for a change get
+1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
+   as `stored`. Until then the transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
-2. A transaction is decided once PrepareCommit or PrepareAbort is committed: the client is answered then, and
-   the markers follow until every partition has one, whatever happens to this broker.
-3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that sends its
-   identity gets a new epoch only while nobody came after it (PRODUCER_FENCED otherwise); the same request
-   again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
-4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
-   (PrepareEpochFence), which no client ever gets, and which counts from the moment of the decision: `status`
-   has it before `stored`. When that could not be written the epoch is used again.
-   With transaction.version 2 the abort counts as one of that version, whoever began the transaction.
-5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
-   the next one, and so does the answer to EndTxn. A late request has an epoch of the past and is refused;
-   the same EndTxn again is recognized by its epoch. The producer may abort a transaction that has not begun,
-   and past the last epoch but one it continues with a new producer id.
+2. A transaction is decided once PrepareCommit or PrepareAbort is committed: then the client gets its
+   response, and the markers follow until every partition has one, whatever happens to this broker.
+3. InitProducerId raises the epoch, which fences older producers of the id. A producer that sends its identity
+   gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated request gets
+   the same response (KIP-360). After the last epoch but one the id is replaced by a new one.
+4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
+   its own (PrepareEpochFence), which no client ever gets, and which is in force from the moment of the
+   decision: `status` has it before `stored`. If it could not be written the epoch is reused. With
+   transaction.version 2 the abort counts as one of that version, whichever version began the transaction.
+5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
+   response to EndTxn carry the next one. A late request has an old epoch and is rejected; a repeated EndTxn
+   is recognized by its epoch. The producer may abort a transaction that has not begun, and after the last
+   epoch but one it continues with a new producer id.
 
-The transitions, each with the states that it may begin in, are in the table `BEFORE`.
+The transitions, each with its valid start states, are in the table `BEFORE`.
 """
 
 from __future__ import annotations

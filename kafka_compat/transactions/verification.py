@@ -1,9 +1,9 @@
-"""Whether records of a transaction may be appended to a partition where it has none yet (KIP-890): a late
-retry must not open a transaction that nobody will end.
+"""Verification that records may be appended to a partition as part of a transaction (KIP-890): a late retry
+must not open a transaction that is never ended.
 
-The leader of the partition asks the coordinator of the transactional id, or, for a producer of
-transaction.version 2, has it add the partition. While the answer is on its way the
-transaction may end: its marker, or another leadership of the partition, makes the answer worthless.
+The partition's leader asks the coordinator of the transactional id, or, for a producer of transaction.version
+2, asks it to add the partition. If the transaction ends before the response arrives, by its marker or a new
+leader epoch of the partition, the response is void.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that tells what the
-record is about: 0 and 1 are a committed offset (OffsetCommitKey), 2 is the metadata of a classic group
-(GroupMetadataKey). A record without a value deletes what its key names.
+"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that gives the record
+type: 0 and 1 are a committed offset (OffsetCommitKey), 2 is the metadata of a classic group
+(GroupMetadataKey). A record without a value deletes the entry of its key.
 """
 
 from kafka_compat.protocol import schema as s

@@ -1,4 +1,6 @@
-"""What consumers put into JoinGroup and SyncGroup: opaque to a broker, except for OffsetDelete and tools."""
+"""Metadata and assignments in JoinGroup and SyncGroup of consumers; brokers read them for
+OffsetDelete only.
+"""
 
 from kafka_compat.protocol import schema as s
 

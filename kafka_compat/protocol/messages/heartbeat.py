@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): a member of a classic group is alive."""
+"""Heartbeat (API key 12): keeps a member of a classic group alive."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

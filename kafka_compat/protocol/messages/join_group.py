@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11): enter the rebalance of a classic group."""
+"""JoinGroup (API key 11): join the rebalance of a classic group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

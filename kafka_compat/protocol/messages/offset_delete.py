@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): forget offsets of a group for topics that it does not read (KIP-496)."""
+"""OffsetDelete (API key 47): delete offsets of a group for topics to which no member subscribes (KIP-496)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

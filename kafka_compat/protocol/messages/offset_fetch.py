@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): the offsets that groups have stored."""
+"""OffsetFetch (API key 9): the committed offsets of groups."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

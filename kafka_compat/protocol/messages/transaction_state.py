@@ -1,4 +1,4 @@
-"""Keys and values of the records in `__transaction_state`: the latest of each id is its state."""
+"""Keys and values of the records in `__transaction_state`: the latest record of an id is its state."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.schema import data

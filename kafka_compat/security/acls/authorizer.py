@@ -1,7 +1,7 @@
-"""The authorizer that decides by ACLs, and tells an audit log of each decision (Kafka's AclAuthorizer).
+"""The authorizer that decides by ACLs and writes each decision to an audit log (Kafka's AclAuthorizer).
 
-The audit log is the logger `kafka.authorizer.logger`, as in Kafka: what is denied at INFO, what is allowed at
-DEBUG. Its lines begin as Kafka's do, and say why.
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka: denials at INFO, permissions at DEBUG. Its
+lines begin as Kafka's do, and add the reason.
 """
 
 from __future__ import annotations

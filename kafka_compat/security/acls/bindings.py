@@ -1,15 +1,13 @@
-"""What an ACL is: an entry (who, from where, may or may not do what) on a pattern of resources (KIP-11,
-KIP-290).
+"""ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-Beside it the filters by which ACLs are listed and removed, and Kafka 3.9's nodes of ACLs in the metadata
-store:
+Also the filters by which ACLs are listed and deleted, and Kafka 3.9's ACL nodes in the metadata store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
-    /kafka-acl-changes/acl_changes_0000000007   a notice: TOPIC:orders has other ACLs now
-    /kafka-acl-extended-changes/acl_changes_…   the same of a prefix, as JSON
+    /kafka-acl-changes/acl_changes_0000000007   a notice: the ACLs of TOPIC:orders have changed
+    /kafka-acl-extended-changes/acl_changes_…   the same for a prefix, as JSON
 
-The JSON is Kafka's to the byte, but for the order of entries, which has no meaning.
+The JSON equals Kafka's to the byte, except for the order of entries, which has no meaning.
 """
 
 from __future__ import annotations

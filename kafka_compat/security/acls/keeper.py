@@ -1,11 +1,11 @@
-"""The ACLs of the cluster, kept in the metadata store and known in memory.
+"""The ACLs of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. Whoever decides reads memory (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written on condition that the node is as it was read, together with its notice; where another
-   was faster, it is read and changed again. A broker obeys what it changed before it answers.
-3. A node that cannot be read may forbid something. The ACLs that were known before stay; as long as none are,
-   nobody but super users may do anything with the resources that it is about.
+1. Decisions use the copy in memory (`Rules`), which follows the store: see coordination/nodes/following.py.
+2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict it is read and changed again. A broker applies its own change before it responds.
+3. An unreadable node may contain a denial. The ACLs known before remain in force; if there are none, only
+   super users may access the resources that it covers.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""The decision: may this principal, from this host, do this to that resource? Pure, and quick with many ACLs.
+"""The authorization decision: whether ACLs allow a principal on a host an operation on a resource. Pure, and
+fast with many ACLs.
 
 Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
 1. A super user may do everything.
-2. The ACLs of a resource are those on its name, on every prefix of it that is a PREFIXED pattern, and
-   on `*`. One that is DENY, and matches principal, host and operation, denies.
-3. Otherwise one that is ALLOW and matches allows. Whoever is allowed READ, WRITE, DELETE or ALTER may
-   DESCRIBE, whoever is allowed ALTER_CONFIGS may DESCRIBE_CONFIGS. A DENY implies nothing.
-4. A resource without any ACLs is for everybody or for nobody, as allow.everyone.if.no.acl.found says. With
-   ACLs none of which matches it is for nobody.
-5. An entry for `User:*` matches every principal, one from the host `*` every host, one of ALL every
-   operation. The spelling of an IPv6 address does not matter: Java writes 0:0:0:0:0:0:0:1, others ::1.
+2. The ACLs of a resource are those on its name, on every PREFIXED pattern that its name begins with, and on
+   `*`. A DENY entry that matches principal, host and operation denies.
+3. Otherwise a matching ALLOW entry allows. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS
+   implies DESCRIBE_CONFIGS. A DENY implies nothing.
+4. A resource without any ACLs is open to all or to none, by allow.everyone.if.no.acl.found. With ACLs of
+   which none matches, access is denied.
+5. An entry for `User:*` matches every principal, one with the host `*` every host, one for ALL every
+   operation. IPv6 addresses match in any spelling: Java writes 0:0:0:0:0:0:0:1, others ::1.
 
-Of each pattern there is a map from (principal, host) to two sets of operations, as bits of one number, so a
-decision is four look-ups for each pattern that applies; and the patterns that apply are found by name, and by
-those beginnings of the name whose length some prefix has.
+Each pattern has a map from (principal, host) to two sets of operations, as bits of one number, so a decision
+takes four lookups for each pattern that applies. Patterns are found by name, and by those beginnings of the
+name whose length equals that of some prefix.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, at an interval,
+"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, periodically,
 and when a key is missing.
 
-Rules of fetching out of turn
-1. A missing key id has the keys fetched once in RETRY_MS; the last IDS_MAX of them are remembered. Ids longer
-   than ID_CHARACTERS_MAX fetch nothing (all three are Kafka's).
-2. Invented ids have the keys fetched once in INTERVAL_MS at most.
+Rules of unscheduled fetches
+1. A missing key id triggers one fetch per RETRY_MS; the last IDS_MAX of them are remembered. Ids longer than
+   ID_CHARACTERS_MAX trigger none (all three limits are Kafka's).
+2. Unknown ids trigger at most one fetch per INTERVAL_MS.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The token that a broker shows to other brokers: fetched with its id and secret (client credentials, RFC
-6749, 4.4), kept in memory, and fetched again before it ends.
+"""The token with which a broker logs in to other brokers: fetched with its client id and secret (client
+credentials, RFC 6749, 4.4), kept in memory, and renewed before it expires.
 """
 
 from __future__ import annotations

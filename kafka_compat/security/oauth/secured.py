@@ -1,12 +1,12 @@
-"""Signed tokens (JWT, RFC 7519, KIP-768).
+"""Validation of signed tokens (JWT, RFC 7519, KIP-768).
 
 Rules
-1. The key is one of the issuer's, chosen as Kafka's library chooses: by the token's `kid` if it has one, else
-   the first of the kind that the token's algorithm needs.
-2. A key may be used for the algorithms of its kind alone, and for the one that it names if it names one.
-   There are no secret keys and no `none` here: a key that everybody can read proves nothing.
-3. `exp` and `iat` have to be there. `aud` and `iss` have to be what is expected; an `aud` is refused where
-   none is expected, since the token is then for somebody else.
+1. The key is one of the issuer's, chosen as in Kafka's library: by the token's `kid` if it has one, otherwise
+   the first of the type that the token's algorithm needs.
+2. A key may be used only for the algorithms of its type, and only for the one that it names if it names one.
+   Secret keys and `none` are not supported: a key that anyone can read proves nothing.
+3. `exp` and `iat` are required. `aud` and `iss` must be the expected values; an `aud` is rejected if none is
+   expected, since the token is then meant for another recipient.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a listener's settings say of OAUTHBEARER: which tokens are believed, and why.
+"""The OAUTHBEARER settings of a listener: which tokens are accepted, and how they are validated.
 
-Kafka's classes are names of what is built in here; nothing is loaded by name.
+Kafka's class names select built-in implementations; no code is loaded by name.
 """
 
 from __future__ import annotations

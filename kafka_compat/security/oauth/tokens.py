@@ -1,4 +1,4 @@
-"""What a token says once it is believed, or why it is not."""
+"""The result of token validation: an accepted token's content, or the reason for its rejection."""
 
 from __future__ import annotations
 

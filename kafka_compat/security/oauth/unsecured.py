@@ -1,4 +1,4 @@
-"""Tokens that nobody signed (KIP-255): whoever speaks is believed. For development, as Kafka says of them."""
+"""Unsigned tokens (KIP-255), accepted without proof. For development only, as in Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client's side of SASL, as brokers use it among themselves: PLAIN and both SCRAMs."""
+"""The client side of SASL between brokers: PLAIN and both SCRAM mechanisms."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368), pure: what comes, what goes, when it ends.
+"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368): valid order of messages, and session
+expiry. Pure.
 
 Rules
-1. A client may ask for ApiVersions once, then says which mechanism it wants (SaslHandshake), then sends
-   tokens: in SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. Where there is
-   GSSAPI, a first frame that is no request is a token of it.
-2. Whatever else it does ends the connection. So does a token that is refused, after `failure_delay_ms`.
-3. A session ends when the credential does, or after connections.max.reauth.ms, whichever is sooner; from
-   then on nothing but a new handshake is served. The new exchange has to end with the same mechanism and the
-   same principal, and begins once in REAUTHENTICATION_INTERVAL_MS at most.
+1. A client may request ApiVersions once, then names its mechanism (SaslHandshake), then sends tokens: in
+   SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. If GSSAPI is enabled, a first
+   frame that is no request is a GSSAPI token.
+2. Any other message ends the connection. So does a rejected token, after `failure_delay_ms`.
+3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner; from then
+   on only a new handshake is served. The new exchange must use the same mechanism and yield the same
+   principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""SASL GSSAPI (RFC 4752) with Kerberos: tickets of a KDC, without a security layer, which TLS is for.
-The extra `kerberos`.
+"""SASL GSSAPI (RFC 4752) with Kerberos tickets, without a security layer (use TLS). Requires the extra
+`kerberos`.
 
 Rules of the server
-1. Tokens go to libkrb5 until both sides know each other; then the server offers its layers, of which there
-   is none, and the client takes that.
-2. Who a client is comes of its principal by sasl.kerberos.principal.to.local.rules.
-3. Nobody asks the KDC here: tickets are read with the key of the key table.
+1. Tokens are passed to libkrb5 until both sides are authenticated; then the server offers no security layer,
+   and the client accepts.
+2. The client's principal is mapped by sasl.kerberos.principal.to.local.rules.
+3. The server never contacts the KDC: tickets are decrypted with the key of the key table.
 
-Rules of the client, with which brokers log in at each other, and commands at brokers
-1. A client is who its key table says it is: libkrb5 asks the KDC for its first ticket, and for another before
-   that one ends; tickets are kept in memory. Or it has the tickets that were fetched with kinit.
-2. The server is `service/host`, with the host by which it was dialled; it has to prove that.
+Rules of the client, used by brokers to log in to each other, and by commands
+1. With a key table, libkrb5 requests the first ticket from the KDC, and another before it expires; tickets
+   are kept in memory. Otherwise the client uses tickets fetched with kinit.
+2. The server is `service/host`, with the host name that was dialled, and must prove this identity.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a SASL mechanism is to the exchange that carries it, and the mechanism PLAIN."""
+"""Interface of a SASL mechanism, and the mechanism PLAIN."""
 
 from __future__ import annotations
 

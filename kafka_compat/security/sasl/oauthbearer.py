@@ -1,8 +1,8 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): a bearer token, shown by who has it.
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): authentication by a bearer token.
 
 Rules
-1. Of a token that is not believed the client is told in JSON, as an answer like any other; it then says
-   %x01, and is refused with the same text. It may as well try another token.
+1. A rejected token gets an error in JSON as an ordinary response; the client then sends %x01, and is rejected
+   with the same text. It may instead try another token.
 2. A session lasts as long as its token (KIP-368).
 3. No token is ever logged.
 """

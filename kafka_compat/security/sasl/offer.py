@@ -1,4 +1,4 @@
-"""What a listener's settings offer its clients by SASL: each enabled mechanism with what it needs.
+"""The SASL mechanisms that a listener offers, each configured from its settings.
 
 Settings of one mechanism are Kafka's `listener.name.<listener>.<mechanism>.X`, both names in lower case.
 """

@@ -1,10 +1,10 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84): the password never passes, in neither direction.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84): authentication without sending the password.
 
 Rules
-1. The final message's nonce ends with the whole one of this exchange (CVE-2024-56128), and it carries the
-   first one's header.
-2. A user who does not exist gets a salt as others do, always the same one, and is refused when the proof
-   comes: as with a wrong password.
+1. The nonce of the final message must be the complete nonce of this exchange (CVE-2024-56128), and the
+   message must carry the header of the first one.
+2. An unknown user gets a salt like any other, always the same one, and is rejected when the proof arrives, as
+   with a wrong password.
 3. Proofs are compared in constant time.
 """
 

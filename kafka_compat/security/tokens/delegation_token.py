@@ -1,10 +1,9 @@
-"""One delegation token: how long it holds, who may do what with it, what follows from its id, and its node in
-the metadata store. Pure.
+"""One delegation token: its lifetime, permissions, secret, and node in the metadata store. Pure.
 
 Times are in ms since 1970. All rules, and the nodes, are those of Kafka 3.9 with ZooKeeper:
 
-    /delegation_token/tokens/ID                             one token, as JSON; its secret is nowhere
-    /delegation_token/token_changes/token_change_0000000007 a notice: the token of that id is another, or gone
+    /delegation_token/tokens/ID                             one token, as JSON, without its secret
+    /delegation_token/token_changes/token_change_0000000007 a notice: that token was changed or deleted
 """
 
 from __future__ import annotations

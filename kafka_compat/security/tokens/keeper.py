@@ -1,13 +1,13 @@
-"""The delegation tokens of the cluster, kept in the metadata store and known in memory.
+"""The delegation tokens of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. A login and a list read memory, which follows the store: see following.py.
-2. A change is written on condition that the node is as it was read, together with its notice; where another
-   was faster, it is read and decided again. So a token that was ended on one broker does not come back by
-   being renewed on another.
-3. Credentials follow from the id and the brokers' secret key, and are made once, in a thread: a broker starts
-   without waiting for those of all tokens. A token that is used before its turn has its own made at once.
-4. A node that cannot be read is no token.
+1. Logins and listings use the copy in memory, which follows the store: see following.py.
+2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict it is read and decided again. So a renewal on one broker cannot restore a token that was
+   expired on another.
+3. Credentials are derived from the id and the brokers' secret key, and computed once, in a thread, so that
+   startup does not wait for those of all tokens. A token used before its turn has its own computed at once.
+4. An unreadable node counts as no token.
 """
 
 from __future__ import annotations
