@@ -12,18 +12,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a broker asks what time it is."""
+    """The source of time for a broker."""
 
     def now_ms(self) -> int:
         """The time of day: milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some moment in the past. It never goes back, whatever happens to the time of
-        day."""
+        """Milliseconds since an arbitrary moment. It never goes back, even if the time of day does."""
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's clocks."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

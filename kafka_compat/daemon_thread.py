@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """What the function returns or raises. The thread does not keep the process from ending."""
+    """Return the function's result, or raise its exception. The thread does not delay process exit."""
     return await _begin(function)
 
 

@@ -38,14 +38,14 @@ class _Kept(NamedTuple):
 
 
 class _Extent(NamedTuple):
-    """Bytes of the file."""
+    """A byte range of the file."""
 
     offset: int
     size: int
 
 
 class KeptModules:
-    """Finds and loads the modules in the file of `descriptor`, as sys.meta_path and importlib expect it."""
+    """Finder and loader of the modules in the file of `descriptor`, for sys.meta_path and importlib."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -57,7 +57,7 @@ class KeptModules:
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy them, in steps of less than a millisecond; find them from the last step on. OSError."""
+        """Copy the modules in steps of less than 1 ms; they are used after the last one. Raises OSError."""
         number = 0
         for package, sources in _sources():
             found = {}
@@ -97,14 +97,14 @@ class KeptModules:
         return _Kept(*found) if found else None
 
     def command(self, module: str, *arguments: str) -> list[str]:
-        """The command line of a process that inherits the descriptor and runs a kept module."""
+        """The command line of a process that inherits the descriptor and runs a copied module."""
         this = self._find(__name__)
         assert this is not None
         place = (self.descriptor, *self._index, this.offset, this.size, int(this.is_bytecode))
         return [sys.executable, "-P", "-c", _IN_A_CHILD, *map(str, place), module, *arguments]
 
     def open_index(self, offset: int, size: int) -> None:
-        """Find what the process that started this one keeps."""
+        """Open the copy made by the parent process."""
         index = marshal.loads(self._read(_Extent(offset, size)))
         self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
@@ -137,7 +137,7 @@ class KeptModules:
         exec(self.get_code(module.__name__), module.__dict__)
 
     def get_code(self, fullname: str) -> CodeType:
-        """As runpy asks for it."""
+        """The code of a module, as runpy requests it."""
         kept = self._find(fullname)
         if kept is None:
             raise ImportError(f"no module {fullname} is kept", name=fullname)
@@ -159,7 +159,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
-    """Packages, each with the names and files of its modules, that a broker may need."""
+    """The packages that a broker may need, each with the names and files of its modules."""
     for folder in sys.modules[PACKAGE].__path__:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
@@ -180,7 +180,7 @@ def _modules(package: str, folder: str, files: list[str]) -> Iterator[tuple[str,
 
 
 def _code(path: str) -> tuple[bytes, bool]:
-    """What the module's import would execute, and whether that is bytecode: else it is the source."""
+    """The code that an import would execute, and whether it is bytecode rather than source."""
     try:
         with open(cache_from_source(path), "rb") as file:
             data = file.read()
@@ -205,7 +205,7 @@ kept: KeptModules | None = None
 
 
 async def keep() -> None:
-    """Keep the modules of this process, beside what else it does."""
+    """Copy the modules of this process in the background."""
     global kept
     if kept is not None:
         return

@@ -23,13 +23,13 @@ UNKNOWN_MS = -1
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:
-    """Lag in records. `end` is where consumers may read to."""
+    """Lag in records. `end` is the offset up to which consumers may read."""
     return None if committed is None or end is None else end - committed
 
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """Lag in time. `since_ms` is the timestamp of the first record that is not committed: None where there is
-    no such record, UNKNOWN_MS where its time is unknown.
+    """Lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is no such
+    record, UNKNOWN_MS if its time is unknown.
     """
     if since_ms is None:
         return 0
@@ -37,19 +37,19 @@ def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
 
 
 def total_records(partitions: Iterable[int | None]) -> int | None:
-    """Lag in records of several partitions together."""
+    """Total lag in records of several partitions."""
     known = _all_known(partitions)
     return sum(known) if known else None
 
 
 def longest(partitions: Iterable[T | None]) -> T | None:
-    """Lag in time, in any unit, of several partitions together."""
+    """Maximum lag in time, in any unit, of several partitions."""
     known = _all_known(partitions)
     return max(known) if known else None
 
 
 def _all_known(values: Iterable[T | None]) -> list[T]:
-    """The values; none where one of them is unknown."""
+    """The values; empty if one of them is unknown."""
     known: list[T] = []
     for value in values:
         if value is None:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Lazy(Generic[T]):
-    """Calls `make` once, at the first `get`."""
+    """A value that `make` creates at the first `get`."""
 
     __slots__ = ("_make", "made")
 
@@ -20,7 +20,7 @@ class Lazy(Generic[T]):
         it."""
 
     def get(self) -> T:
-        """What there is from now on."""
+        """The value, created if necessary."""
         made = self.made
         if made is None:
             made = self.made = self._make()

@@ -18,12 +18,12 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def descriptors() -> list[int]:
-    """Those that such a process needs."""
+    """The file descriptors that such a process must inherit."""
     return [] if kept_modules.kept is None else [kept_modules.kept.descriptor]
 
 
 def environment() -> dict[str, str]:
-    """The environment in which `command` finds this very package."""
+    """The environment in which `command` imports this package."""
     root = os.path.dirname(next(iter(kafka_compat.__path__)))
     given = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *(given.split(os.pathsep) if given else [])])}

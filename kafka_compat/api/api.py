@@ -38,7 +38,7 @@ _FIRST: Final = 1
 
 
 class Requests:
-    """The requests of one API in one version; which are timed: see the rules of request_counts.py."""
+    """The requests of one API in one version, and which of them are timed (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
@@ -52,7 +52,7 @@ class Requests:
         self._paced = 0
 
     def timed(self) -> None:
-        """One is: which is the next."""
+        """Select the next request to time after one was timed."""
         self._left -= 1
         if self._left == 0:
             # Many come at once, and nobody knows yet how many.
@@ -60,7 +60,7 @@ class Requests:
         self.next_timed = self.count + self.every
 
     def pace(self, second_s: float) -> None:
-        """So many seconds have passed since this was asked before."""
+        """Adapt the sampling interval to the rate over the last `second_s` seconds."""
         rate = (self.count - self._paced) / second_s
         self._paced = self.count
         self._left = TIMED_PER_S
@@ -70,9 +70,9 @@ class Requests:
 
 
 class Api:
-    """See above. Made when a client first uses the API, which is when its modules are imported.
+    """An API in use, created when a client first uses it, which is when its modules are imported.
 
-    `is_watched`: somebody may ask which error codes were answered, and how long requests take.
+    `is_watched`: metrics of error codes and durations may be requested.
     """
 
     __slots__ = (
@@ -119,7 +119,7 @@ class Api:
         """How often each error code was answered, where somebody may ask for it."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
-        """A request that is too long for the loop. Raises MalformedRequest."""
+        """Decode a request that is too long for the event loop. Raises MalformedRequest."""
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
         except TooLong:
@@ -128,15 +128,14 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """What a client is told of a request that failed as a whole; None where it wants no answer."""
+        """The response to a request that failed as a whole; None if it wants none."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """The frame of a response, in the parts in which it goes to the connection; its error codes are
-        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for
-        `encode_long`.
+        """The frame of a response, in the parts in which it is sent; counts its error codes if metrics are
+        enabled. Raises TooLong for one that would block the loop, which needs `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)

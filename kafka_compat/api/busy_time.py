@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Timed(Protocol):
-    """A request whose time is counted while it is worked on."""
+    """A request whose working time is measured."""
 
     def resume(self) -> None: ...
 
@@ -18,7 +18,7 @@ class Timed(Protocol):
 
 
 class _Driven:
-    """Awaited, it does what a coroutine does."""
+    """An awaitable that drives a coroutine and measures its steps."""
 
     __slots__ = ("_coroutine", "_ctx")
 
@@ -31,8 +31,7 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """What the handler returns for the request of `ctx`, which is at work. Steps and coroutines count
-    their own."""
+    """Call the handler; measure the working time of its steps or coroutine, too."""
     try:
         response = function(ctx, request)
     finally:

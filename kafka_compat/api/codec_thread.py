@@ -31,14 +31,14 @@ system calls, and the loop must ask for its turn anew after each: with the usual
 
 
 class CodecThread:
-    """The thread, started when it is first needed."""
+    """The codec's thread, started at its first use."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
         self._pending = 0
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """Call `function` in the thread; its result, or what it raises."""
+        """Call `function` in the thread; returns its result or raises its exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "codec")
         if not self._pending:
@@ -54,7 +54,7 @@ class CodecThread:
             sys.setswitchinterval(_TURN_S)
 
     def close(self) -> None:
-        """Drop what has not begun. Nobody waits for the rest."""
+        """Drop queued work; running work is not awaited."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None

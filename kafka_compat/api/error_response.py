@@ -22,11 +22,11 @@ ITSELF = ""
 
 
 class Echo(NamedTuple):
-    """An array of the response with one element for each of an array of the request, or of what a function
-    finds in the request.
+    """An array of the response with one element for each element of an array of the request, or of a
+    function's result for the request.
 
-    `fields` are taken over, as {name in the response: name in the request}; `unlike` are values that differ
-    from the defaults of the response's class. `low` and `high` are the versions that have it.
+    `fields` are copied, as {name in the response: name in the request}; `unlike` are values that differ from
+    the defaults of the response's class. `low` and `high` are the versions that have it.
     """
 
     into: str
@@ -238,10 +238,10 @@ _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, A
 def error_response(
     api_key: ApiKey, version: int, request: Any, code: ErrorCode, message: str = ""
 ) -> Message | None:
-    """The response to `request`, in which all that was asked for failed with `code`.
+    """The response to `request` in which every part failed with `code`.
 
-    `message` is what is known beside the code; clients are never told that of UNKNOWN_SERVER_ERROR. None
-    where the request wants no answer (acks=0): its connection is to be closed.
+    `message` adds details; it is never sent with UNKNOWN_SERVER_ERROR. None if the request wants no response
+    (acks=0): its connection must be closed.
     """
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
@@ -263,7 +263,7 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """A message with the error in the fields for it that it has."""
+    """A message with its error fields set."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):

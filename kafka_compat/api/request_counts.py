@@ -33,7 +33,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """Of the last timed requests of one kind, a column for each of COLUMNS: ms, and bytes."""
+    """The last timed requests of one kind, a column for each of COLUMNS, in ms and bytes."""
 
     __slots__ = ("_columns", "_next")
 
@@ -42,7 +42,7 @@ class Times:
         self._next = 0
 
     def add(self, values: tuple[float, ...]) -> None:
-        """One request, in the order of COLUMNS."""
+        """Add one request, in the order of COLUMNS."""
         position = self._next
         is_full = len(self._columns[0]) == KEPT
         for column, value in zip(self._columns, values, strict=True):
@@ -53,12 +53,12 @@ class Times:
         self._next = (position + 1) % KEPT
 
     def sorted(self, column: str) -> list[float]:
-        """What was seen, the least first."""
+        """The recorded values in ascending order."""
         return sorted(self._columns[COLUMNS.index(column)])
 
 
 class RequestCounts:
-    """See the rules above; those of one broker. `apis` are those that were used, by their keys."""
+    """Request statistics of one broker. `apis` are those in use, by key."""
 
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
@@ -67,7 +67,7 @@ class RequestCounts:
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:
-        """(key, version, how many) of all that there were."""
+        """(key, version, count) of all requests."""
         return [
             (key, version, requests.count)
             for key, api in self._apis.items()
@@ -77,18 +77,18 @@ class RequestCounts:
 
     @property
     def codes(self) -> dict[int, Codes]:
-        """By key."""
+        """Error code counts by API key."""
         return {key: api.codes for key, api in self._apis.items()}
 
     def pace(self, second_s: float) -> None:
-        """So many seconds have passed since this was asked before, or since the beginning."""
+        """Adapt the sampling to the rate over the last `second_s` seconds."""
         for api in self._apis.values():
             for requests in api.requests:
                 if requests.count:
                     requests.pace(second_s)
 
     def timed(self, ctx: StagedContext, answered_s: float) -> None:
-        """A request of which the times are known."""
+        """Record a request whose times are known."""
         from kafka_compat.protocol.json_form import api_name
 
         key = ctx.api_key
@@ -113,6 +113,6 @@ class RequestCounts:
 
 
 def is_of_follower(request: Any) -> bool:
-    """Whether a FetchRequest is another broker's."""
+    """Whether a FetchRequest was sent by another broker."""
     is_of_follower: bool = request.replica_id >= 0 or request.replica_state.replica_id >= 0
     return is_of_follower

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Services(Protocol):
-    """Of every broker."""
+    """Services of any broker."""
 
     # --- the broker itself
 
@@ -68,10 +68,10 @@ class Services(Protocol):
     controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """Where a caller finds `broker`."""
+        """The address of `broker` on the listener of a caller."""
 
     async def await_metadata(self) -> None:
-        """Wait for a while until this broker knows its cluster."""
+        """Wait, up to a limit, until this broker has the cluster metadata."""
 
     # --- logs
 
@@ -98,15 +98,15 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Asks coordinators about transactions that come to a partition here."""
+        """Verifies with coordinators the transactions whose records arrive at a partition here."""
 
     @property
     def markers(self) -> LocalMarkerWriter:
-        """Ends transactions in the partitions that this broker leads."""
+        """Writes transaction markers to the partitions that this broker leads."""
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The positions of Kafka's oldest clients."""
+        """Offsets of Kafka's oldest clients."""
 
     @property
     def log_mover(self) -> LogMover: ...
@@ -119,4 +119,4 @@ class Services(Protocol):
 
     @property
     def telemetry(self) -> ClientTelemetry:
-        """What clients push of their metrics. Only for handlers that are declared so."""
+        """Metrics pushed by clients. Only for handlers declared with `telemetry`."""

@@ -33,7 +33,7 @@ _WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 
 
 class SlowRequests:
-    """See above; those of one broker."""
+    """Logs the slow requests of one broker."""
 
     def __init__(self, config: BrokerConfig, calls: Calls) -> None:
         self._config = config
@@ -47,7 +47,7 @@ class SlowRequests:
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:
-        """The setting may have another value now."""
+        """Apply the current value of the setting."""
         before, self._threshold_ms = self._threshold_ms, self._config.int(SETTING)
         if before == OFF and self._threshold_ms != OFF:
             self._calls.add_account(self._look)

@@ -42,10 +42,9 @@ response.
 
 
 class Served(NamedTuple):
-    """A request that is done. Times are those of time.perf_counter: when the request began to be served, when
-    its response was ready, and when it went to its caller. `error_code` is the one at the top of the
-    response, 0 where there is none; `response` is None for a request that got no answer. `context` is
-    the one that the other stages were given.
+    """A completed request. Times are time.perf_counter's: when serving began, when the response was ready,
+    and when it was passed to the caller. `error_code` is the top-level one of the response, 0 if there is
+    none; `response` is None if there was no response. `context` is the one passed to the other stages.
     """
 
     principal: Principal
@@ -66,7 +65,7 @@ class Served(NamedTuple):
 
 
 class Stages:
-    """Those that a broker has; `handle` is what comes last."""
+    """The stages of a broker; `handle` is the last one."""
 
     __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
 
@@ -89,7 +88,7 @@ class Stages:
 
     @property
     def any(self) -> bool:
-        """Whether there is any."""
+        """Whether there are any stages."""
         return self.quota is not None or bool(self.accounts) or bool(self.middleware)
 
 
@@ -98,7 +97,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
 
 
 class StagedContext(RequestContext):
-    """The context of a request that goes through stages. `outcome` is what its caller gets."""
+    """The context of a request that passes through stages. `outcome` is what its caller gets."""
 
     __slots__ = (
         "_busy_s",
@@ -125,9 +124,9 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """`request_bytes` is the size of its frame, without the four bytes before it; `arrived_s` when that
-        had come, by time.monotonic; `began_s` when it began to be served, by time.perf_counter; both are 0
-        where there was no frame. `timed` is told of its times.
+        """`request_bytes` is the frame size without the length prefix; `arrived_s` is when it arrived, by
+        time.monotonic; `began_s` when serving began, by time.perf_counter; both are 0 without a frame.
+        `timed` receives its times.
         """
         self.request = request
         self.stages = stages
@@ -145,21 +144,21 @@ class StagedContext(RequestContext):
 
     @property
     def busy_s(self) -> float:
-        """For how long the request was worked on: it may have waited for something in between."""
+        """The time spent working on the request, excluding time that it waited."""
         since_s = self._busy_since_s
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """The request waits, or is done, until `resume`."""
+        """Stop the measurement until `resume`: the request waits, or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
     def resume(self) -> None:
-        """It is worked on again."""
+        """Continue the measurement."""
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """The handler, and all before it, have returned this. What the caller gets."""
+        """Process the result of the handler and earlier stages; returns what the caller gets."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):
@@ -172,7 +171,7 @@ class StagedContext(RequestContext):
         return outcome
 
     def lost(self) -> Deferred:
-        """The caller gets no response, and is left."""
+        """Record that the caller is disconnected without a response."""
         self.ready_s = time.perf_counter()
         self.outcome.hang_up()
         self._account(None, 0)
@@ -197,7 +196,7 @@ class StagedContext(RequestContext):
         outcome.complete(response)
 
     def _account(self, response: Any, response_bytes: int) -> None:
-        """The response is on its way."""
+        """Account for a request whose response is being sent."""
         # The outcome holds this, and this the outcome.
         self.outcome.sent = None
         stages = self.stages

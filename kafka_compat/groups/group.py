@@ -47,7 +47,7 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
 
 
 class OffsetsStored(NamedTuple):
-    """`errors` is the answer of a commit, but for the `partitions` that were written."""
+    """A commit whose record is written. `errors` is its result, except for the `partitions` written."""
 
     waiter: Waiter
     partitions: tuple[TopicPartition, ...]
@@ -56,9 +56,9 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """Offsets were deleted, and with `whole_group` the group as well.
+    """A deletion of offsets, and with `whole_group` of the group.
 
-    `answer` goes to `waiter` when this succeeded; there is no waiter when offsets expired.
+    `answer` goes to `waiter` on success; expiry of offsets has no waiter.
     """
 
     whole_group: bool
@@ -67,7 +67,9 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """A machine of the coordinator runtime. Members' requests go to `joining` and `rebalance`."""
+    """State machine of one group in the coordinator runtime. Requests of members go to `joining` and
+    `rebalance`.
+    """
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
@@ -81,8 +83,8 @@ class Group:
         self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """OffsetCommit, a sign of life as well when it comes from a member; or TxnOffsetCommit (KIP-447),
-        which is none and may come in the middle of a rebalance.
+        """OffsetCommit, which also counts as a heartbeat of its member; or TxnOffsetCommit (KIP-447), which
+        does not and may arrive during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -108,7 +110,7 @@ class Group:
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
-        """Store positions on behalf of an operator, whether the group has members or not."""
+        """Store offsets on behalf of an operator, whether or not the group has members."""
         out = self._outbox.begin()
         self._write_offsets(offsets, waiter, {}, None)
         return out
@@ -141,7 +143,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """OffsetDelete (KIP-496): not of topics that the group's members subscribe to."""
+        """OffsetDelete (KIP-496): rejected for topics to which the group's members subscribe."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -166,7 +168,7 @@ class Group:
         )
 
     def delete(self, waiter: Waiter) -> Output:
-        """DeleteGroups: an empty group with all its offsets."""
+        """DeleteGroups: delete an empty group with all its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
@@ -175,13 +177,13 @@ class Group:
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
-        """Delete the offsets of a deleted topic, subscribed or not."""
+        """Delete the offsets of a deleted topic, even if members subscribe to it."""
         out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
-        """offsets.retention.minutes."""
+        """Delete offsets older than offsets.retention.minutes."""
         out = self._outbox.begin()
         expired = self.offsets.expired(
             now.wall_ms,
@@ -214,8 +216,8 @@ class Group:
     # The runtime's events
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """A record of this group is committed: the only place, with `replay_end_marker`, where what the log
-        holds of it changes.
+        """Apply a committed record of this group: with `replay_end_marker` the only code that changes the
+        mirror of the log.
         """
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
@@ -223,18 +225,18 @@ class Group:
             self.rebalance.stored.replay(record.value)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """The transaction of a producer has ended."""
+        """Apply the end of a producer's transaction."""
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """All records are replayed: start from the stored generation."""
+        """Start from the stored generation: all records are replayed."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The records of a write are committed and replayed, or failed with an error."""
+        """Complete a write: its records are committed and replayed, or it failed with an error."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -266,11 +268,11 @@ class Group:
         self.rebalance.die()
 
     def tick(self, now: Now) -> Output:
-        """Handle every deadline that has come."""
+        """Process all deadlines that have passed."""
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator: waiting members look for another one."""
+        """Stop coordinating: waiting members get an error and find the new coordinator."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
@@ -279,13 +281,13 @@ class Group:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When `tick` is due, or somewhat before."""
+        """The latest time for the next `tick`; may be early."""
         return self.rebalance.timers.wake_at_ms
 
     # Administration
 
     def describe(self) -> GroupDescription:
-        """DescribeGroups; only a stable group shows subscriptions and assignments."""
+        """DescribeGroups; only a stable group includes subscriptions and assignments."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,
@@ -310,7 +312,5 @@ class Group:
 
 
 def java_length(text: str) -> int:
-    """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, whatever the name
-    says.
-    """
+    """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, despite the name."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

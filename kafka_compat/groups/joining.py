@@ -23,7 +23,7 @@ from kafka_compat.groups.timers import Timer, TimerKind
 
 
 class Joining:
-    """How members enter and leave a `Rebalance`."""
+    """JoinGroup and LeaveGroup of the members of a `Rebalance`."""
 
     def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str], str]) -> None:
         self._rebalance = rebalance
@@ -187,7 +187,7 @@ class Joining:
     # Leaving
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """LeaveGroup, of several members from v3 on."""
+        """LeaveGroup; v3 and later name several members."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

@@ -23,7 +23,7 @@ from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, Off
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset, and the end of the batch in `__consumer_offsets` that made it so."""
+    """A committed offset, and the end of the batch in `__consumer_offsets` that contains it."""
 
     value: OffsetAndMetadata
     log_offset: int
@@ -45,7 +45,7 @@ class GroupOffsets:
     # What the log holds
 
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
-        """A record is committed; `log_offset` is the one after its batch."""
+        """Apply a committed record; `log_offset` is the offset after its batch."""
         partition = (record.topic, record.partition)
         if producer_id != NO_PRODUCER_ID:
             self._replay_transactional(partition, record.value, log_offset, producer_id)
@@ -75,7 +75,9 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """A producer's transaction has ended: its offsets show, where no later commit does, or go."""
+        """End a producer's transaction: its offsets become visible, unless committed again later, or are
+        discarded.
+        """
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)
@@ -107,7 +109,7 @@ class GroupOffsets:
         return None if committed is None else committed.value
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Whether a commit of this partition is still on its way."""
+        """Whether a commit for this partition is in progress."""
         return partition in self._staged or self._is_in_transaction(partition)
 
     def _is_in_transaction(self, partition: TopicPartition) -> bool:
@@ -117,7 +119,7 @@ class GroupOffsets:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """All with an offset, visible or on its way there, but for those of open transactions."""
+        """All partitions with a visible or staged offset, excluding open transactions."""
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -140,14 +142,13 @@ class GroupOffsets:
         protocol_type: str | None,
         subscribed_topics: frozenset[str] | None,
     ) -> list[TopicPartition]:
-        """What offsets.retention.minutes lets go (KIP-211).
+        """Offsets that expire by offsets.retention.minutes (KIP-211).
 
-        - A group with members keeps the offsets of the topics it subscribes to; others expire by the age of
-          the commit. Where the subscription cannot be read (not a consumer group, or rebalancing) nothing
-          expires.
-        - A group whose members have all gone: all its offsets expire once it has been empty for that long.
-        - Simple commits without a group: by the age of the commit.
-        - An offset with an expiry of its own (OffsetCommit v2–4) expires then, under the same protection.
+        - A group with members keeps the offsets of its subscribed topics; others expire by the age of the
+          commit. If the subscription is unknown (not a consumer group, or rebalancing) nothing expires.
+        - In a group without members all offsets expire once it has been empty for that time.
+        - Simple commits without a group expire by the age of the commit.
+        - An offset with its own expiry (OffsetCommit v2–4) expires then, with the same exceptions.
         """
         kept_topics: frozenset[str] = frozenset()
         empty_since_ms = -1

@@ -75,13 +75,13 @@ _SYNC: Final = Timer(TimerKind.SYNC)
 
 
 class AssignmentStored(NamedTuple):
-    """The leader's assignment for a generation."""
+    """The leader's assignment for a generation, being stored."""
 
     generation_id: int
 
 
 class StaticMemberStored(NamedTuple):
-    """A restarted static member has taken the place of its former self; `former` undoes it."""
+    """A restarted static member replacing its previous id, being stored; `former` undoes it."""
 
     member_id: str
     former: Member
@@ -90,14 +90,14 @@ class StaticMemberStored(NamedTuple):
 
 
 class EmptyGroupStored(NamedTuple):
-    """The group's last member is gone; nobody waits for this."""
+    """The group without its last member, being stored; no request waits for it."""
 
 
 class Rebalance:
-    """See the rules above. `timers.wake_at_ms` says when `tick` is due.
+    """The rebalance state machine. `timers.wake_at_ms` says when `tick` is due.
 
-    `state_timestamp_ms` is the wall-clock time of the last transition, -1 where an old record has none.
-    `subscribed_topics` is None when the group's subscription cannot be known.
+    `state_timestamp_ms` is the wall-clock time of the last transition, -1 if an old record has none.
+    `subscribed_topics` is None if the group's subscription cannot be determined.
     """
 
     def __init__(self, group_id: str, settings: GroupSettings, now: Now) -> None:
@@ -223,7 +223,7 @@ class Rebalance:
     # Syncing
 
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
-        """SyncGroup: the leader brings the assignment, everyone else fetches its part."""
+        """SyncGroup: the leader sends the assignment, the other members receive theirs."""
         out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
@@ -273,7 +273,7 @@ class Rebalance:
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
-        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to join again."""
+        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to rejoin."""
         error = self.check_member(member_id, group_instance_id)
         if error:
             return error
@@ -283,7 +283,7 @@ class Rebalance:
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     def tick(self, now: Now) -> Output:
-        """Let everything happen that is due at this time."""
+        """Process all deadlines that have passed at this time."""
         out = self.outbox.begin()
         for timer in self.timers.due(now.timer_ms):
             if not self.timers.take(timer, now.timer_ms):
@@ -329,7 +329,7 @@ class Rebalance:
     # What has been written
 
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
-        """Go on from what the log holds: stable, every member with a full session ahead of it."""
+        """Restore the stored generation: stable, every member with a full session timeout."""
         self.state = STABLE if snapshot.members else EMPTY
         self.state_timestamp_ms = snapshot.state_timestamp_ms
         self.generation_id = snapshot.generation_id
@@ -353,7 +353,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """Note the failure; the error for the members."""
+        """Record the failure of a write; returns the error for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
         return error
@@ -375,7 +375,7 @@ class Rebalance:
         self.state_timestamp_ms = now.wall_ms
 
     def die(self) -> None:
-        """Nothing of the group is left."""
+        """Mark the group as deleted."""
         self.state = DEAD
         self.timers.clear()
 
@@ -449,9 +449,9 @@ class Rebalance:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """All topics that any of the members subscribes to; None when one of them is not a subscription.
+    """All topics to which any member subscribes; None if a subscription cannot be parsed.
 
-    It is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
+    This is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
     expiring (KIP-211) or being deleted (KIP-496): every version of ConsumerProtocolSubscription begins with
     the version and an array of topic names.
     """

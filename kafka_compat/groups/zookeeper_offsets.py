@@ -22,7 +22,7 @@ NO_OFFSET = -1
 
 class ZooKeeperOffsets:
     def __init__(self, store: MetadataStore, metadata: MetadataCache, metadata_size_max: int) -> None:
-        """`metadata_size_max`: offset.metadata.max.bytes. The text itself is not kept."""
+        """`metadata_size_max`: offset.metadata.max.bytes. The metadata itself is not stored."""
         self._store = store
         self._metadata = metadata
         self._metadata_size_max = metadata_size_max
@@ -30,7 +30,7 @@ class ZooKeeperOffsets:
     async def commit(
         self, group: str, topic: str, partition: int, offset: int, metadata: str | None
     ) -> ErrorCode:
-        """Keep a position."""
+        """Store an offset."""
         if self._metadata.partition(topic, partition) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if metadata is not None and java_length(metadata) > self._metadata_size_max:
@@ -45,7 +45,7 @@ class ZooKeeperOffsets:
         return ErrorCode.NONE
 
     async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
-        """The position kept; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        """The stored offset; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
         if self._metadata.partition(topic, partition) is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

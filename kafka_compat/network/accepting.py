@@ -35,12 +35,12 @@ _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """How many of `limit` descriptors connections leave for files."""
+    """The number of `limit` descriptors reserved for files, which connections must not use."""
     return min(max(limit // 8, 16), 1024)
 
 
 class Descriptors:
-    """The spare descriptor of a server, and its word in the log when there are too few."""
+    """The spare descriptor of a server, and the throttled warning when descriptors run out."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -59,7 +59,7 @@ class Descriptors:
                 self._spare = -1
 
     def give_spare(self) -> bool:
-        """Free one descriptor for a moment; False when there is none to free."""
+        """Close the spare descriptor to free its number; False if there is none."""
         if self._spare < 0:
             return False
         os.close(self._spare)
@@ -78,7 +78,7 @@ class Descriptors:
         return descriptor < limit - reserved or self.make_room(reserved)
 
     def refused(self, host: str) -> None:
-        """Say, once in a while, that connections are refused, and why."""
+        """Log, at most once per QUIET_S, that connections are rejected, and why."""
         self._refused += 1
         now_s = monotonic()
         if now_s - self._logged_s < QUIET_S:
@@ -99,7 +99,7 @@ class Descriptors:
 
 
 class Acceptor:
-    """See the rules above. `accepted(socket, peer)` takes a new connection over."""
+    """Accepts the connections of one listening socket; `accepted(socket, peer)` takes over each one."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Acceptor:
         self._held = False
 
     def hold(self) -> None:
-        """Accept no more, and let clients wait, until `go_on`."""
+        """Stop accepting until `go_on`; clients wait in the backlog."""
         self._held = True
         self._loop.remove_reader(self._listening.fileno())
 
@@ -130,14 +130,14 @@ class Acceptor:
         self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
 
     def let_go(self) -> None:
-        """Accept no more; the listening socket stays open."""
+        """Stop accepting for good; the listening socket stays open."""
         if self._retry is not None:
             self._retry.cancel()
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening.fileno())
 
     def stop(self) -> None:
-        """Accept no more, and close the listening socket."""
+        """Stop accepting, and close the listening socket."""
         self.let_go()
         self._listening.close()
 

@@ -41,12 +41,12 @@ UNLIMITED = 2**31 - 1
 
 
 class Limits(NamedTuple):
-    """What a server grants its clients.
+    """Connection and memory limits of a server.
 
-    `frame_deadline_ms` bounds how long a frame may stay unfinished: a client that sends half a frame and
-    waits would otherwise hold a buffer for the whole of connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` are for all connections together, see budget.py. Listeners without a limit of their
-    own have the server's.
+    `frame_deadline_ms` limits how long a frame may stay unfinished: a client that stops after half a frame
+    would otherwise hold a buffer until connections.max.idle.ms. `request_memory_bytes` and
+    `answer_memory_bytes` apply to all connections together, see budget.py. Listeners without a limit of their
+    own use the server's.
     """
 
     request_max_bytes: int
@@ -64,12 +64,12 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """The bound that a setting means: none where it is not positive, as in Kafka."""
+    """The limit that a setting stands for: none if it is not positive, as in Kafka."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
 class Admission:
-    """The connections of a server, counted."""
+    """Connection counts of a server, and the decisions based on them."""
 
     def __init__(
         self,
@@ -78,7 +78,9 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` are made when there is any. `note_refusal` hears the address of who is refused, and why."""
+        """`rates` is created with the first limit. `note_refusal` gets the address and reason
+        of a rejection.
+        """
         self.limits = limits
         self._rates = rates
         self._note_refusal = note_refusal
@@ -90,14 +92,14 @@ class Admission:
         """Called when there may be a slot."""
 
     def wait_ms(self, listener: str) -> int:
-        """Rule 2, for a connection that came now."""
+        """Throttle time of the listener after a new connection (rule 2)."""
         rates = self._rates.made
         if rates is None:
             return 0
         return rates.wait_ms(listener, _now_ms(), with_broker=not self.is_protected(listener))
 
     def refused_ms(self, listener: str, host: str) -> int:
-        """Rule 3."""
+        """Throttle time of an address before its connection is closed (rule 3); 0 if it is accepted."""
         rates = self._rates.made
         if rates is None:
             return 0
@@ -105,7 +107,7 @@ class Admission:
         return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether it is the one of the brokers beside others."""
+        """Whether this is the inter-broker listener, and there are others."""
         return self._several and listener == self.limits.inter_broker_listener
 
     def has_slot(self, listener: str) -> bool:
@@ -116,11 +118,11 @@ class Admission:
         return self.is_protected(listener) or self.total < limits.connections_max
 
     def has_too_many(self) -> bool:
-        """Whether brokers took the slots of others."""
+        """Whether connections of brokers exceed the broker's limit."""
         return self.total > self.limits.connections_max
 
     def allows(self, host: str) -> bool:
-        """Rule 4."""
+        """Whether the address may have another connection (rule 4)."""
         limits = self.limits
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
@@ -143,15 +145,15 @@ class Admission:
         self.look_again()
 
     def look_again(self) -> None:
-        """Those who wait for a slot may find one."""
+        """Notify the listeners that wait for a slot."""
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each()
 
 
 class Door:
-    """One listener's connections on their way in. `hold` and `go_on` stop its acceptor and start it again;
-    `let_in` takes a connection over.
+    """Admission of one listener's connections. `hold` and `go_on` pause and resume its acceptor; `let_in`
+    takes over an admitted connection.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class Door:
         self._left_alone: dict[socket.socket, asyncio.TimerHandle] = {}
 
     def knock(self, accepted: socket.socket, peer: Any) -> None:
-        """A connection was accepted."""
+        """Admit, delay or close a newly accepted connection."""
         admission, listener = self._admission, self._listener
         wait_ms = admission.wait_ms(listener)
         if wait_ms <= 0 and admission.has_slot(listener):
@@ -187,7 +189,7 @@ class Door:
             admission.waiting.append(self._look)
 
     def close(self) -> None:
-        """Close what waits."""
+        """Close the connections that wait."""
         if self._waits is not None:
             self._waits.cancel()
         if self._held is not None:

@@ -27,17 +27,17 @@ STUCK_S: Final = 0.15
 
 
 class WantsMemory(Protocol):
-    """An unfinished frame in line."""
+    """An unfinished frame that waits for memory."""
 
     @property
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Grow, and tell the budget by `change`."""
+        """Grow, and report it to the budget by `change`."""
 
 
 class RequestBudget:
-    """See rules 1 to 3."""
+    """The memory budget of requests (rules 1 to 3)."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -53,18 +53,18 @@ class RequestBudget:
 
     @property
     def keeps_spares(self) -> bool:
-        """Whether there is so much room that buffers may be kept for later."""
+        """Whether enough memory is free to keep buffers for reuse."""
         return self.used_bytes * 2 <= self.limit_bytes
 
     def change(self, by_bytes: int) -> None:
-        """Count memory that a connection took, or (negative) gave back."""
+        """Add memory that a connection allocated, or (negative) released."""
         self.used_bytes += by_bytes
         self.short = self.used_bytes >= self.limit_bytes
         if by_bytes < 0 and self._line:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Whether `who` may grow by what it wants; if not, it is called by `grant_memory` when it may."""
+        """Whether `who` may grow by what it wants; if not, its `grant_memory` is called when it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -77,7 +77,7 @@ class RequestBudget:
         return False
 
     def leave(self, who: WantsMemory) -> None:
-        """The frame of `who` is whole, or its connection ended."""
+        """Remove `who` from the queue: its frame is complete, or its connection has ended."""
         self._line.pop(who, None)
         if self.favoured is who:
             self.favoured = None
@@ -100,14 +100,14 @@ class RequestBudget:
 
 
 class HoldsAnswers(Protocol):
-    """A connection, as the answer budget sees it."""
+    """A connection, as the response budget sees it."""
 
     @property
     def answer_bytes(self) -> int: ...
 
     @property
     def taken_s(self) -> float:
-        """When the client last took bytes of its answers, or had taken all of them."""
+        """When the client last read response bytes, or had read all of them."""
 
     def go_on(self) -> None: ...
 
@@ -115,7 +115,7 @@ class HoldsAnswers(Protocol):
 
 
 class AnswerBudget:
-    """See rules 4 and 5. `call_soon` is the loop's; `on_full` is called when twice the budget is reached."""
+    """The memory budget of responses (rules 4 and 5). `on_full` is called at twice the budget."""
 
     def __init__(
         self, limit_bytes: int, call_soon: Callable[[Callable[[], None]], object], on_full: Callable[[], None]
@@ -129,7 +129,7 @@ class AnswerBudget:
         self._on_full = on_full
 
     def change(self, by_bytes: int) -> None:
-        """Count answers that wait to be sent, or (negative) were sent."""
+        """Add response bytes that wait to be sent, or (negative) were sent."""
         self.used_bytes += by_bytes
         was_short, self.short = self.short, self.used_bytes > self.limit_bytes
         was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes
@@ -139,7 +139,7 @@ class AnswerBudget:
             self._call_soon(self._wake)
 
     def may_answer(self, who: HoldsAnswers) -> bool:
-        """Whether another request of `who` may be served; if not, it is called by `go_on` when it may."""
+        """Whether another request of `who` may be served; if not, its `go_on` is called when it may."""
         if not self.short or (who.answer_bytes == 0 and not self.full):
             self._waiting.pop(who, None)
             return True
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """Cut off who takes nothing, if twice the budget is reached; returns how many."""
+        """At twice the budget, close connections that do not read; returns how many."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

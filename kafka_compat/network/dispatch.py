@@ -41,7 +41,7 @@ SHORT_HEADER_BYTES: Final = 8
 
 
 class AwaitedSlot(Slot):
-    """The place of a response that comes later, and what it is encoded with."""
+    """The slot of a later response, and the data to encode it."""
 
     __slots__ = ("_dispatcher", "api", "connection", "correlation_id", "version")
 
@@ -56,19 +56,19 @@ class AwaitedSlot(Slot):
         self.correlation_id = correlation_id
 
     def answer(self, deferred: Deferred) -> None:
-        """The response is there."""
+        """Encode and send the response."""
         self._dispatcher.answer_late(self, deferred)
 
 
 class Dispatcher:
-    """Serves the frames of one broker. `dispatch` is what the server calls."""
+    """Serves the frames of one broker. The server calls `dispatch`."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve one frame; False when the connection must be closed."""
+        """Serve one frame; False if the connection must be closed."""
         try:
             return self._dispatch(connection, frame)
         except HungUp:
@@ -129,7 +129,7 @@ class Dispatcher:
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
-        """The answer to a request that is not served for this reason; None where it gets none."""
+        """The response to a request rejected for this reason; None if it gets none."""
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -155,7 +155,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Serve a request that is decoded in the codec's thread. Its frame counts as unserved until then."""
+        """Serve a request that is decoded in the codec's thread. Until then its frame counts as unserved."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)
@@ -184,7 +184,7 @@ class Dispatcher:
     def _answer(
         self, connection: Connection, api: Api, version: int, correlation_id: int, result: Any
     ) -> bool:
-        """Answer the request that is being dispatched; False: its connection is to be closed."""
+        """Respond to the current request; False if its connection must be closed."""
         if result is None:
             return True
         if isinstance(result, Deferred):
@@ -205,7 +205,7 @@ class Dispatcher:
         return True
 
     def answer_late(self, slot: AwaitedSlot, deferred: Deferred) -> None:
-        """The response to an earlier request is there."""
+        """Respond to an earlier request."""
         connection = slot.connection
         connection.parked.discard(deferred)
         if deferred.is_hung_up:
@@ -241,7 +241,7 @@ class Dispatcher:
             deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
-        """Answer from the codec's thread; until then the answers behind wait, their requests do not."""
+        """Encode in the codec's thread; meanwhile later responses wait, but later requests are served."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:
@@ -269,7 +269,7 @@ def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
 
 
 def _kept(frame: memoryview) -> memoryview:
-    """A frame that may be read when its connection receives again. One that is larger than what connections
-    keep for the next frame is not used for another.
+    """Copy a frame that may be read after its connection receives again. A frame larger than the buffers that
+    connections keep is not used for another.
     """
     return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))

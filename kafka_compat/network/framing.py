@@ -31,7 +31,7 @@ _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
 
 class InvalidFrame(Exception):
-    """The size prefix is not positive or above the limit: the peer does not speak this protocol, or means a
+    """The size prefix is not positive or exceeds the limit: the peer speaks another protocol, or needs a
     larger limit. `prefix` are the four bytes.
     """
 
@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """Frames of one connection. A frame is a view that is valid until the next call of `writable`."""
+    """The frames of one connection. A frame is a view that is valid until the next call of `writable`."""
 
     __slots__ = (
         "_end",
@@ -80,7 +80,7 @@ class FrameReader:
     # --- receiving
 
     def writable(self) -> memoryview:
-        """Where the next bytes of the stream belong. Not to be asked while frames are unserved."""
+        """The buffer for the next bytes of the stream. Must not be called while frames are unserved."""
         partial = self._partial
         if partial is None:
             return self._scratch
@@ -90,7 +90,7 @@ class FrameReader:
         return self._given
 
     def received(self, count: int) -> None:
-        """Take `count` bytes that were written to `writable()`."""
+        """Process `count` bytes that were written to `writable()`."""
         if self._partial is None:
             self._position = 0
             self._end = count
@@ -99,19 +99,19 @@ class FrameReader:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether the first bytes of a frame arrived and its last ones did not."""
+        """Whether a frame has been received in part."""
         return self._partial is not None and self._filled < self._need
 
     @property
     def wants_bytes(self) -> int:
-        """How much memory the unfinished frame must get before it can receive more; 0 while it has room."""
+        """Memory that the unfinished frame needs before it can receive more; 0 while it has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
         return self._step_bytes(len(partial))
 
     def grow(self) -> None:
-        """Give the unfinished frame the memory that it wants."""
+        """Allocate the memory that the unfinished frame needs."""
         partial = self._partial
         assert partial is not None
         # A view that someone still has would keep the buffer from growing where it lies.
@@ -128,11 +128,11 @@ class FrameReader:
 
     @property
     def unserved(self) -> bool:
-        """Whether bytes wait to be cut by `next_frame`, if only the head of a frame."""
+        """Whether received bytes wait for `next_frame`, even if only part of a frame."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
-        """The body of the next frame that is whole; None when there is none. Raises InvalidFrame."""
+        """The body of the next complete frame; None if there is none. Raises InvalidFrame."""
         position = self._position
         left = self._end - position
         if left >= 4:
@@ -157,7 +157,7 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy what `next_frame` has not cut yet, so that other connections may use the scratch buffer."""
+        """Copy bytes not yet returned by `next_frame`; other connections may then use the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
             # Not to bytes: what appends a batch stamps it in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
@@ -165,13 +165,13 @@ class FrameReader:
             self.held_bytes += self._end
 
     def release_spare(self) -> None:
-        """Give back the memory kept for the next large frame."""
+        """Release the memory kept for the next large frame."""
         if self._spare is not None:
             self.held_bytes -= len(self._spare)
             self._spare = None
 
     def close(self) -> None:
-        """Give back all memory: nothing more is received or cut."""
+        """Release all memory; nothing more can be received."""
         self.release_spare()
         self._partial = None
         self._position = self._end = 0

@@ -35,7 +35,7 @@ _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Slot:
-    """The place of one unanswered request in the order of answers."""
+    """The place of one pending response in the order of responses."""
 
     __slots__ = ("done", "parts")
 
@@ -45,8 +45,8 @@ class Slot:
 
 
 class Output:
-    """See the rules above. `on_sent` is called when some of what waited was sent, `on_failure` when the
-    socket broke or a file did.
+    """The output queue of one connection. `on_sent` is called when waiting bytes were sent, `on_failure`
+    after an error of the socket or of a file.
     """
 
     __slots__ = (
@@ -99,7 +99,7 @@ class Output:
     # --- in the order of requests
 
     def respond(self, parts: list[Part]) -> None:
-        """The answer to the request being dispatched right now."""
+        """Send the response to the current request."""
         if self.slots:
             slot = Slot()
             self.slots.append(slot)
@@ -112,7 +112,7 @@ class Output:
             self._send(parts)
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """The answer to an earlier request; None where the request wants no answer."""
+        """Set the response to an earlier request; None if the request wants none."""
         slot.done = True
         slot.parts = parts
         slots = self.slots
@@ -137,11 +137,11 @@ class Output:
     # --- together
 
     def begin_batch(self) -> None:
-        """Answers are sent when `end_batch` is called: one system call instead of one each."""
+        """Collect responses until `end_batch`, to send them in one system call instead of one each."""
         self._batch = []
 
     def send_large_batch(self) -> None:
-        """Send what a batch has, and begin the next, once it is large."""
+        """If the batch is large, send it and begin the next one."""
         batch = self._batch
         if batch and (len(batch) > _BATCH_PARTS_MAX or _size_of(batch[-1]) > _JOINED_BYTES_MAX):
             self.end_batch()
@@ -190,7 +190,7 @@ class Output:
             self._write(b"".join(small))
 
     def _write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send what the queue has nothing before; what the socket does not take at once is queued."""
+        """Send if the queue is empty; queue what the socket does not take at once."""
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -231,7 +231,7 @@ class Output:
             self._budget.change(sign * memory_bytes)
 
     def _drain(self) -> None:
-        """Send what the socket takes; called again when it takes more."""
+        """Send what the socket takes; called again when it is writable."""
         queue = self._queue
         unsent_before = self.unsent_bytes
         try:
@@ -287,7 +287,7 @@ class Output:
         self._next_part()
 
     def _send_read_slice(self, part: FileSlice) -> None:
-        """As `_send_slice`, where bytes do not go as they are. They are read again if they had to wait."""
+        """As `_send_slice`, for sockets that transform bytes (TLS). Bytes that had to wait are read again."""
         while self._head_sent_bytes < part.size_bytes:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
@@ -303,7 +303,7 @@ class Output:
         self._head_sent_bytes = 0
 
     def clear(self) -> None:
-        """Drop everything; the socket is about to be closed."""
+        """Drop everything before the socket is closed."""
         if self._watching:
             self._watching = False
             self._loop.remove_writer(self._socket.fileno())
@@ -317,7 +317,7 @@ class Output:
 
 
 def _ignore(*_: object) -> None:
-    """The callback of an output whose connection has ended."""
+    """Callback of an output whose connection has ended."""
 
 
 def _size_of(part: Part) -> int:

@@ -64,7 +64,7 @@ class Server:
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` are looked at once they were made."""
+        """`rates` is consulted once it has been created."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -96,7 +96,7 @@ class Server:
         self._relief: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> tuple[str, int]:
-        """Claim the address without accepting yet. Raises OSError when it is taken or not ours."""
+        """Bind the address without accepting yet. Raises OSError if it is in use or not local."""
         family = socket.AF_INET6 if ":" in listener.host or not listener.host else socket.AF_INET
         if family == socket.AF_INET6 and not listener.host and not socket.has_dualstack_ipv6():
             family = socket.AF_INET
@@ -132,13 +132,13 @@ class Server:
         self.bound[listener.name] = (host, port)
 
     def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
-        """Listen with what `give_up_sockets` of another server returned, instead of `bind`."""
+        """Listen on the sockets that `give_up_sockets` of another server returned, instead of `bind`."""
         for listener, listening in sockets:
             self._sockets.append((listener, listening))
             self._note_bound(listener, listening)
 
     def give_up_sockets(self) -> list[tuple[Listener, socket.socket]]:
-        """Accept no more, and give the listening sockets away: clients that come wait there."""
+        """Stop accepting, and return the listening sockets; new clients wait in their backlogs."""
         for acceptor in self._acceptors:
             acceptor.let_go()
         self._acceptors.clear()
@@ -148,8 +148,8 @@ class Server:
     async def start(
         self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
     ) -> None:
-        """Accept connections on everything that was bound, and have `dispatch` serve their frames. Clients
-        that came before waited in the backlog.
+        """Accept connections on all bound listeners, and serve their frames by `dispatch`. Earlier clients
+        waited in the backlog.
         """
         self.dispatch = dispatch
         self.refusal = refusal
@@ -182,21 +182,21 @@ class Server:
             connection.close()
 
     def pause(self) -> None:
-        """Accept no connection and serve no further request until `resume`; clients wait."""
+        """Accept no connections and serve no further requests until `resume`; clients wait."""
         for acceptor in self._acceptors:
             acceptor.hold()
         for connection in self.connections:
             connection.mute(_PAUSE_MAX_S)
 
     def resume(self) -> None:
-        """Go on, after `pause`."""
+        """Accept and serve again after `pause`."""
         for acceptor in self._acceptors:
             acceptor.go_on()
         for connection in self.connections:
             connection.unmute()
 
     def set_limits(self, limits: Limits) -> None:
-        """Grant others from now on; what there is stays as it is."""
+        """Apply new limits; existing connections stay open."""
         self.limits = self._admission.limits = limits
         self._admission.look_again()
 
@@ -209,7 +209,7 @@ class Server:
             self._make_room()
 
     def _make_room(self) -> None:
-        """A broker came though there was no slot."""
+        """Close an idle connection for a broker's connection beyond the limit."""
         others = [
             one
             for one in self.connections
@@ -228,19 +228,19 @@ class Server:
 
     @property
     def tls_scratch(self) -> memoryview:
-        """Where all TLS connections receive into."""
+        """The receive buffer shared by all TLS connections."""
         if self._tls_scratch is None:
             self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
         return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Say in the log what a peer sent that is no request."""
+        """Log the invalid first bytes of a peer."""
         self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
         if self.refusals is not None:
             self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Say in the log why a client was not let in."""
+        """Log why a client was rejected."""
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
@@ -249,7 +249,7 @@ class Server:
         self.note_refusal(host, f"not let in on the listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Keep for those who look why somebody at this address was refused something."""
+        """Record the rejection of this address and its reason, for the status displays."""
         if self.refusals is not None:
             self.refusals.note(host, reason)
 
@@ -286,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """The next ones in turn: with 10,000 of them each is looked at every ten intervals."""
+        """The next connections to check: with 10,000 of them each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

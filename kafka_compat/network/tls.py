@@ -24,7 +24,7 @@ UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
 class Wire(Protocol):
-    """What a connection asks of its socket, with TLS or without. Raises OSError; BlockingIOError when it must
+    """A socket as a connection uses it, with or without TLS. Raises OSError, and BlockingIOError when it must
     wait.
     """
 
@@ -40,7 +40,7 @@ class Wire(Protocol):
 
 
 class TlsSocket:
-    """See the rules above. The server's side of one connection."""
+    """The server side of one TLS connection."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class TlsSocket:
         on_open: Callable[[TlsSocket], None],
         on_refusal: Callable[[str], None],
     ) -> None:
-        """All connections share `scratch`. `on_open` is called when the handshake is over, `on_refusal` with
-        the reason when it failed.
+        """All connections share `scratch`. `on_open` is called after the handshake, `on_refusal` with the
+        reason if it fails.
         """
         self.has_more = False
         """Whether `recv_into` may give more without anything new from the peer."""
@@ -74,13 +74,13 @@ class TlsSocket:
         self._socket.setsockopt(level, name, value)
 
     def peer_certificate(self) -> bytes | None:
-        """The peer's certificate (DER), which was verified; None where it has shown none."""
+        """The peer's verified certificate (DER); None if it sent none."""
         return self.session.getpeercert(binary_form=True)
 
     # --- receiving
 
     def recv_into(self, room: memoryview) -> int:
-        """As socket.recv_into: 0 at the end."""
+        """As socket.recv_into: returns 0 at the end of the stream."""
         if self.has_more:
             count = self._read(room)
             if count or self._ended:
@@ -167,7 +167,7 @@ class TlsSocket:
         return sent
 
     def _flush(self) -> bool:
-        """Send what is encrypted; whether all of it was."""
+        """Send encrypted bytes; returns whether all were sent."""
         while True:
             unsent = self._unsent
             if not unsent:
@@ -183,7 +183,7 @@ class TlsSocket:
                 return False
 
     def close(self) -> None:
-        """Say goodbye as far as the socket takes it at once, and close it."""
+        """Send close_notify if the socket takes it at once, and close."""
         if self.is_open and not self._unsent:
             with suppress(OSError, ValueError):
                 self.session.unwrap()
@@ -195,11 +195,11 @@ class TlsSocket:
 
 
 def _ignore(_: object) -> None:
-    """The callback of a socket that is closed."""
+    """Callback of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """Why a handshake failed, for whoever looks after the broker."""
+    """The reason of a failed handshake, for operators."""
     reason = error.reason or ""
     if reason in _REASONS:
         return _REASONS[reason]

@@ -25,17 +25,17 @@ _ROUND_S: Final = 0.050
 
 
 class TakesTurns(Protocol):
-    """A connection, as it is in line."""
+    """A connection that waits for its turn."""
 
     closed: bool
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, and at least one; whether there are more to serve now."""
+        """Serve requests until `until_s`, and at least one; returns whether more can be served now."""
 
 
 class Turns:
-    """See the rules above. `time` and `call_soon` are the loop's."""
+    """The scheduler of a server's connections. `time` and `call_soon` are the loop's."""
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
@@ -49,12 +49,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many connections are in line."""
+        """The number of waiting connections."""
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a new slice after `ends_s`; False while there is a line, or if this iteration had its
-        slice."""
+        """Begin a slice after `ends_s`; False while connections wait, or after this iteration's slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S
@@ -62,7 +61,7 @@ class Turns:
         return True
 
     def line_up(self, connection: TakesTurns, *, first: bool) -> None:
-        """Serve the connection when its turn comes. `first`: it belongs into the first line."""
+        """Queue the connection for its turn, in the first line if `first`."""
         if connection.in_line:
             return
         connection.in_line = True

@@ -26,11 +26,13 @@ Accepts = Callable[[str], bool]
 
 
 class InvalidPattern(Exception):
-    """It is no regular expression, or one that is not understood."""
+    """The pattern is not a regular expression, or is not supported."""
 
 
 class _State:
-    """Goes on to `target` over a character that it accepts, or to each of `free` over none."""
+    """A state with a transition to `target` on characters that it accepts, or empty transitions to each of
+    `free`.
+    """
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
@@ -43,7 +45,7 @@ class _State:
 
 
 class IdPattern:
-    """A pattern that a whole id has to match."""
+    """A pattern that must match a whole transactional id."""
 
     def __init__(self, pattern: str) -> None:
         """Raises InvalidPattern."""
@@ -131,7 +133,7 @@ class IdPattern:
 
 
 def _closure(states: Iterable[_State], *, is_start: bool, is_end: bool) -> set[_State]:
-    """These states, and all that are reached over no character."""
+    """These states, and all that are reachable by empty transitions."""
     found: set[_State] = set()
     waiting = list(states)
     while waiting:

@@ -36,7 +36,7 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 def decode_record(key: bytes, value: bytes | None) -> StatusRecord | None:
-    """The record; None for a key of another kind. Raises MalformedRequest."""
+    """The record; None for another kind of key. Raises MalformedRequest."""
     if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
         return None
     transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id

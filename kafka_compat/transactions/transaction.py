@@ -81,9 +81,9 @@ _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIM
 
 
 class _Pending(NamedTuple):
-    """A transition whose record is on its way to the log. `is_appended` is False while markers are awaited.
+    """A transition whose record is being written. `is_appended` is False while markers are awaited.
 
-    `answer` goes to `waiter` (None: nobody waits) once the record is committed.
+    `answer` goes to `waiter` (None: none) once the record is committed.
     """
 
     status: Status
@@ -95,8 +95,8 @@ class _Pending(NamedTuple):
 
 
 class Transaction:
-    """See the rules above. A machine of the coordinator runtime; whoever runs it also calls `markers_written`
-    when every partition of `Output.markers` has its marker.
+    """State machine of one transactional id in the coordinator runtime; its caller also calls
+    `markers_written` when every partition of `Output.markers` has its marker.
     """
 
     __slots__ = (
@@ -130,14 +130,14 @@ class Transaction:
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """An id that was never seen; InitProducerId gives it epoch 0."""
+        """An id that was never used; InitProducerId gives it epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
+        """Whether InitProducerId, or an EndTxn of transaction.version 2, needs a new producer id because all
         epochs of this one are used up.
         """
         return self.status.producer_epoch >= EPOCH_MAX - 1
@@ -152,8 +152,8 @@ class Transaction:
         waiter: Waiter,
         now_ms: int,
     ) -> Output:
-        """InitProducerId; `expected` is who the producer believes it is, `new_producer_id` is -1 when
-        `needs_producer_id` was False a moment ago.
+        """InitProducerId; `expected` is the identity that the producer sent, `new_producer_id` is -1 if
+        `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -196,7 +196,7 @@ class Transaction:
         )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Whether the producer is the one that holds the id, or held it until its epochs were used up."""
+        """Whether the producer holds the id, or held it until its epochs were used up."""
         return (
             self.status.producer_epoch == NO_EPOCH
             or expected.producer_id == self.status.producer_id
@@ -207,7 +207,7 @@ class Transaction:
         )
 
     def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Whether all of these partitions are in the open transaction (KIP-890 part 1); if not
+        """Whether all of these partitions are in the open transaction (KIP-890 part 1); otherwise
         TRANSACTION_ABORTABLE.
         """
         error = self._check_identity(identity)
@@ -227,7 +227,7 @@ class Transaction:
         now_ms: int,
         client_version: int = 0,
     ) -> Output:
-        """AddPartitionsToTxn; the first of a transaction opens it."""
+        """AddPartitionsToTxn; the first one opens a transaction."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
@@ -250,7 +250,7 @@ class Transaction:
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
-        """EndTxn; the same again is answered as before."""
+        """EndTxn; a repeated request gets the same response."""
         out = Output()
         error = self._check_identity(identity)
         if not error and self._pending is not None:
@@ -267,8 +267,8 @@ class Transaction:
     def end_and_bump(
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
-        """EndTxn of transaction.version 2: the answer has the identity for the next transaction.
-        `new_producer_id` is -1 when `needs_producer_id` was False a moment ago.
+        """EndTxn of transaction.version 2: the response contains the identity for the next transaction.
+        `new_producer_id` is -1 if `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -356,7 +356,7 @@ class Transaction:
     # The clock
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction is past the timeout that its producer chose."""
+        """Whether the open transaction has exceeded the timeout set by its producer."""
         return (
             self.status.state is ONGOING
             and self._pending is None
@@ -364,7 +364,7 @@ class Transaction:
         )
 
     def abort_timed_out(self, now_ms: int) -> Output:
-        """transaction.timeout.ms is over: its producer is fenced."""
+        """Abort a transaction that exceeded its timeout, and fence its producer."""
         out = Output()
         if self.is_timed_out(now_ms):
             out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
@@ -372,7 +372,7 @@ class Transaction:
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
+        """Delete an id that was unused for transactional.id.expiration.ms."""
         out = Output()
         status = self.status
         if (
@@ -389,7 +389,7 @@ class Transaction:
     """The coordinator calls `abort_timed_out` and `expire` at intervals."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """The log holds this status of the id: the only place where `stored` changes."""
+        """Apply the stored status of the id: the only code that changes `stored`."""
         self.stored = status = record.value
         if status is None:
             status = self.status._replace(state=DEAD)
@@ -400,7 +400,7 @@ class Transaction:
         self.status = status
 
     def loaded(self, now: Now) -> Output:
-        """Send the markers of a transaction that was decided but not complete."""
+        """Send the markers of a transaction that was decided but not completed."""
         out = Output()
         if self.status.state in PREPARED:
             out.notes.append(f"found in state {self.status.state}: it is completed")
@@ -408,7 +408,7 @@ class Transaction:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The record of the pending transition is committed and replayed, or (error) it is not."""
+        """Complete the pending transition: its record is committed and replayed, or failed with an error."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -437,13 +437,13 @@ class Transaction:
         return out
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Nobody writes to `__transaction_state` in transactions."""
+        """Do nothing: `__transaction_state` is not written in transactions."""
 
     def tick(self, now: Now) -> Output:
         return Output()
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator; `written` has answered the clients that waited."""
+        """Stop coordinating; `written` has already completed the waiting requests."""
         return Output()
 
     # Markers
@@ -469,7 +469,7 @@ class Transaction:
         )
 
     def markers_written(self) -> Output:
-        """Every partition has its marker: the transaction is complete."""
+        """Complete the transaction: every partition has its marker."""
         out = Output()
         pending = self._pending
         if pending is not None and not pending.is_appended:
@@ -488,7 +488,7 @@ class Transaction:
 
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
-    """Answer without a change; NONE where nothing was left to do."""
+    """Respond without a change; NONE if nothing was left to do."""
     out.responses.append((waiter, error))
     return out
 
