@@ -27,14 +27,14 @@ OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
 
 
 class AuthorizerSettings(NamedTuple):
-    """`super_users` are (kind, name)."""
+    """The settings of the authorizer. `super_users` are (kind, name)."""
 
     super_users: tuple[tuple[str, str], ...]
     allow_if_no_acl: bool
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """What a broker's settings say of its authorizer; None without one. ConfigError."""
+    """The authorizer's settings in a broker's configuration; None without an authorizer. ConfigError."""
     name = settings.get(CLASS, "").strip()
     if not name:
         return None

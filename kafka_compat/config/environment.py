@@ -19,7 +19,7 @@ _MEANING = {"_": ".", "__": "_", "___": "-"}
 
 
 class TopicToCreate(NamedTuple):
-    """A topic wanted at start, from KAFKA_CREATE_TOPICS."""
+    """A topic to create at startup, from KAFKA_CREATE_TOPICS."""
 
     name: str
     partitions: int
@@ -28,7 +28,7 @@ class TopicToCreate(NamedTuple):
 
 
 def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the variables hold: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
+    """The settings in environment variables: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for variable, value in environment.items():
@@ -43,8 +43,9 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
-    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError says which is
-    wrong."""
+    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError names an invalid
+    one.
+    """
     topics = []
     for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):
         if not item:

@@ -28,8 +28,9 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """`settings` with what KAFKA_SSL_KEYSTORE_FILENAME and KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with the
-    password) and their like stand for. OSError when such a file cannot be read."""
+    """`settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with
+    the password) and the like. Raises OSError if a file cannot be read.
+    """
     found = {}
     for name, value in settings.items():
         if name in _SECRET_FILES:
@@ -43,13 +44,13 @@ def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[st
 
 
 def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
-    """`settings` of an environment with the listeners that they imply; `bound` is what files say of
-    `listeners`.
+    """`settings` of an environment with the listeners that they imply; `bound` is the `listeners` setting in
+    the files.
 
-    A node of KRaft's has a listener CONTROLLER without saying so, as in Bitnami's image. Where there is
-    advertised.listeners but no listeners, each that is advertised is bound at its port, as in Confluent's. If
-    they have the very names that files bind, either their ports were meant, as there, or the files'
-    (published by another port, as with Bitnami's): both are then served.
+    A KRaft node implicitly has a listener CONTROLLER, as in Bitnami's image. If advertised.listeners is set
+    but listeners is not, each advertised listener is bound at its port, as in Confluent's image. If the files
+    bind exactly those names, the intended ports may be those, or the files' (published under other port
+    numbers, as in Bitnami's image): both are then served.
     """
     found = dict(settings)
     if "process.roles" in found:
@@ -78,7 +79,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Name to port, as far as the text is one of listeners; what is not is told by whoever parses it."""
+    """Port by listener name, as far as the text is valid; its parser reports what is not."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")
@@ -87,7 +88,7 @@ def _ports(listeners: str) -> dict[str, str]:
 
 
 def _protocol(settings: Mapping[str, str], name: str) -> str:
-    """The security protocol of a listener of that name."""
+    """The security protocol of a listener name."""
     for item in settings.get("listener.security.protocol.map", "").split(","):
         mapped, _, protocol = item.strip().partition(":")
         if mapped == name:
@@ -119,7 +120,7 @@ _SETTINGS = {
 
 
 def settings_from_java_options(options: str) -> dict[str, str]:
-    """The settings among the options of a JVM; what else is there concerns Java alone."""
+    """The settings among JVM options; other options are ignored."""
     settings = {}
     try:
         words = shlex.split(options)
@@ -138,15 +139,17 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """A configuration that cannot be read or holds a wrong value; the text says where, what, and what would
-    be right."""
+    """A configuration that cannot be read or has an invalid value; the text gives the place, the error and a
+    valid value.
+    """
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """The settings of the files at `paths`, the last winning, over them those of `environment` (None: not
-    asked), over them `overrides` (each `name=value`). Raises ConfigFileError and touches nothing.
+    """The settings of the files at `paths`, overridden by those of `environment` (None: ignored) and by
+    `overrides` (each `name=value`); later files override earlier ones. Raises ConfigFileError; changes
+    nothing.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -208,7 +211,7 @@ def load(
 
 
 def _check_text(what: str, value: str) -> None:
-    """Refuse what is not UTF-8, of an argument or a path: no response to a client could hold it."""
+    """Reject arguments and paths that are not UTF-8: no response to a client could contain them."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -217,7 +220,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Those of a file before, such as a container image's, were for the listeners that are replaced now."""
+    """Drop advertised listeners of a file, such as a container image's, whose listeners are replaced."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

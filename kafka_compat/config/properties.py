@@ -11,7 +11,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """A value and the number of the line, from 1, that its name stands on."""
+    """A value and the line number, from 1, of its name."""
 
     value: str
     line: int
@@ -20,10 +20,10 @@ class Property(NamedTuple):
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """The properties in the bytes of a file, the last of a repeated name.
+    """The properties in a file's bytes; the last of a repeated name wins.
 
-    The text is ISO-8859-1, as for Java, so that a file means the same here and in Kafka. Most editors write
-    UTF-8: `in_utf8` tells what such a file was probably meant to say. ValueError for a broken `\\u` escape.
+    The text is ISO-8859-1, as in Java, so that a file means the same here and in Kafka. Most editors write
+    UTF-8: `in_utf8` returns the probably intended text. Raises ValueError for a broken `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -83,8 +83,9 @@ def _unescape(text: str, line: int) -> str:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """A file that `parse_properties`, and Java, read as these properties. ASCII; a line of a value has a line
-    of its own."""
+    """A file that `parse_properties` and Java read as these properties. ASCII; each line of a value is on its
+    own line.
+    """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 
 

@@ -14,7 +14,7 @@ from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 
 class ConfigSource(IntEnum):
-    """Kafka's numbers for the places that settings come from."""
+    """Kafka's numbers of the sources of settings."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -44,7 +44,7 @@ _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler
 
 
 class Synonym(NamedTuple):
-    """A place that gives a value, under the name that the setting has there."""
+    """A source of a value, with the name of the setting there."""
 
     name: str
     value: str | None
@@ -53,7 +53,8 @@ class Synonym(NamedTuple):
 
 class ConfigEntry(NamedTuple):
     """One setting as DescribeConfigs shows it. `type` is Kafka's number, 0 for unknown; a sensitive value is
-    None."""
+    None.
+    """
 
     name: str
     value: str | None
@@ -72,7 +73,7 @@ def type_number(key: ConfigKey) -> int:
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
-    """A topic's setting, from the topic itself or from whatever gives its default."""
+    """A topic setting, from the topic or from the source of its default."""
     key = topic_keys()[name]
     value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
     synonyms: tuple[Synonym, ...] = ()
@@ -85,7 +86,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A broker's setting. One that is unknown may be anything, so its value is not shown."""
+    """A broker setting. The value of an unknown one may be secret, so it is not shown."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -99,7 +100,7 @@ def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A setting that was given to all brokers at once."""
+    """A setting that applies to all brokers."""
     key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
@@ -111,15 +112,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Every setting that DescribeConfigs tells of a broker: all that are defined, and whatever else was
-    given."""
+    """All settings that DescribeConfigs reports for a broker: all defined ones, and other configured ones."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """The broker setting of that name, also one of a listener alone (listener.name.X.max.connections)."""
+    """The broker setting of that name, or of one listener (listener.name.X.max.connections)."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 

@@ -67,9 +67,7 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """State machine of one group in the coordinator runtime. Requests of members go to `joining` and
-    `rebalance`.
-    """
+    """State machine of one group in the coordinator runtime, on top of `joining` and `rebalance`."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now

@@ -75,9 +75,7 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """End a producer's transaction: its offsets become visible, unless committed again later, or are
-        discarded.
-        """
+        """End a producer's transaction: show its offsets, unless committed again later, or discard them."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)

@@ -168,9 +168,7 @@ class Roster:
 
 
 class StoredGeneration:
-    """The generation in the log. `snapshot` changes only in `replay`; None if nothing is stored, or after a
-    deletion.
-    """
+    """The generation in the log. `snapshot` changes only in `replay`; None if there is none."""
 
     __slots__ = ("_assignments", "snapshot")
 

@@ -36,14 +36,14 @@ class Quotas:
         return iter(self._rates)
 
     def put(self, user: Name, client_id: Name, rate: float | None) -> None:
-        """Set the quota of an entity, or with None take it away."""
+        """Set the quota of an entity, or with None remove it."""
         if rate is None:
             self._rates.pop((user, client_id), None)
         else:
             self._rates[user, client_id] = rate
 
     def owner(self, user: str, client_id: str) -> Owner:
-        """With whom a client shares its rate."""
+        """The entity whose rate a client shares."""
         rates = self._rates
         if (user, client_id) in rates or (user, None) in rates:
             return user, client_id
@@ -56,7 +56,7 @@ class Quotas:
         return ANY, client_id
 
     def rate(self, owner: Owner) -> float | None:
-        """What those who share it may have; None where nobody said so."""
+        """The limit of an entity; None without one."""
         user, client_id = owner
         rates = self._rates
         candidates: tuple[tuple[Name, Name], ...]

@@ -39,7 +39,7 @@ _COMPRESSIONS: Final = frozenset(CompressionType)
 
 
 class Push(NamedTuple):
-    """What a PushTelemetry request says beside the metrics."""
+    """The fields of a PushTelemetry request besides the metrics."""
 
     subscription_id: int
     terminating: bool
@@ -48,7 +48,7 @@ class Push(NamedTuple):
 
 
 class ClientInstance:
-    """One of them."""
+    """The state of one client instance."""
 
     __slots__ = (
         "_asked_ms",
@@ -72,18 +72,18 @@ class ClientInstance:
 
     @property
     def shown_for_ms(self) -> int:
-        """How long what it has pushed counts as news."""
+        """How long its pushed metrics are current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Rule 3; notes that it has asked."""
+        """Whether it may ask now (rule 3); records that it has asked."""
         if now_ms - max(self._asked_ms, self._pushed_ms) >= self.wanted.interval_ms:
             self._asked_ms = now_ms
             return True
         return self.last_error in _MAY_ASK_AGAIN
 
     def may_push(self, now_ms: int) -> bool:
-        """Rule 4, but for the last push; notes that it has pushed."""
+        """Whether it may push now (rule 4, except for the last push); records that it has pushed."""
         due = now_ms - self._pushed_ms >= self.wanted.interval_ms
         if self._asked_ms > self._pushed_ms or due:
             self._pushed_ms = now_ms
@@ -95,7 +95,7 @@ class ClientInstances:
     def __init__(
         self, new_id: Callable[[], UUID], max_bytes: int, instances_max: int = INSTANCES_MAX
     ) -> None:
-        """`max_bytes` is how large a push may be, as it comes."""
+        """`max_bytes` is the maximum size of a push as received."""
         self._new_id = new_id
         self._max_bytes = max_bytes
         self._instances_max = instances_max
@@ -108,12 +108,12 @@ class ClientInstances:
         return len(self._known)
 
     def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
-        """From now on clients are asked for this."""
+        """Replace the subscriptions."""
         self._subscriptions = subscriptions
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """GetTelemetrySubscriptions: the id of the instance, a new one for NOBODY, and what it is told."""
+        """GetTelemetrySubscriptions: the instance id, a new one for NOBODY, and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -127,7 +127,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """PushTelemetry: whose metrics these are, and whether they may be taken. None: nobody's."""
+        """PushTelemetry: the instance, None for a reserved id, and whether its push is accepted."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)
@@ -149,7 +149,7 @@ class ClientInstances:
         return ErrorCode.NONE
 
     def forget(self, instance_id: UUID) -> None:
-        """Its connection has ended."""
+        """Remove an instance whose connection has ended."""
         self._known.pop(instance_id, None)
 
     def _heard_of(self, instance_id: UUID, client: Client, now_ms: int) -> ClientInstance:
@@ -165,7 +165,7 @@ class ClientInstances:
         return known
 
     def _forget_silent(self, now_ms: int) -> None:
-        """A few of those that were heard of longest ago: the rest when the next one is."""
+        """Remove a few of the instances that were silent longest; others are removed later."""
         for _ in range(2):
             if not self._known:
                 return

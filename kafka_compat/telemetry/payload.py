@@ -46,7 +46,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class PushRefused(Exception):
-    """It cannot be read. `is_too_large`: because it grows too much when it is decompressed."""
+    """The payload cannot be read. `is_too_large`: it exceeds the limit when decompressed."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason)
@@ -54,9 +54,9 @@ class PushRefused(Exception):
 
 
 class Sample(NamedTuple):
-    """One time series as it is now, or with `is_delta` what came to it since the last push.
+    """The current value of one time series, or with `is_delta` its increase since the last push.
 
-    `grows` says that it is a counter.
+    `grows` marks a counter.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Sample(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """`left_out` are the series beyond `series_max`, those with very long labels, and those of kinds that are
-    not taken: histograms, and what is told as changes and may shrink.
+    """The content of a push. `left_out` counts series beyond `series_max`, series with very long labels, and
+    unsupported kinds: histograms, and non-monotonic deltas.
 
-    `about` is what the client says of itself, as labels.
+    `about` are the resource attributes of the client, as labels.
     """
 
     samples: list[Sample]
@@ -79,7 +79,7 @@ class Pushed(NamedTuple):
 
 
 def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
-    """The samples of a push that may grow to `max_bytes`. Raises PushRefused."""
+    """The samples of a push of at most `max_bytes` when decompressed. Raises PushRefused."""
     data = _parsed(_decompressed(metrics, compression_type, max_bytes))
     samples: list[Sample] = []
     left_out = 0
@@ -119,7 +119,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _samples(metric: Metric) -> Iterator[Sample | None]:
-    """None for each that is not taken."""
+    """The samples of a metric; None for each unsupported one."""
     kind = metric.WhichOneof("data")
     if kind is None:
         return
@@ -140,8 +140,8 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """Prometheus's name of a metric. What is not Kafka's begins with `client_`: no client can write into the
-    broker's own families.
+    """The Prometheus name of a metric. Names that are not Kafka's get the prefix `client_`: no client can
+    write into the broker's own families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):
@@ -166,8 +166,8 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
 
 
 def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
-    """Labels in the order of their names. Values are cut off where they are long; labels that do not go into
-    `text_max` characters are left out.
+    """Labels in the order of their names. Long values are truncated; labels that exceed `text_max` characters
+    in total are left out.
     """
     found: Pairs = ()
     for name, value in sorted(labels.items()):
@@ -178,7 +178,7 @@ def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
 
 
 def _length(labels: Pairs) -> int:
-    """Of labels as text."""
+    """The length of labels as text."""
     return sum(len(name) + len(value) + _AROUND for name, value in labels)
 
 
@@ -187,13 +187,12 @@ _SCALAR_BYTES: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4, _GROUP: 0, _GROUP_END: 
 
 
 def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
-    """The number of fields in a message of that kind and in those within it; `most + 1` where there are more
-    than that.
+    """The number of fields in a message of that kind, including nested messages; `most + 1` if there are
+    more.
 
-    The official parser is one call, during which no other thread has the interpreter: four MiB of messages
-    without content, two bytes each, take it 60 to 200 ms and 150 MiB. What bounds that is the number of
-    fields. They are passed over in the parser's order, so that where the bytes are broken it goes no further
-    than this.
+    The official parser is one call, during which it holds the interpreter: four MiB of empty messages, two
+    bytes each, take it 60 to 200 ms and 150 MiB. The number of fields bounds that. They are scanned in the
+    parser's order, so that with invalid bytes it goes no further than this scan.
     """
     around: list[tuple[int, dict[int, Descriptor]]] = []
     position, end, inside = 0, len(data), _messages_in(kind)
@@ -231,7 +230,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number, and the position behind it."""
+    """The number, and the position after it."""
     value = data[position]
     position += 1
     if value < 128:
@@ -251,5 +250,5 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 @cache
 def _messages_in(kind: Descriptor) -> dict[int, Descriptor]:
-    """The fields that are messages, by number."""
+    """The message fields, by number."""
     return {field.number: field.message_type for field in kind.fields if field.message_type is not None}

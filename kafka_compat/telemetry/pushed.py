@@ -32,12 +32,12 @@ Series = tuple[str, "Pairs"]
 
 
 def has_otlp() -> bool:
-    """Whether there is what reads and writes OTLP, which the extras `telemetry` and `otel` install."""
+    """Whether the OTLP package is installed (extras `telemetry` and `otel`)."""
     return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
 class PushedBy:
-    """What one client instance has pushed."""
+    """The metrics pushed by one client instance."""
 
     __slots__ = ("about", "counters", "gauges", "identity", "leaves_ms")
 
@@ -67,13 +67,13 @@ class PushedMetrics:
 
     @property
     def series_of_one_max(self) -> int:
-        """How many series of one client are kept."""
+        """The maximum number of series of one client."""
         return max(1, self._series_max // _SHARE_OF_ONE)
 
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """A client has pushed; it is shown for so long from now on."""
+        """Store the push of a client, current for this time."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)
@@ -94,7 +94,7 @@ class PushedMetrics:
             self._tell(identity, left_out)
 
     def _merge(self, held: PushedBy, pushed: Pushed) -> int:
-        """How many series of the push had no place."""
+        """Merge a push; returns the number of series dropped."""
         held.gauges.clear()
         left_out = 0
         for name, labels, value, grows, is_delta in pushed.samples:
@@ -126,11 +126,11 @@ class PushedMetrics:
             )
 
     def expire(self, now_ms: int) -> None:
-        """Let those leave that are silent."""
+        """Remove the clients whose metrics are no longer current."""
         silent = [each for each, held in self._clients.items() if held.leaves_ms <= now_ms]
         for instance_id in silent:
             self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
-        """Those that are shown."""
+        """The clients with current metrics."""
         return list(self._clients.values())

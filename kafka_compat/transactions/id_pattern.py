@@ -30,9 +30,7 @@ class InvalidPattern(Exception):
 
 
 class _State:
-    """A state with a transition to `target` on characters that it accepts, or empty transitions to each of
-    `free`.
-    """
+    """A state that leads to `target` on a character that it accepts, or to each of `free` on none."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
