@@ -28,7 +28,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """`request` is None where its version was unknown."""
+    """`request` is None if its version is unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION

@@ -82,7 +82,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableTopicResult:
-    """For a client that may not know them, nor what else follows from the broker's defaults."""
+    """The response without settings and defaults, for a client that may not see them."""
     if result.name in hidden:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.topic_id = _NO_TOPIC_ID

@@ -32,7 +32,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 def declarations() -> list[Declaration]:
-    """What every handler says of itself, by API key. Imports all of them."""
+    """The declarations of all handlers, by API key. Imports all of them."""
     found: Iterator[Any] = (
         getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
         for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)

@@ -57,7 +57,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The partitions of one request, and those of them that followers have not come to yet."""
+    """The partitions of one request, and those whose followers lag behind."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -68,7 +68,7 @@ class _Deletions:
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete here; the result may change until `finish` returns."""
+        """Delete on this broker; the result may change until `finish` returns."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
@@ -118,7 +118,7 @@ class _Deletions:
         self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
 
     def tell_refusals(self) -> None:
-        """Answer with the error what is not durable."""
+        """Set the error of partitions whose log start is not durable."""
         for path, result in self._begun:
             error = self._refusals.get(path)
             if error is not None:
@@ -126,7 +126,7 @@ class _Deletions:
                 result.low_watermark = UNKNOWN_LOW_WATERMARK
 
     async def finish(self, timeout_ms: int) -> None:
-        """Wait for the followers, for at most that long."""
+        """Wait for the followers, up to the timeout."""
         if self._pending:
             await asyncio.wait(self._pending, timeout=max(timeout_ms, 0) / 1000)
             for pending in self._pending:

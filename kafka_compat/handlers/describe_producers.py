@@ -43,7 +43,7 @@ def describe_producers(
 
 
 def _refusal(ctx: RequestContext, topic: str, denied: Denied) -> KafkaError | None:
-    """Why nothing is told of a whole topic."""
+    """The error for a whole topic, if any."""
     try:
         check_topic_name(topic)
     except KafkaError as error:

@@ -103,7 +103,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 def _planned(
     ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an error response where the session is wrong."""
+    """The request with its session; an error response if the session is invalid."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -119,7 +119,7 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
+    """Remove unreadable topics from the plan. A session keeps them: they may become readable."""
     # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType

@@ -113,7 +113,7 @@ def _answer(
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch) of a place below `end`, -1 for what is not there."""
+    """(timestamp, offset, leader epoch) of a position below `end`; -1 for missing values."""
     log = partition.log
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
@@ -131,8 +131,8 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
 
 
 def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_consumer: bool) -> list[int]:
-    """Where the segments start that were last modified no later than the wanted time, and the log end, newest
-    first: UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
+    """Start offsets of the segments last modified no later than the timestamp, and the log end, newest first:
+    UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
     """
     log = partition.log
     starts = log.segment_starts()

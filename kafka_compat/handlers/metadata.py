@@ -50,8 +50,8 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """This broker has just started, and no controller has told it of the cluster. The answer waits:
-    librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
+    """Wait until a newly started broker has received the cluster metadata: librdkafka 2.16 forgets all
+    brokers and coordinators when a response names none.
     """
     await ctx.services.await_metadata()
     answer = _answer(ctx, request)
@@ -69,7 +69,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 def _topics(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
-    """The topics that are there; the names of those that are to be made go to `missing`."""
+    """The existing topics; names to be created are added to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []

@@ -121,8 +121,8 @@ def _commit(
 
 
 def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
-    wants to know.
+    """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None if no
+    verification is needed.
     """
     broker = ctx.services
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS

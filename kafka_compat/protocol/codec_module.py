@@ -56,7 +56,7 @@ uvarints: Final = ONE_BYTE_UVARINTS
 
 
 def codec_module(api: str) -> str:
-    """The source for the messages of one API, named as its module in `messages`."""
+    """The source for the messages of one API, named like its module in `messages`."""
     module = import_module(f"kafka_compat.protocol.messages.{api}")
     classes: dict[str, type[Message]] = {
         name: value
@@ -93,7 +93,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """The lines, with the types of their variables before them and each constant by a name of the module."""
+    """The lines, preceded by the types of their variables, with constants as module names."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):
@@ -116,7 +116,7 @@ def _with_constants(source: Source, classes: dict[str, type[Message]], constants
 
 
 def _type_of(expression: str) -> str:
-    """Precise for what unpacks, so that its tuple is taken apart as one."""
+    """The type of a variable; precise for unpacked values, so that mypyc unpacks their tuple directly."""
     unpacks = re.fullmatch(r"Struct\('(.*)'\)\.unpack_from", expression)
     if unpacks is None:
         return "Any"
@@ -125,7 +125,7 @@ def _type_of(expression: str) -> str:
 
 
 def _expression(value: Any, classes: dict[str, type[Message]]) -> str | None:
-    """What stands for a constant in the module; None for what the opening lines bring."""
+    """The definition of a constant in the module; None if the opening lines import it."""
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value)
     owner = getattr(value, "__self__", None)

@@ -131,7 +131,7 @@ class DecoderSource(Source):
             self.line("    p = e")
 
     def length(self, code: str, nullable: bool, target: str) -> str:
-        """Reads a length or count into `n`, deals with null, and opens the branch of all other values.
+        """Read a length or count into `n`, handle null, and open the branch of all other values.
 
         Returns the expression for the length: a compact one is sent increased by one (KIP-482).
         """

@@ -81,7 +81,7 @@ class FieldSpec(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What the decorator of a whole message says about it. `api_key` is None for versioned records."""
+    """The parameters of a message's decorator. `api_key` is None for versioned records."""
 
     kind: str
     api_key: int | None
@@ -157,7 +157,7 @@ def struct(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """The body of a request; `versions` are all that the codec knows, not those that a broker serves."""
+    """The body of a request; `versions` are those of the codec, which may exceed the served ones."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
@@ -169,7 +169,7 @@ def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def data(*, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Versioned bytes outside of requests, such as the keys and values of `__consumer_offsets`."""
+    """Versioned bytes outside requests, such as the keys and values of `__consumer_offsets`."""
     return _message(Schema("data", None, parse_versions(versions), parse_versions(flexible)))
 
 
@@ -179,7 +179,7 @@ def fields_of(cls: type) -> tuple[FieldSpec, ...]:
 
 
 def schema_of(cls: type) -> Schema:
-    """What the decorator of a whole message class said."""
+    """The parameters of a message's decorator."""
     found: Schema = cls.__dict__["__schema__"]
     return found
 
@@ -220,7 +220,7 @@ def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:
-    """The wire type that an annotation stands for, and whether it admits None."""
+    """The wire type of an annotation, and whether it admits None."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return metadata[0], annotation in _NULLABLE
@@ -235,7 +235,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 
 
 def frozen_default(factory: Callable[[], T]) -> T:
-    """One value that many messages share as the default of a tagged struct; changing it raises TypeError.
+    """A shared default value of a tagged struct; changing it raises TypeError.
 
     A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
     """
@@ -253,7 +253,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """A keyword-only `__init__`; made at its first call, since most classes are never constructed."""
+    """A keyword-only `__init__`; created at its first call, since most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

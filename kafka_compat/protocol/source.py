@@ -54,7 +54,7 @@ class Source:
         return self.flexible and spec.tag is not None
 
     def spend(self, elements: str) -> None:
-        """Counts elements of an array against what is left of them."""
+        """Deduct the elements of an array from the remaining allowance."""
         self.line(f"left -= {elements}")
         self.line("if left < 0: raise TooLong")
 

@@ -35,7 +35,7 @@ ALL: Final = Versions(0, HIGHEST)
 
 @cache
 def parse_versions(text: str) -> Versions:
-    """The range that `text` spells; ValueError when it spells none of the four forms."""
+    """The range in `text`. Raises ValueError if it has none of the four forms."""
     if text == "none":
         return NONE
     if text.endswith("+"):

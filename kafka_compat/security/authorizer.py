@@ -12,7 +12,7 @@ from kafka_compat.security.principal import Principal
 
 
 class ResourceType(IntEnum):
-    """As Kafka's ResourceType. The first two stand in filters and in what nobody knows."""
+    """Kafka's ResourceType. The first two are valid in filters and for unknown types only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -25,7 +25,7 @@ class ResourceType(IntEnum):
 
 
 class Operation(IntEnum):
-    """As Kafka's AclOperation."""
+    """Kafka's AclOperation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -49,7 +49,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class Authorizer(Protocol):
-    """Decides from memory, at once."""
+    """Decides from memory, without waiting."""
 
     def allows(
         self,
@@ -61,13 +61,13 @@ class Authorizer(Protocol):
         *,
         logged: bool = True,
     ) -> bool:
-        """Whether `principal`, coming from the address `host`, may do this to the resource of that name.
+        """Whether `principal`, from the address `host`, may execute the operation on the resource.
 
-        `logged`: the audit log tells of it. Where Kafka asks only to leave things out of an answer, it does
-        not tell of what is denied.
+        `logged`: write the decision to the audit log. As in Kafka, checks that only filter a response do not
+        log their denials.
         """
 
     def allows_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is any resource of that type for which this is allowed (KIP-679)."""
+        """Whether the operation is allowed on any resource of that type (KIP-679)."""

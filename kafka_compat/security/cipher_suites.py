@@ -24,8 +24,8 @@ _CIPHERS: Final = (
 
 
 def openssl_name(suite: str) -> str | None:
-    """OpenSSL's name of a suite with either name; None for one that OpenSSL does not have, and for one that
-    encrypts nothing or proves nobody. Names of TLS 1.3's suites are the same, and begin with TLS_.
+    """OpenSSL's name of a suite in either naming; None for a suite that OpenSSL lacks, or without encryption
+    or authentication. TLS 1.3 names are the same in both and begin with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -34,8 +34,8 @@ def openssl_name(suite: str) -> str | None:
 
 
 def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
-    """OpenSSL's names of the suites of a setting, each once. ValueError for one that cannot be, with Kafka's
-    words.
+    """OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError for an invalid one,
+    with Kafka's message.
     """
     found: list[str] = []
     for suite in suites:
@@ -49,7 +49,7 @@ def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_tls13(name: str) -> bool:
-    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are chosen apart from all others."""
+    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are selected separately."""
     return name.startswith("TLS_")
 
 

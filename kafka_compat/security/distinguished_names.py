@@ -29,7 +29,7 @@ _ESCAPED: Final = str.maketrans({**{char: f"\\{char}" for char in ',=+<>#;"\\'},
 
 
 def subject(certificate: bytes) -> bytes:
-    """The name of a certificate's owner, DER, out of the certificate's DER; ValueError."""
+    """The subject name (DER) of a certificate (DER). Raises ValueError."""
     fields = der.sequence(der.sequence(certificate)[0].whole)
     if fields and fields[0].tag == _VERSION:
         del fields[0]
@@ -40,7 +40,7 @@ def subject(certificate: bytes) -> bytes:
 
 
 def rfc2253(name: bytes) -> str:
-    """A name (DER) as text, its last part first, each as KEYWORD=value; ValueError when it is none."""
+    """A name (DER) as text, its last part first, each as KEYWORD=value. Raises ValueError if invalid."""
     parts = reversed(der.sequence(name))
     return ",".join("+".join(_attribute(item) for item in der.elements(part.content)) for part in parts)
 
@@ -55,7 +55,7 @@ def _attribute(attribute: der.Element) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """UTF-8 as Java reads it; of what is none, such as Latin-1 in a T61String, as many U+FFFD as there."""
+    """UTF-8 as Java decodes it; invalid bytes, such as Latin-1 in a T61String, become as many U+FFFD."""
     text, left = "", memoryview(content)
     while True:
         try:

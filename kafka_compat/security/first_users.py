@@ -32,7 +32,7 @@ Users = Mapping[str, Mapping[str, Credential]]
 
 
 def encode(users: Users) -> bytes:
-    """The content of such a file: JSON, the credentials in Kafka's own notation."""
+    """The file content: JSON with the credentials in Kafka's notation."""
     entries = {
         user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
         for user, credentials in users.items()
@@ -41,7 +41,7 @@ def encode(users: Users) -> bytes:
 
 
 def decode(content: bytes) -> dict[str, dict[str, Credential]]:
-    """The inverse of `encode`; ValueError says what is wrong."""
+    """The inverse of `encode`. Raises ValueError."""
     entries = json.loads(content)
     if not isinstance(entries, dict):
         raise ValueError("expected an object with a member for each user")
@@ -62,9 +62,9 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Store the users of a file, unless that was done before. StartupError for a file that is wrong.
+    """Import the users of a file, unless done before. Raises StartupError for an invalid file.
 
-    A file that is no longer there was taken over, or so one hopes: it is said, and the broker starts.
+    A missing file is assumed to have been imported; this is logged, and the broker starts.
     """
     try:
         with open(path, "rb") as file:
@@ -99,7 +99,7 @@ async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Cred
 
 
 async def _others(store: MetadataStore) -> bool:
-    """Whether brokers run that have to hear of it."""
+    """Whether other running brokers must be notified."""
     try:
         return bool(await store.children(znodes.BROKER_IDS))
     except NoNode:

@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The pattern for `re`; ValueError says what of it is wrong, or not to be had here."""
+    """The compiled pattern for `re`. Raises ValueError for an invalid or unsupported pattern."""
     try:
         return re.compile(_Translation(pattern).text(), re.ASCII)
     except re.error as error:
@@ -78,7 +78,7 @@ class _Translation:
         return match
 
     def _group(self) -> str:
-        """What begins with `(?`."""
+        """Translate a group that begins with `(?`."""
         for same in ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"):
             if self._pattern.startswith(same, self._at):
                 self._at += len(same)
@@ -101,7 +101,7 @@ class _Translation:
         return flags[0]
 
     def _class(self) -> str:
-        """`[...]`."""
+        """Translate a class, `[...]`."""
         begin = self._at
         self._at += 2 if self._pattern.startswith("[^", begin) else 1
         parts = [self._pattern[begin : self._at]]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """As Kafka's KafkaPrincipal: `kind` is "User" for those who authenticate themselves."""
+    """Kafka's KafkaPrincipal: `kind` is "User" for authenticated clients."""
 
     kind: str
     name: str
@@ -16,8 +16,8 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """Who authenticated itself with a delegation token of that user's. It equals the user, and may do what
-    the user may, except to ask for tokens.
+    """A client authenticated by a delegation token of that user. It equals the user and has the same rights,
+    except to request tokens.
     """
 
     __slots__ = ()

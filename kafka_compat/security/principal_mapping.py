@@ -26,11 +26,11 @@ _REMEMBERED_MAX: Final = 1024
 
 
 class NoMatchingRule(Exception):
-    """A name to which no rule applies: its owner is nobody here."""
+    """No rule applies to the name: its owner gets no principal."""
 
 
 class _Rule(NamedTuple):
-    """`parts` make the result: text, or the number of a group."""
+    """One rule. `parts` make the result: text, or the number of a group."""
 
     pattern: re.Pattern[str]
     parts: tuple[str | int, ...]
@@ -56,10 +56,10 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener; the first that applies counts."""
+    """The rules of a listener; the first one that applies is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
-        """ConfigError, for that setting, where a rule cannot be."""
+        """Raises ConfigError, for that setting, if a rule is invalid."""
         self._setting = setting
         self._text = rules
         items = (match[1] for match in _ITEM.finditer(rules.strip()))
@@ -67,13 +67,13 @@ class PrincipalMapper:
         self._remembered: dict[str, str] = {}
 
     def principal(self, certificate: bytes) -> Principal:
-        """Who shows this certificate (DER). NoMatchingRule; ValueError for bytes that are none."""
+        """The principal of a certificate (DER). Raises NoMatchingRule, and ValueError for invalid bytes."""
         return Principal(
             "User", self.name(distinguished_names.rfc2253(distinguished_names.subject(certificate)))
         )
 
     def name(self, distinguished_name: str) -> str:
-        """What the rules make of a name as Java writes it. NoMatchingRule."""
+        """The result of the rules for a name in Java's spelling. Raises NoMatchingRule."""
         found = self._remembered.get(distinguished_name)
         if found is None:
             found = self._mapped(distinguished_name)
@@ -119,8 +119,8 @@ class PrincipalMapper:
 
 
 def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Text and numbers of groups, by Java's rules for replacements and Kafka's for what Java refuses there: a
-    number that is no group's stands for itself where there are groups. ValueError.
+    """Text and group numbers, by Java's rules for replacements and Kafka's for what Java rejects there: a
+    number without a group is literal if the pattern has groups. Raises ValueError.
     """
     parts: list[str | int] = []
     end = 0
@@ -143,7 +143,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
 
 
 def _numbered(digits: str, groups: int) -> tuple[str | int, str]:
-    """As many digits as there is a group for, and the others, which are text."""
+    """The leading digits that form a valid group number, and the remaining ones, which are text."""
     if int(digits[0]) > groups:
         if not groups:
             raise ValueError(f"No group {digits[0]}")

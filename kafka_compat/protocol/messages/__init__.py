@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """The class of an API's request; LookupError when no schema is known for the key."""
+    """The class of an API's request. Raises LookupError for a key without a schema."""
     return _classes(api_key)[0]
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """The class of an API's response; LookupError when no schema is known for the key."""
+    """The class of an API's response. Raises LookupError for a key without a schema."""
     return _classes(api_key)[1]
 
 

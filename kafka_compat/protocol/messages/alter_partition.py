@@ -16,9 +16,8 @@ class BrokerState:
 
 @s.struct
 class PartitionData:
-    """The in-sync replicas that the leader wants. leader_recovery_state 1: it was elected uncleanly
-    (KIP-704).
-    `partition_epoch` is the version of the state that the leader knows: the ZooKeeper version of its znode.
+    """The in-sync replicas that the leader proposes. leader_recovery_state 1: it was elected uncleanly
+    (KIP-704). `partition_epoch` is the state version known to the leader: the ZooKeeper version of its znode.
     """
 
     partition_index: s.Int32 = 0

@@ -12,7 +12,7 @@ class AlterReplicaLogDirTopic:
 
 @s.struct
 class AlterReplicaLogDir:
-    """What shall be in the directory at `path`, an absolute path on the broker."""
+    """The replicas to move to the directory at `path`, an absolute path on the broker."""
 
     path: s.String = ""
     topics: list[AlterReplicaLogDirTopic] = []
@@ -20,7 +20,7 @@ class AlterReplicaLogDir:
 
 @s.request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """For replicas that the broker does not have yet, the directory is remembered for their creation."""
+    """For replicas that the broker does not have yet, the directory is stored for their creation."""
 
     dirs: list[AlterReplicaLogDir] = []
 

@@ -25,7 +25,7 @@ class ScramCredentialUpsertion:
 
 @s.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest:
-    """A user may be named once only, over both lists."""
+    """A user may be named only once in both lists together."""
 
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []

@@ -41,7 +41,7 @@ class DeleteAclsMatchingAcl:
 
 @s.struct
 class DeleteAclsFilterResult:
-    """What one filter has deleted."""
+    """The entries deleted by one filter."""
 
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""

@@ -23,7 +23,7 @@ class DeleteTopicsRequest:
 
 @s.struct
 class DeletableTopicResult:
-    """What became of one topic; its name is null when an unknown id was asked for."""
+    """The result of one topic; its name is null if an unknown id was requested."""
 
     name: s.NullableString = s.field(default="", nullable="6+")
     topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)

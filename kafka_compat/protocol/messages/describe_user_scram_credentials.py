@@ -11,7 +11,7 @@ class UserName:
 
 @s.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest:
-    """Null or no users asks for all."""
+    """A null or empty list requests all users."""
 
     users: list[UserName] | None = []
 
@@ -36,7 +36,7 @@ class DescribeUserScramCredentialsResult:
 
 @s.response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse:
-    """`error_code` concerns the whole request; users have their own."""
+    """`error_code` applies to the whole request; users have their own."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

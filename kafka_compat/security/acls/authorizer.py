@@ -18,7 +18,7 @@ audit: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 class AclAuthorizer:
-    """See `security.authorizer.Authorizer`."""
+    """The Authorizer that decides by ACLs; see `security.authorizer.Authorizer`."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -74,5 +74,5 @@ def _tell(
 
 
 def _in_one_line(text: str) -> str:
-    """Clients choose names: what would make a line of its own, or hide something, is escaped."""
+    """Escape line breaks and invisible characters, since clients choose the names that are logged."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()

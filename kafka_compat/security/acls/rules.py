@@ -51,7 +51,7 @@ _NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
 
 
 class Verdict(Enum):
-    """A decision, with what it rests on."""
+    """A decision and its basis."""
 
     SUPER_USER = "it is a super user"
     DENIED = "an ACL denies it"
@@ -65,7 +65,7 @@ ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
 
 
 class Grounds(NamedTuple):
-    """Whose ACLs, on which pattern, made a decision."""
+    """The principal, host and pattern of the ACLs that made a decision."""
 
     permission: Permission
     principal: Principal
@@ -74,7 +74,7 @@ class Grounds(NamedTuple):
 
 
 class Rules:
-    """The ACLs of a cluster, and what follows from them. See the rules above."""
+    """The ACLs of a cluster, indexed for decisions."""
 
     def __init__(self, super_users: Iterable[Principal] = (), *, allow_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
@@ -82,13 +82,13 @@ class Rules:
         self._types = {resource_type: _OfType(resource_type) for resource_type in ResourceType}
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
-        """From now on the ACLs on that pattern are these. ValueError for a principal that is none."""
+        """Replace the ACLs on a pattern. Raises ValueError for an invalid principal."""
         self._types[pattern.resource_type].put(pattern, frozenset(entries))
 
     def decide(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Verdict:
-        """May the principal do that to the resource? `host` is an address."""
+        """Whether the principal may execute the operation on the resource. `host` is an address."""
         if principal in self._super_users:
             return Verdict.SUPER_USER
         applying = self._types[resource_type].applying(name)
@@ -107,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """The first ACLs that make `decide` say DENIED or ALLOWED; None where none does."""
+        """The first ACLs that make `decide` return DENIED or ALLOWED; None if there are none."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),
@@ -122,10 +122,10 @@ class Rules:
     def decide_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> Verdict:
-        """May the principal do that to some resource of the type, whichever (KIP-679)?
+        """Whether the principal may execute the operation on any resource of the type (KIP-679).
 
-        As in Kafka, only ACLs of the operation itself and of ALL count here, none that imply it; and what is
-        allowed counts unless a DENY covers all of it: one on `*`, on a prefix of it, or on that very name.
+        As in Kafka, only ACLs of the operation itself and of ALL count here, not operations that imply it. A
+        permission counts unless a DENY covers all of it: on `*`, on a prefix of it, or on the same name.
         """
         if principal in self._super_users:
             return Verdict.SUPER_USER
@@ -197,7 +197,7 @@ class _OfType:
             self._lengths_sorted = sorted(self._lengths)
 
     def applying(self, name: str) -> list[_Masks]:
-        """The ACLs on each pattern that takes the resource of that name."""
+        """The ACLs of each pattern that matches the resource name."""
         found = []
         literals, prefixes = self._literals, self._prefixes
         if WILDCARD in literals:
@@ -213,7 +213,7 @@ class _OfType:
         return found
 
     def patterns(self, name: str) -> Iterator[tuple[Pattern, _Masks]]:
-        """As `applying`, with the patterns."""
+        """As `applying`, with the patterns themselves."""
         for literal in dict.fromkeys((WILDCARD, name)):
             if literal in self._literals:
                 yield Pattern(self._type, literal, PatternType.LITERAL), self._literals[literal]
@@ -225,7 +225,7 @@ class _OfType:
     def named(
         self, keys: Sequence[_Who], operation: Operation, permission: Permission, pattern_type: PatternType
     ) -> list[set[str]]:
-        """The names of patterns of that kind with an entry of the operation, or of ALL."""
+        """The names of patterns of that type with an entry for the operation or for ALL."""
         found = []
         for key in dict.fromkeys(keys):
             for concerned in (operation, Operation.ALL):
@@ -236,7 +236,7 @@ class _OfType:
 
 
 def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
-    """Whether one of the prefixes is one of the name, too."""
+    """Whether one of the prefixes is also a prefix of the name."""
     if not prefixes:
         return False
     return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
@@ -254,7 +254,7 @@ def _masks(entries: Iterable[Entry]) -> _Masks:
 
 
 def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
-    """What entries that match may name."""
+    """The (principal, host) keys of entries that can match."""
     if ":" in host:
         host = _spelled(host)
     return (principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)
@@ -262,14 +262,13 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """Shared by all entries that name the same, of which there may be very many."""
+    """A shared key for all entries of the same principal and host, of which there may be many."""
     return acls.parse_principal(principal), _spelled(host)
 
 
 @lru_cache(maxsize=4096)
 def _spelled(host: str) -> str:
-    """An address of IPv6 as Python writes it, one that stands for an address of IPv4 as that; all else as it
-    is."""
+    """An IPv6 address in Python's spelling, an IPv4-mapped one as IPv4; other text unchanged."""
     if ":" not in host:
         return host
     from ipaddress import IPv6Address  # takes 5 ms, and few need it

@@ -23,7 +23,7 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class Key(NamedTuple):
-    """A public key, and for which algorithms it may be used. `kid` is None where it has no id."""
+    """A public key, and the algorithms it may be used for. `kid` is None if it has no id."""
 
     kid: str | None
     kind: str
@@ -32,17 +32,17 @@ class Key(NamedTuple):
 
 
 class Keys(Protocol):
-    """The keys of now."""
+    """The current keys of an issuer."""
 
     def all(self) -> tuple[Key, ...]:
-        """In the order of the issuer's."""
+        """All keys, in the issuer's order."""
 
     def missed(self, kid: str) -> None:
-        """A token came that was signed with a key that is not there."""
+        """Report a token signed with an unknown key."""
 
 
 class Expected(NamedTuple):
-    """What a token must say; None and an empty set where nothing is expected."""
+    """Required claims of a token; None and an empty set if nothing is required."""
 
     issuer: str | None
     audiences: frozenset[str]
@@ -52,14 +52,14 @@ class Expected(NamedTuple):
 
 
 class SecuredValidator:
-    """See the rules above."""
+    """Validates signed tokens by the rules above."""
 
     def __init__(self, keys: Keys, expected: Expected) -> None:
         self._keys = keys
         self._expected = expected
 
     def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
-        """Raises InvalidToken."""
+        """The token's content. Raises InvalidToken."""
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
@@ -114,7 +114,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """What the claims of a token whose signature holds make of its bearer. Raises InvalidToken."""
+    """The token with these claims, whose signature is valid. Raises InvalidToken."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")

@@ -26,7 +26,7 @@ class UnsecuredRules(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
-        """Raises ValueError."""
+        """The rules in these options. Raises ValueError."""
         skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
         if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
             raise ValueError(f"Allowable clock skew millis must not be negative: {skew}")
@@ -43,13 +43,13 @@ class UnsecuredRules(NamedTuple):
 
 
 class UnsecuredValidator:
-    """Believes each token that is whole, in its time, and has the required scope."""
+    """Accepts every well-formed token that is current and has the required scope."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """Raises InvalidToken."""
+        """The token's content. Raises InvalidToken."""
         rules = self._rules
         claims = _claims(token)
         scope = _scope(claims.get(rules.scope_claim))
@@ -98,7 +98,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """As Kafka has it: numbers are numbers, lists are lists of texts, and anything else is a text."""
+    """A claim value as in Kafka: numbers, lists of texts, and anything else as text."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
@@ -133,7 +133,7 @@ def _scope(value: object) -> frozenset[str]:
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
-    """The token of a client that is told what to say of itself by the JAAS options of Kafka's
+    """The token of a client whose claims are the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
     """
     claims: dict[str, Any] = {}
@@ -160,7 +160,7 @@ def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
 
 
 class AccessTokenText(NamedTuple):
-    """A token to show to others, and when it begins and ends, in ms since 1970."""
+    """A token to send, with the start and end of its validity in ms since 1970."""
 
     text: str
     begins_ms: int

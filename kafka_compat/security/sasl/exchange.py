@@ -26,7 +26,7 @@ GSSAPI: Final = "GSSAPI"
 
 
 class Stage(Enum):
-    """What may come next."""
+    """The next message expected."""
 
     VERSIONS_OR_HANDSHAKE = auto()
     HANDSHAKE = auto()
@@ -36,16 +36,16 @@ class Stage(Enum):
 
 
 class UnexpectedRequest(Exception):
-    """A client that does not keep to the order: its connection ends."""
+    """The client sent a message out of order: its connection is closed."""
 
 
 class UnsupportedMechanism(Exception):
-    """None of those that the listener has."""
+    """The listener does not have that mechanism."""
 
 
 class Offer(NamedTuple):
-    """What a listener offers: how to make the server's side of each mechanism, by its name, and how long a
-    session of it may last (connections.max.reauth.ms; 0: for ever).
+    """The mechanisms of a listener: how to create the server side of each, by name, and the maximum session
+    lifetime (connections.max.reauth.ms; 0: unlimited).
     """
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
@@ -54,7 +54,7 @@ class Offer(NamedTuple):
 
 
 class Exchange:
-    """See the rules above. `now_ms` is the time of day, `monotonic_ms` never jumps."""
+    """The state of one connection's exchange. `now_ms` is the time of day, `monotonic_ms` is monotonic."""
 
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
@@ -72,18 +72,19 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client has proved who it is, and nothing else has begun since."""
+        """Whether the client is authenticated, and no new exchange has begun."""
         return self.stage is Stage.COMPLETE
 
     @property
     def is_again(self) -> bool:
-        """Whether the client has proved once who it is."""
+        """Whether this is a reauthentication."""
         return self.principal is not None
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing that comes can end well, which the client is told by nothing but the end: it wants
-        another mechanism than at first."""
+        """Whether the exchange can no longer succeed because a reauthentication uses another mechanism; the
+        client learns it only at the end.
+        """
         return self._other_mechanism is not None
 
     @property
@@ -91,12 +92,12 @@ class Exchange:
         return list(self.offer.mechanisms)
 
     def versions_reported(self) -> None:
-        """The client asked for ApiVersions, and gets them."""
+        """Record that the client requested ApiVersions."""
         if self.stage is Stage.VERSIONS_OR_HANDSHAKE:
             self.stage = Stage.HANDSHAKE
 
     def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
-        """The client says which mechanism comes next. Raises UnexpectedRequest, UnsupportedMechanism."""
+        """Process the client's choice of a mechanism. Raises UnexpectedRequest, UnsupportedMechanism."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise UnexpectedRequest("a SaslHandshake in the middle of an exchange")
         make = self.offer.mechanisms.get(mechanism)
@@ -114,15 +115,15 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """The first frame is no request: whether it may be a token of a client of Kafka 0.9."""
+        """Whether a first frame that is no request may be a token of a client of Kafka 0.9."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """The answer to a token, as Mechanism.evaluate has it; `stage` says whether that was the last one.
-        Raises Refused, UnexpectedRequest.
+        """The response to a token, see Mechanism.evaluate; `stage` shows whether it was the last one. Raises
+        Refused, UnexpectedRequest.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")
@@ -168,12 +169,12 @@ class Exchange:
 
     @property
     def session_lifetime_ms(self) -> int:
-        """For how long the session will last, as the client is told; 0 when there is no end to it, too."""
+        """The session lifetime reported to the client; 0 also if unlimited."""
         return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))
 
     @property
     def ends(self) -> bool:
-        """Whether the session has an end."""
+        """Whether the session expires."""
         return self._ends_ms is not None
 
     @property
@@ -181,7 +182,7 @@ class Exchange:
         return self._ends_ms is not None and self._monotonic_ms() >= self._ends_ms
 
     def begin_again(self) -> bool:
-        """A handshake has come after the exchange had ended well: whether another one may begin."""
+        """Whether a handshake may begin a new exchange after a successful one."""
         now_ms = self._monotonic_ms()
         if (
             self.stage is not Stage.COMPLETE
@@ -194,7 +195,7 @@ class Exchange:
         return True
 
     def client_message(self, refused: Refused) -> str:
-        """What the client is told of a token that was refused."""
+        """The message to the client about a rejected token."""
         if refused.client_message is not None:
             return refused.client_message
         which = "re-authentication" if self.is_again else "authentication"

@@ -39,21 +39,21 @@ class Unusable(Exception):
 
 
 class Identity(NamedTuple):
-    """Who this broker is to a KDC's clients: a principal `service/host@realm`, and where its key is."""
+    """This broker's identity: a principal `service/host@realm`, and the location of its key."""
 
     principal: str
     key_table: str
 
 
 class Acceptor(NamedTuple):
-    """What a listener accepts tickets with."""
+    """The credentials with which a listener accepts tickets."""
 
     credentials: gssapi.Credentials
     default_realm: str
 
 
 def acceptor(identity: Identity) -> Acceptor:
-    """Reads the key table. Raises Unusable."""
+    """Read the key table. Raises Unusable."""
     gss = library()
     check_key_table(identity)
     try:
@@ -68,8 +68,7 @@ def acceptor(identity: Identity) -> Acceptor:
 
 
 def check_key_table(identity: Identity) -> None:
-    """Raises Unusable when it cannot be read: libkrb5 says of a file that is not there only that there is no
-    key in it."""
+    """Raise Unusable if the file cannot be read: libkrb5 reports a missing file only as a missing key."""
     if not os.access(identity.key_table, os.R_OK):
         raise Unusable(f"the key table {identity.key_table} cannot be read")
 
@@ -87,12 +86,12 @@ def library() -> Any:
 
 
 def said(error: Any) -> str:
-    """What libkrb5 said, on one line."""
+    """The message of libkrb5, on one line."""
     return " ".join(str(error).split())
 
 
 class Gssapi:
-    """See the rules above."""
+    """The server side of GSSAPI."""
 
     def __init__(self, credentials: gssapi.Credentials, namer: ShortNamer) -> None:
         self.principal: Principal | None = None
@@ -138,7 +137,7 @@ class Gssapi:
 
 
 class Tickets(NamedTuple):
-    """Where a client's are; without a principal they are those of whoever is in the cache."""
+    """The location of a client's tickets; without a principal they are those of the cache's owner."""
 
     principal: str | None
     store: Mapping[str, str]
@@ -146,7 +145,7 @@ class Tickets(NamedTuple):
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """In a new cache in memory, for all clients of an identity. Raises Unusable."""
+    """Tickets in a new memory cache, shared by all clients of an identity. Raises Unusable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"
@@ -154,13 +153,13 @@ def by_key_table(identity: Identity) -> Tickets:
 
 
 def fetched_before(principal: str | None, cache: str | None) -> Tickets:
-    """In the file `cache`, or where libkrb5 looks for them. Raises Unusable."""
+    """Tickets in the file `cache`, or in libkrb5's default cache. Raises Unusable."""
     library()
     return Tickets(principal, {"ccache": f"FILE:{cache}"} if cache else {})
 
 
 class GssapiClient:
-    """See the rules above; `first` may wait for the KDC."""
+    """The client side of GSSAPI; `first` may wait for the KDC."""
 
     def __init__(self, tickets: Tickets, service: str, host: str) -> None:
         self._tickets = tickets

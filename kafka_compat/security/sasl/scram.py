@@ -43,8 +43,8 @@ _DECOY_KEY: Final = secrets.token_bytes(32)
 
 
 class Found(NamedTuple):
-    """What is known of who authenticates itself. `owner` is whom that makes it: the user, or the owner of a
-    token, which holds until `expires_ms`.
+    """The credential of a user or token. `owner` is the authenticated principal: the user, or the owner of a
+    token, which is valid until `expires_ms`.
     """
 
     credential: Credential
@@ -57,7 +57,7 @@ Find = Callable[[str, bool], Found | None]
 
 
 class Scram:
-    """One exchange: a first message, then a final one."""
+    """The server side of one exchange: a first message, then a final one."""
 
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
@@ -149,6 +149,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _decoy(name: str, digest: str) -> Credential:
-    """What somebody who does not exist would have, always the same for a name."""
+    """The credential shown for an unknown user, always the same for a name."""
     salt = hmac.digest(_DECOY_KEY, name.encode(), "sha256")[:26]
     return Credential(salt, hmac.digest(_DECOY_KEY, salt, digest), b"", ITERATIONS_MIN)
