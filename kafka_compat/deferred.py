@@ -48,11 +48,13 @@ class Deferred:
         self.is_hung_up = False
         self.response: Any = None
         self.throttle_time_ms = 0
-        """For how long the caller is to wait before its next request (KIP-219)."""
+        """The throttle time of the caller before its next request (KIP-219)."""
         self.mangle: Callable[[bytes], bytes] | None = None
-        """Changes the bytes of the response, from its size on. Where they get shorter, the caller is left."""
+        """Modifies the response bytes, including the size. If it shortens them, the caller is
+        disconnected.
+        """
         self.sent: Callable[[int], None] | None = None
-        """To be called with the size of the response when it is on its way to the caller."""
+        """Called with the size of the response when it is being sent."""
         self._on_done: Callable[[Deferred], None] | None = None
         self._on_release: Callable[[], None] | None = None
 
@@ -73,7 +75,7 @@ class Deferred:
 
     def _end(self) -> None:
         self.is_done = True
-        # Whoever works for it holds it.
+        # The object that works on the response refers to it.
         self.work = None
         done = self._on_done
         self._on_done = None

@@ -183,4 +183,4 @@ STANDARD_MESSAGES = {
     ErrorCode.NOT_CONTROLLER: NOT_THE_CONTROLLER,
     ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
 }
-"""Kafka's own text for codes that a whole request may fail with."""
+"""Kafka's text for error codes of a whole request."""

@@ -50,9 +50,11 @@ class KeptModules:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._packages: dict[str, _Extent] = {}
-        """Where the modules of a package are listed, by name: in the file, since most are never asked for."""
+        """Byte ranges of the packages' module lists; the lists are in the file, since most are
+        never needed.
+        """
         self._extensions: dict[str, int] = {}
-        """Descriptors of C extensions that are not loaded yet: they can be loaded from a file alone."""
+        """Descriptors of C extensions that are not loaded yet, which can be loaded only from a file."""
         self._end = 0
         self._index = _Extent(0, 0)
 
@@ -119,7 +121,7 @@ class KeptModules:
             return None
         extension = self._extensions.get(fullname)
         if extension is not None:
-            # It is loaded from its origin, whatever the loader's path says.
+            # It is loaded from its origin, regardless of the loader's path.
             file = f"/proc/self/fd/{extension}"
             from_file = ExtensionFileLoader(fullname, file)
             return ModuleSpec(fullname, from_file, origin=file, is_package=kept.is_package)
@@ -164,7 +166,7 @@ def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # In a checkout the second folder is the top of it, with much that is no part of the package.
+            # In a checkout the second path is its root, with much that is not part of the package.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
@@ -201,7 +203,7 @@ def _compiled(data: bytes, path: str, is_bytecode: bool) -> CodeType:
 
 
 kept: KeptModules | None = None
-"""Those of this process, once they are all there."""
+"""The copy of this process, once it is complete."""
 
 
 async def keep() -> None:

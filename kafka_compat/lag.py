@@ -19,7 +19,7 @@ from typing import TypeVar
 T = TypeVar("T", int, float)
 
 UNKNOWN_MS = -1
-"""The timestamp of a record that has none, or that cannot be read."""
+"""The timestamp of a record without a readable one."""
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:

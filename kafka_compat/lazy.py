@@ -16,8 +16,7 @@ class Lazy(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.made: T | None = None
-        """What was made; None as long as nobody has asked. For those who stop or tell it, and must not make
-        it."""
+        """The value; None before the first `get`. For code that closes or reports it without creating it."""
 
     def get(self) -> T:
         """The value, created if necessary."""

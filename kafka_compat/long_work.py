@@ -34,10 +34,10 @@ Steps = Generator[Job | None, Any, T]
 """Long work with a result of type T; see above."""
 
 AT_ONCE: Final = 500
-"""How many items one step goes through where an item costs next to nothing."""
+"""Items per step if an item takes almost no time."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
-"""How long `LongWork.run` goes on at once where this pass's turn is taken."""
+"""How long `LongWork.run` continues at once if this pass's turn is taken."""
 
 
 def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:

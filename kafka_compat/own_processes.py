@@ -13,7 +13,7 @@ def command(module: str, *arguments: str) -> list[str]:
     """The command line that runs a module of this package; the process must inherit `descriptors`."""
     if kept_modules.kept is not None:
         return kept_modules.kept.command(module, *arguments)
-    # -P: no package called `kafka_compat` in the working directory is taken for ours.
+    # -P: ignore a package called `kafka_compat` in the working directory.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 

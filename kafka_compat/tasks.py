@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""Work that ran for so long before it failed is begun again as after a first failure."""
+"""After running this long before a failure, work is restarted as after a first failure."""
 
 
 class OnFailure(Enum):
@@ -50,8 +50,9 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """None once it has ended: the error that a cancelled one ends with leads to its frames, and from
-        there to its owner, which may keep this object."""
+        """None once it has ended: the error of a canceled task refers to its frames, and through them to its
+        owner, which may keep this object.
+        """
 
     @property
     def done(self) -> bool:
@@ -87,7 +88,7 @@ class Tasks:
         self._sleep = sleep
         self._running: dict[Background, None] = {}
         self.closed = False
-        """Whether it starts no more."""
+        """Whether tasks can no longer be started."""
 
     def __len__(self) -> int:
         return len(self._running)

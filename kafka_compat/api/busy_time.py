@@ -36,7 +36,7 @@ def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
         response = function(ctx, request)
     finally:
         ctx.rest()
-    # A compiled coroutine looks like a generator, too.
+    # A compiled coroutine also looks like a generator.
     if isinstance(response, Coroutine):
         return _timed_coroutine(ctx, response)
     if isinstance(response, Generator):
@@ -61,7 +61,7 @@ def _steps(
             return end.value
         finally:
             ctx.rest()
-            # Where `inner` raises it again, its traceback leads to this frame.
+            # If `inner` raises it again, its traceback refers to this frame.
             value = thrown = None
         try:
             value = yield out

@@ -58,12 +58,12 @@ class Session:
         """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None: the caller need not prove who it is, or has done so without a request."""
+        """None: authentication is not required, or was done without a request."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
-        """From how many bytes on slices of files go to the caller without passing through this process."""
+        """The size from which file slices are sent without passing through this process."""
         self.software_client_id: str | None = None
-        """The client id of the request by which the client said which software it is."""
+        """The client id of the request in which the client stated its software."""
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
         self._when_left: dict[object, Callable[[], None]] | None = None
@@ -124,14 +124,14 @@ class Caller:
         self.principal = principal
         self.host = host
         self.listener_name = listener_name
-        """The listener by which it comes: what it is told of brokers are their addresses there."""
+        """The listener of the connection: responses contain the brokers' addresses on it."""
         self.client_id = client_id
         self.port = port
         self.local_host = local_host
-        """The address of this broker that the client has dialled; None for a caller in this process."""
+        """The address of this broker that the client dialled; None for a caller in this process."""
         self.local_port = local_port
         self.is_trusted = is_trusted
-        """Whether it may do everything, whatever the authorizer says: the control API."""
+        """Whether everything is allowed without the authorizer: the control API."""
         self.session = Session() if session is None else session
 
     @property

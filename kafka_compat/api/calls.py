@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""The error response to a larger request is made in the codec's thread, if the request was read there."""
+"""The error response to a larger request is built in the codec's thread, if the request was decoded there."""
 
 
 class Calls:
@@ -45,14 +45,14 @@ class Calls:
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """Those that were used, by their keys; `api` looks here, too."""
+        """APIs in use, by key; `api` also looks here."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
-        """What the requests come to."""
+        """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """What requests go through now; None: they go to their handlers as they are."""
+        """The current stages of requests; None: they go straight to their handlers."""
 
     def api(self, key: int) -> Api | None:
         """The API; None if it is not served."""
@@ -136,7 +136,7 @@ class Calls:
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # A quota asks how large it would be in a frame.
+        # A quota needs the size that it would have in a frame.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)

@@ -25,8 +25,8 @@ ELEMENTS_MAX = 1_000_000
 
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
-"""How long the thread goes on when the loop wants its turn. A request of another client makes some three
-system calls, and the loop must ask for its turn anew after each: with the usual 5 ms it would wait for 15.
+"""The thread's switch interval while the loop waits. A request of another client makes some three system
+calls, after each of which the loop must wait for the interpreter: with the usual 5 ms it would wait for 15.
 """
 
 

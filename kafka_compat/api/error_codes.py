@@ -23,7 +23,7 @@ class Codes:
         self._is_produce = key is ApiKey.PRODUCE
         self._is_fetch = key is ApiKey.FETCH
         self.good = 0
-        """How often it was 0."""
+        """How often the code was 0."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:

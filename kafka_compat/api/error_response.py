@@ -18,7 +18,7 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""As the name of a field of the request: the element, where it is a plain value."""
+"""In place of a request field's name: the element itself, if it is a plain value."""
 
 
 class Echo(NamedTuple):
@@ -209,7 +209,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""By API. What has no error but that at the top is not here."""
+"""By API. APIs with only a top-level error are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -225,12 +225,12 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     },
     ApiKey.DESCRIBE_CLIENT_QUOTAS: {"entries": None},
 }
-"""What differs at the top from the defaults of a response's class."""
+"""Top-level fields that differ from the defaults of a response's class."""
 
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
 )
-"""APIs whose message is the text of the code, whatever is known beside it."""
+"""APIs whose message is the text of the code, regardless of details."""
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 
@@ -297,7 +297,7 @@ def _element(cls: type[Message], name: str) -> type[Message]:
     raise LookupError(f"{cls.__name__} has no array of structs {name}")
 
 
-# --- what is otherwise than the tables say
+# --- exceptions to the tables
 
 
 def _produce(response: Any, version: int, request: Any) -> None:

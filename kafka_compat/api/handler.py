@@ -39,10 +39,10 @@ class RequestContext:
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """Who asks, as it was known when the request came."""
+        """The caller as it was when the request arrived."""
         self.api_version = api_version
         self.is_kept = is_kept
-        """Whether the bytes that the request refers to stay as long as it does, and may be changed."""
+        """Whether the bytes to which the request refers live as long as it does, and may be modified."""
         self._api = api
 
     @property

@@ -63,7 +63,7 @@ class RequestCounts:
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
         self.times: dict[str, Times] = {}
-        """By the name of the API, or the kind of a fetch."""
+        """By the name of the API, or the kind of fetch."""
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:

@@ -46,25 +46,25 @@ class Services(Protocol):
 
     clock: Clock
     long_work: LongWork
-    """By what long work shares the event loop."""
+    """The scheduler of long work on the event loop."""
     authorizer: Authorizer | None
-    """Who may do what; None: everybody everything."""
+    """The authorizer; None: everything is allowed."""
     config: BrokerConfig
-    """The broker's settings, dynamic ones included."""
+    """The broker's settings, including dynamic ones."""
     configs: ConfigManager
-    """The settings of topics, brokers and loggers, to be read and changed."""
+    """Reads and changes the settings of topics, brokers and loggers."""
     served: Mapping[ApiKey, tuple[int, int]]
-    """The APIs with the versions that clients are told of."""
+    """The APIs with the versions reported to clients."""
 
-    # --- topics and who leads them
+    # --- topics and their leaders
 
     metadata: MetadataCache
     topics: Topics
-    """What makes, changes and drops topics."""
+    """Creates, changes and deletes topics."""
     quotas: Enforcement | None
-    """What clients may use; None while nobody has a quota."""
+    """Client quotas; None while none are stored."""
     membership: Membership
-    """The broker's part in its cluster."""
+    """The broker's membership of its cluster."""
     controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
@@ -81,14 +81,14 @@ class Services(Protocol):
     flusher: Flusher
     producer_ids: ProducerIds
 
-    # --- what is kept for those who ask
+    # --- stored metadata
 
     acls: Keeper | None
-    """What the authorizer decides by; None without one."""
+    """The ACLs used by the authorizer; None without one."""
     delegation_tokens: DelegationTokens | None
-    """None where there are none."""
+    """None if delegation tokens are disabled."""
 
-    # --- what is created with the first request for it
+    # --- services created at their first use
 
     @property
     def groups(self) -> GroupCoordinator: ...

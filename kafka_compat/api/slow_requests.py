@@ -43,7 +43,7 @@ class SlowRequests:
         """Runs for QUIET_S after each line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
-        """Of those that were left out: how long it took in ms, and what it was."""
+        """The slowest of the unreported requests: its time in ms, and its description."""
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:

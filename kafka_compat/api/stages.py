@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""What a request costs its caller, asked with context, request and response (None: the request wants none):
-for how long in ms the caller is to be throttled, not above 0 where it is not. The response says so where its
-API has a field for it (KIP-219). It is ready then, and not yet encoded.
+"""Called with the context, request and response (None: the request wants none); returns the throttle time of
+the caller in ms, 0 or less for none. The response contains it if its API has a field for it (KIP-219). The
+response is complete then, but not yet encoded.
 """
 
 Sent = Callable[["StagedContext", float], None]
-"""Told how long it took to encode and send a response, in seconds, which comes after the quota was asked."""
+"""Called after a quota with the time in seconds that encoding and sending the response took."""
 
 Account = Callable[["Served"], None]
-"""Counts requests: called when one was answered, or needs no answer. Its response is not to be kept."""
+"""Counts requests: called after each response, or if none is needed. It must not keep the response."""
 
 Next = Callable[[Any, Any], Any]
 """Serves a request, given its context: returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Serves a request, given its StagedContext, by what comes next, or in its place: it may answer, delay,
-change or lose the response. It returns, and may raise, what a Next does, and KafkaError for the error
-response.
+"""Serves a request, given its StagedContext, by calling the next stage, or in its place: it may respond,
+delay, or change or drop the response. It returns, and may raise, what a Next does, and KafkaError for the
+error response.
 """
 
 
@@ -61,7 +61,7 @@ class Served(NamedTuple):
     error_code: int
     response: Any
     context: Any
-    """A StagedContext: compiled, a field of a class that comes further down ends the process at import."""
+    """A StagedContext: in compiled code, a field of a class defined later would crash the import."""
 
 
 class Stages:
@@ -135,12 +135,12 @@ class StagedContext(RequestContext):
         self.throttle_time_ms = 0
         self.timed = timed
         self.began_s = began_s or time.perf_counter()
-        """When it began to be served."""
+        """When serving began."""
         self.ready_s = self.local_s = self._busy_since_s = self.began_s
-        """When its response was ready, and when its handler had returned."""
+        """When the response was ready, and when the handler had returned."""
         self._busy_s = 0.0
         self.queued_s = max(time.monotonic() - arrived_s, 0.0) if arrived_s else 0.0
-        """For how long it lay here before it began to be served."""
+        """How long the request waited before serving began."""
 
     @property
     def busy_s(self) -> float:
@@ -197,7 +197,7 @@ class StagedContext(RequestContext):
 
     def _account(self, response: Any, response_bytes: int) -> None:
         """Account for a request whose response is being sent."""
-        # The outcome holds this, and this the outcome.
+        # The outcome refers to this, and this to the outcome.
         self.outcome.sent = None
         stages = self.stages
         answered_s = time.perf_counter()

@@ -20,10 +20,10 @@ CLASSES: Final = (
     "kafka.security.auth.SimpleAclAuthorizer",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
-"""With ZooKeeper; the same before Kafka 2.4; with KRaft."""
+"""With ZooKeeper; the name before Kafka 2.4; with KRaft."""
 
 OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
-"""Settings of the authorizer alone, of which Kafka's brokers themselves know nothing."""
+"""Settings of the authorizer alone, which Kafka's brokers do not know."""
 
 
 class AuthorizerSettings(NamedTuple):

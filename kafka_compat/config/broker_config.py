@@ -32,8 +32,8 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
-#: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.
+#: Equivalent settings in different units, in order of precedence. Setting one of them dynamically overrides
+#: the others, so that a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -43,7 +43,7 @@ _CLEANER_BYTES = 1024 * 1024
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
-#: Settings that KRaft configurations carry. A ZooKeeper-mode broker has no use for them.
+#: Settings in KRaft configurations that do not apply to a ZooKeeper-mode broker.
 _KRAFT_PREFIXES = (
     "controller.quorum.",
     "metadata.log.",
@@ -56,10 +56,10 @@ _KRAFT_NAMES = frozenset(
 )
 
 
-#: Of Kafka's AclAuthorizer, which may have a ZooKeeper of its own.
+#: Of Kafka's AclAuthorizer, which can use a ZooKeeper of its own.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
-#: Settings of protocols that came after Kafka 3.9, which its table, ours, does not have.
+#: Settings of protocols introduced after Kafka 3.9, which are not in the table.
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
 
@@ -79,17 +79,17 @@ class BrokerConfig(TypedValues):
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        # KIP-500 made these two names of one setting.
+        # KIP-500 made these two names synonyms.
         for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
             if synonym in self.static:
                 self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.revision = 0
-        """Another number whenever values have changed."""
+        """Changes whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
-        """Settings, and where they stand, whose value would be another one if their file was UTF-8."""
+        """Settings, with their places, whose value would differ if their file was UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -164,7 +164,7 @@ class BrokerConfig(TypedValues):
     @property
     def log_dirs(self) -> list[str]:
         """The log directories as absolute paths, at least one."""
-        # An empty one counts as given, as in Kafka: it is a variable of a template that was not set.
+        # An empty value counts as set, as in Kafka: it comes from an unset template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
@@ -269,7 +269,7 @@ class BrokerConfig(TypedValues):
         changed. Raises ConfigError, with nothing changed, if a setting or a combination is invalid.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # As at most starts; to compare all values costs more than to read the settings.
+            # As in most startups; comparing all values takes longer than reading the settings.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Variables of the images that are meant for their shell scripts or the JVM and are no settings of the
-#: broker. A pattern compiled here would slow the start of those that read no environment.
+#: Variables of the images' shell scripts or the JVM, which are not broker settings. A pattern compiled here
+#: would delay startups that read no environment.
 _NOT_SETTINGS = (
     r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS"
     r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"

@@ -254,7 +254,7 @@ class TypedValues:
     """Typed access to settings by `get`: `config.int("num.partitions")`."""
 
     _values: Mapping[builtins.str, Value]
-    """Values that are known without asking `get`."""
+    """Values that are known without a call of `get`."""
 
     def get(self, name: builtins.str) -> Value:
         """The value in force. Raises KeyError for an unknown name."""
@@ -262,7 +262,7 @@ class TypedValues:
 
     def int(self, name: builtins.str) -> builtins.int:
         """A whole number (types short, int and long)."""
-        # Asked for by every fetch.
+        # Read by every fetch.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:

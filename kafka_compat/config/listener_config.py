@@ -7,7 +7,7 @@ from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys,
 
 PREFIX = "listener.name."
 
-# A listener's name, and of a SASL mechanism's settings the mechanism's: listener.name.inside.plain.sasl.X.
+# A listener's name, and for a SASL mechanism's settings its name: listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
 
 

@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 ROOT = "root"
 OURS = "kafka_compat"
 ALIAS = "kafka"
-"""What those who come from Kafka call all loggers of the broker itself."""
+"""The name by which Kafka users address all loggers of the broker."""
 _LEVELS = {
     "TRACE": 5,
     "DEBUG": logging.DEBUG,

@@ -16,7 +16,7 @@ class Property(NamedTuple):
     value: str
     line: int
     in_utf8: str | None = None
-    """The value as another program than Kafka would read it, where that is another one."""
+    """The value decoded as UTF-8, if that differs."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
@@ -77,7 +77,7 @@ def _unescape(text: str, line: int) -> str:
 
     if "\\" not in text:
         return text
-    # Java writes a character beyond the first 65,536 as two.
+    # Java encodes a character beyond the first 65,536 as two.
     unescaped = re.sub(_ESCAPE, character, text).encode("utf-16", "surrogatepass")
     return unescaped.decode("utf-16", "surrogatepass")
 

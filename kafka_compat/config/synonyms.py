@@ -39,7 +39,7 @@ _TYPES = {
     "password": 9,
 }
 
-#: Settings that stand in for others beside their units: the first is asked first.
+#: Fallback settings besides those in other units, in order of precedence.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 
@@ -64,7 +64,7 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Synonym, ...]
     type: int
     about: str | None = None
-    """What it does, where `documentation` does not know."""
+    """Its documentation, if `documentation` does not know it."""
 
 
 def type_number(key: ConfigKey) -> int:
@@ -139,6 +139,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Kafka tells of others only after the first that has the very name that was asked for.
+    # Kafka reports others only after the first with exactly the requested name.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

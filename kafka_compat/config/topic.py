@@ -87,7 +87,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
             except ConfigError:
                 pass
         values[name] = server_default(config, name)
-    # KIP-937: the older setting counts for each of the two newer ones that is not set.
+    # KIP-937: the older setting applies to each of the two newer ones that is not set.
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 

@@ -88,7 +88,7 @@ class GroupCoordinator:
     def _new_group(self, group_id: str) -> Group:
         return Group(group_id, self._settings, self._new_member_id, self._now())
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
         """Start to check for expired offsets every offsets.retention.check.interval.ms."""
@@ -143,7 +143,7 @@ class GroupCoordinator:
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Clients take this to mean "join again", and the rebalance may well be lost.
+            # Clients take this to mean "rejoin", and the rebalance may well be lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
@@ -157,14 +157,14 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Most requests are heartbeats, and hardly any of them brings a deadline nearer.
+            # Most requests are heartbeats, which rarely bring a deadline nearer.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Sessions start again once the shard is loaded.
+            # Sessions restart once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 

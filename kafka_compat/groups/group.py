@@ -43,7 +43,7 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""The error of an offset commit that the log refuses."""
+"""The error of an offset commit whose append failed."""
 
 
 class OffsetsStored(NamedTuple):
@@ -132,7 +132,7 @@ class Group:
         if request.generation_id < 0 and self.rebalance.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            # Transactional producers from before KIP-447 do not say who they are.
+            # Transactional producers from before KIP-447 do not send a member id.
             allowed = self.rebalance.state is EMPTY or request.producer is not None
             return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self.rebalance.check_member(request.member_id, request.group_instance_id)
@@ -156,7 +156,7 @@ class Group:
         if deleted:
             self._write_tombstones(deleted, waiter, answer)
         else:
-            # As it is the group stays, even one that only awaits its first member.
+            # The group is kept as it is, even if it only awaits its first member.
             self._outbox.respond(waiter, answer)
         return out
 
@@ -208,7 +208,7 @@ class Group:
         if records:
             self._outbox.write(Write(records, purpose))
         else:
-            # Nothing of this has ever reached the log.
+            # None of this was ever written to the log.
             self._tombstones_written(purpose, ErrorCode.NONE)
 
     # The runtime's events

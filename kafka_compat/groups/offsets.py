@@ -30,7 +30,7 @@ class CommittedOffset(NamedTuple):
 
 
 _Staged = dict[TopicPartition, int]
-"""How many commits of a partition are on their way."""
+"""The number of commits in progress by partition."""
 
 
 class GroupOffsets:
@@ -42,7 +42,7 @@ class GroupOffsets:
         self._staged: _Staged = {}
         self._staged_in_transactions: _Staged = {}
 
-    # What the log holds
+    # State of the log
 
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
         """Apply a committed record; `log_offset` is the offset after its batch."""
@@ -56,7 +56,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # Not so for a second key of the same partition, in an older version.
+            # This does not apply to a second key of the same partition, in an older version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(
@@ -82,7 +82,7 @@ class GroupOffsets:
             if known is None or known.log_offset < offset.log_offset:
                 self.committed[partition] = offset
 
-    # What is on its way
+    # Commits in progress
 
     def stage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
         staged = self._staged_in_transactions if in_transaction else self._staged
@@ -96,7 +96,7 @@ class GroupOffsets:
             if count > 1:
                 staged[partition] = count - 1
 
-    # What is asked
+    # Queries
 
     @property
     def any(self) -> bool:

@@ -65,7 +65,7 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that members get when the log refuses their generation."""
+"""The error for members if their generation cannot be written."""
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """New members wait for others in a long JoinGroup, perhaps longer than their session timeout."""
@@ -179,7 +179,7 @@ class Rebalance:
             self.outbox.note(f"removing member {member_id}: it has not joined in time")
             self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
-            # Only static members are left and none has come back: their sessions decide.
+            # Only static members are left and none has returned: their sessions decide.
             self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
             return
         self.generation_id += 1
@@ -268,7 +268,7 @@ class Rebalance:
         self.roster.unsynced.clear()
         self.timers.cancel(_SYNC)
 
-    # Signs of life
+    # Sessions
 
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
@@ -326,7 +326,7 @@ class Rebalance:
         self.timers.cancel(Timer(TimerKind.PENDING, member_id))
         self.roster.remove(member_id)
 
-    # What has been written
+    # Completed writes
 
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
         """Restore the stored generation: stable, every member with a full session timeout."""
@@ -367,7 +367,7 @@ class Rebalance:
         else:
             self._transition(STABLE, now)
 
-    # Small parts
+    # Helpers
 
     def _transition(self, state: GroupState, now: Now) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"

@@ -94,7 +94,7 @@ class Commit:
     producer: TransactionalProducer | None = None
 
 
-# Answers
+# Results
 
 
 class JoinedMember(NamedTuple):
@@ -134,7 +134,7 @@ class LeaveResult:
 
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
-"""The answer to OffsetCommit and OffsetDelete."""
+"""The result of OffsetCommit and OffsetDelete."""
 
 Result = JoinResult | SyncResult | LeaveResult | PartitionErrors | ErrorCode
 

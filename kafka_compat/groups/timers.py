@@ -10,13 +10,13 @@ class TimerKind(Enum):
     """The purpose of a timer."""
 
     JOIN = "join"
-    """The wait for members to (re)join; one per group."""
+    """The wait for members to join or rejoin; one per group."""
     SYNC = "sync"
     """The wait for every member's SyncGroup after a rebalance; one per group."""
     SESSION = "session"
     """A member's session."""
     PENDING = "pending"
-    """The wait for a member to come back with the id it was given (KIP-394)."""
+    """The wait for a member to rejoin with its assigned id (KIP-394)."""
 
 
 class Timer(NamedTuple):

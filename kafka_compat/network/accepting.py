@@ -30,7 +30,7 @@ QUIET_S = 30.0
 _RETRY_S = 0.1
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
-# Kafka's documentation asks for this many.
+# The minimum recommended in Kafka's documentation.
 _RECOMMENDED = 100_000
 
 
@@ -45,7 +45,7 @@ class Descriptors:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes some files if more than so many are open; whether that was done."""
+        """Closes files if more than this many are open; returns whether it did."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0
@@ -155,7 +155,7 @@ class Acceptor:
                     log.warning("Cannot accept connections for the moment: %s", error.strerror)
                     self._pause()
                     return
-                # Else the connection ended before it was accepted.
+                # Otherwise the connection ended before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Rule 3: so many hold a descriptor; what comes beside them is closed at once."""
+"""Maximum of connections delayed by rule 3, which hold descriptors; further ones are closed at once."""
 _MAPPED = "::ffff:"
-"""What an address of IPv4 has before it, where both kinds are listened to."""
+"""The prefix of an IPv4 address on a dual-stack socket."""
 
 
 UNLIMITED = 2**31 - 1
-"""What Kafka's settings have for a rate, or a number of connections, without a bound."""
+"""The value of Kafka's settings for an unlimited rate or number of connections."""
 
 
 class Limits(NamedTuple):
@@ -89,7 +89,7 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Called when there may be a slot."""
+        """Called when a slot may be free."""
 
     def wait_ms(self, listener: str) -> int:
         """Throttle time of the listener after a new connection (rule 2)."""
@@ -224,7 +224,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # It ended just now: its options cannot be set.
+                # The connection has just ended: its options cannot be set.
                 log.debug("a connection ended as it began: %s", error)
                 accepted.close()
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""Rule 5: from when on a client that takes nothing of its answers is cut off, if memory is short."""
+"""Rule 5: a client that has not read its responses for this long is disconnected if memory is short."""
 
 
 class WantsMemory(Protocol):

@@ -59,9 +59,9 @@ class Connection:
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame; another function while the client is not let in yet."""
+        """Serves a frame; a different function before the client is authenticated."""
         self.authentication: Exchange | None = None
-        """How far the client has proved who it is, where the listener asks that by SASL."""
+        """The state of the client's SASL authentication, if the listener requires it."""
         self.session = Session(self)
         self.caller = Caller(
             ANONYMOUS,
@@ -72,12 +72,12 @@ class Connection:
             local_port=int(local[1]),
             session=self.session,
         )
-        """Who the client is. Another than at first once it has said so, and proved it."""
+        """The client's identity, replaced by each authentication and change of client id."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
-        """Requests whose responses come later, and which are canceled when the connection has ended."""
+        """Requests that are answered later, and canceled when the connection ends."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -87,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """_SERIAL, _MUTED, or both: no request is served."""
+        """_SERIAL, _MUTED, or both: no request is served. 0: none of these."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -107,11 +107,11 @@ class Connection:
             server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )
         self.respond = self._output.respond
-        """The answer to the request being dispatched right now."""
-        # Without it, an answer behind another one waits for the client's delayed acknowledgement, some 40 ms.
+        """Sends the response to the current request."""
+        # Otherwise a response after another one waits for the client's delayed acknowledgement, some 40 ms.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
-            # A buffer that fits the cache: with one that the kernel grows, large fetches cost twice the CPU.
+            # A buffer that fits the cache: if the kernel grows it, large fetches use twice the CPU.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
 
@@ -192,7 +192,7 @@ class Connection:
         reader.received(count)
         has_more = self._serve(now_s, until_s)
         tls = self._tls
-        # What TLS has taken from the socket already makes no event.
+        # Bytes that TLS has already read from the socket cause no event.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
@@ -203,7 +203,7 @@ class Connection:
         has_more = False
         rest = True
         try:
-            # Nothing waits, as nearly always, or it is looked at closer.
+            # Nearly always nothing is waiting; otherwise check in detail.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:
@@ -324,7 +324,7 @@ class Connection:
             self._account()
         self.go_on()
 
-    # --- answers
+    # --- responses
 
     def add_slot(self, slot: Slot) -> Slot:
         """Reserve the place of the response to the current request, to be set by `complete`."""
@@ -447,10 +447,10 @@ class Connection:
     def connection_lost(self) -> None:
         """Clean up after the end of the connection, whichever side closed it."""
         if self._mute_ends is not None:
-            # It may have hours to go.
+            # The timer may have hours to run.
             self._mute_ends.cancel()
         self._output.clear()
-        # Whoever holds the connection for longer must not hold its buffers.
+        # Code that still refers to the connection must not keep its buffers.
         self._reader.close()
         self._socket.close()
         while self.parked:

@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
-"""Key, version, correlation id, and the length of the client id, which follows."""
+"""Key, version, correlation id, and the length of the client id that follows."""
 SHORT_HEADER_BYTES: Final = 8
-"""The same without a client id."""
+"""As HEADER_BYTES, without a client id."""
 
 
 class AwaitedSlot(Slot):
@@ -89,7 +89,8 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not served")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: a version we do not know is answered in version 0: the client can choose again.
+                # KIP-511: an unknown version gets a response in version 0, so that the client can choose
+                # another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not served")
@@ -117,7 +118,7 @@ class Dispatcher:
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
-        # What `_answer` does with a response that is there, without the call.
+        # What `_answer` does with an available response, inlined.
         try:
             parts = api.encode(version, correlation_id, response)
         except TooLong:

@@ -23,9 +23,9 @@ _SIZE: Final = Struct(">i")
 SCRATCH_BYTES: Final = 256 * 1024
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
-"""What an unfinished frame gets when it begins."""
+"""The initial buffer of an unfinished frame."""
 
-# One step of growth takes a millisecond or two at most.
+# One step of growth takes at most a millisecond or two.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
@@ -62,11 +62,11 @@ class FrameReader:
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = 1
-        """0 while a client authenticates itself: a token of GSSAPI may be empty, and a frame of its own."""
+        """0 during authentication: a GSSAPI token may be empty, and is a frame of its own."""
         self.held_bytes = 0
-        """Memory of this connection alone; the shared scratch buffer does not count."""
+        """Memory of this connection alone, excluding the shared scratch buffer."""
         self._scratch = scratch
-        # What is being cut: source[position:end], either the scratch buffer or a copy of its rest.
+        # The bytes being split: source[position:end], in the scratch buffer or a copy of its rest.
         self._source = scratch
         self._position = 0
         self._end = 0
@@ -114,7 +114,7 @@ class FrameReader:
         """Allocate the memory that the unfinished frame needs."""
         partial = self._partial
         assert partial is not None
-        # A view that someone still has would keep the buffer from growing where it lies.
+        # An existing view would keep the buffer from growing in place.
         self._given.release()
         step_bytes = self._step_bytes(len(partial))
         partial += _ZEROS[:step_bytes]
@@ -124,7 +124,7 @@ class FrameReader:
         doubled_bytes = max(FIRST_BYTES, min(capacity_bytes, _STEP_BYTES_MAX))
         return min(self._need - capacity_bytes, doubled_bytes)
 
-    # --- cutting
+    # --- splitting
 
     @property
     def unserved(self) -> bool:
@@ -159,7 +159,7 @@ class FrameReader:
     def keep_unserved(self) -> None:
         """Copy bytes not yet returned by `next_frame`; other connections may then use the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
-            # Not to bytes: what appends a batch stamps it in place.
+            # Not converted to bytes: appending a batch modifies it in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
             self._position, self._end = 0, len(self._source)
             self.held_bytes += self._end
@@ -193,7 +193,7 @@ class FrameReader:
                 self.release_spare()
             partial = bytearray(min(need, max(len(head), FIRST_BYTES)))
             self.held_bytes += len(partial)
-        # By a view: a bytearray would first make another one of what it is to take over.
+        # By a view: a bytearray would first copy the bytes.
         with memoryview(partial) as view:
             view[: len(head)] = head
         self._partial = partial
@@ -203,7 +203,7 @@ class FrameReader:
     def _finish(self, partial: bytearray) -> memoryview | None:
         self._partial = None
         if self._need == 4:
-            # A size prefix that came in pieces.
+            # A size prefix that arrived in parts.
             self.held_bytes -= 4
             size = _SIZE.unpack_from(partial)[0]
             if size < self.min_frame_bytes or size > self.max_frame_bytes:

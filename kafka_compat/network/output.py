@@ -26,11 +26,11 @@ from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
 
-# Larger parts in memory are not copied together with their neighbours.
+# Larger parts in memory are not joined with their neighbors.
 _JOINED_BYTES_MAX: Final = 64 * 1024
-# Answers to requests that came together leave together, up to this many.
+# Responses to requests that arrived together are sent together, up to this size.
 _BATCH_PARTS_MAX: Final = 64
-# Then others get a turn, however fast the client reads.
+# After this much other connections are served, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
@@ -78,9 +78,9 @@ class Output:
         self.unsent_bytes = 0
         self.memory_bytes = 0
         self.slots: deque[Slot] = deque()
-        """Requests whose answers have not left for the queue."""
+        """Requests whose responses have not been passed to the queue."""
         self.taken_s = 0.0
-        """When the client last took bytes that had waited, or something began to wait."""
+        """When the client last read bytes that had waited, or bytes began to wait."""
         self._loop = loop
         self._socket = connected
         self._budget = budget
@@ -134,7 +134,7 @@ class Output:
         else:
             self._send(ready)
 
-    # --- together
+    # --- batches
 
     def begin_batch(self) -> None:
         """Collect responses until `end_batch`, to send them in one system call instead of one each."""
@@ -153,7 +153,7 @@ class Output:
         if batch:
             self._send(batch)
 
-    # --- to the socket
+    # --- sending
 
     def _send(self, parts: list[Part]) -> None:
         if self._queue:
@@ -171,7 +171,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # Its size was promised: the client must ask again.
+                        # Its size was announced: the client must retry.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue
@@ -211,7 +211,7 @@ class Output:
     def _enqueue(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, FileSlice):
-                # While it waits it takes no memory: what does is counted.
+                # While it waits it uses no memory; buffered bytes are counted.
                 part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)
@@ -266,7 +266,7 @@ class Output:
             sent = self._socket.send(memoryview(part)[self._head_sent_bytes :])
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Only now: until its last byte is sent, the whole part stays in memory.
+        # Only now: the whole part stays in memory until its last byte is sent.
         self.memory_bytes -= size_bytes
         self._budget.change(-size_bytes)
         self._next_part()
@@ -277,7 +277,7 @@ class Output:
             position = part.position + self._head_sent_bytes
             sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
             if sent == 0:
-                # The framing cannot be kept, the client must ask again.
+                # The frame cannot be completed; the client must retry.
                 raise EOFError("a segment ended before a slice that was promised")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
@@ -312,7 +312,8 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
-        # Callbacks of the connection, which refers to this object: it is to be freed without the collector.
+        # Callbacks of the connection, which refers to this object: break the cycle, to be freed without the
+        # collector.
         self._on_sent = self._on_failure = _ignore
 
 

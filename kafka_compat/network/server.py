@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
-"""How many connections are looked at in each interval: all of them where there are no more."""
+"""The maximum of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# How long requests may lie unfinished or unserved while others wait for the memory that they hold.
+# How long requests may stay unfinished or unserved while others wait for their memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""The answer to a frame that is not served, for the reason given; None: there is none."""
+"""The response to a frame that is rejected for the given reason; None: no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -60,7 +60,7 @@ class Server:
     """Accepts connections on every listener and hands their frames to `dispatch`."""
 
     dispatch: Callable[[Connection, memoryview], bool]
-    """Serves a frame; whether the connection stays open."""
+    """Serves a frame; returns whether the connection stays open."""
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
@@ -70,8 +70,8 @@ class Server:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """By the listener's name; where there is none, clients are served at once."""
-        # macOS has os.sendfile with other limits; reading and writing works everywhere.
+        """By listener name; without an entry, clients are served without authentication."""
+        # os.sendfile has other limits on macOS; reading and writing works everywhere.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
         self.turns = Turns(monotonic, self.loop.call_soon)
@@ -79,9 +79,9 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
-        """Host and port by the listener's name: the host as it is written, the port that was free for 0."""
+        """Host and port by listener name: the host as configured, the actual port in place of 0."""
         self.accepted: dict[str, int] = {}
-        """How many connections came by each listener, those included that are gone."""
+        """The number of connections accepted by each listener, including closed ones."""
         self.authentications = Authentications()
         self._admission: Admission
         self._doors: list[Door] = []
@@ -90,7 +90,7 @@ class Server:
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self.refusals: Refusals | None = None
-        """Who was refused, and why; None: nobody wants to look."""
+        """Recent rejections; None: not recorded."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
@@ -102,10 +102,10 @@ class Server:
             family = socket.AF_INET
         address: tuple[str, int]
         if listener.host:
-            # As bytes, since text takes the codec for international names, which is much to load.
+            # As bytes, since text would load the large codec for internationalized names.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            # Of a name with addresses of both kinds, Java takes the first of IPv4.
+            # For a name with both kinds of addresses, Java uses the first IPv4 address.
             family, _, _, _, bind_to = min(found, key=lambda each: each[0] != socket.AF_INET)
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Accepted sockets inherit it; set later, it would not count for the window that is offered first.
+            # Accepted sockets inherit it; set later, it would not affect the initial window.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)
@@ -127,7 +127,7 @@ class Server:
     def _note_bound(self, listener: Listener, listening: socket.socket) -> None:
         host, port = listening.getsockname()[:2]
         if host not in EVERY_INTERFACE:
-            # A name stays as written: it is what a certificate is made out for, and what others resolve.
+            # The configured name is kept: certificates are issued for it, and clients resolve it.
             host = listener.host
         self.bound[listener.name] = (host, port)
 

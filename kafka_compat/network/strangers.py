@@ -79,7 +79,7 @@ class Refusals:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[tuple[str, str], Refused] = {}
-        """The one that was last is last."""
+        """In order of the last occurrence, latest last."""
 
     def note(self, host: str, reason: str) -> None:
         """Record the rejection of an address."""
@@ -101,7 +101,7 @@ PASSED: Final = "successful-authentication"
 PASSED_AGAIN: Final = "successful-reauthentication"
 FAILED: Final = "failed-authentication"
 FAILED_AGAIN: Final = "failed-reauthentication"
-"""As Kafka names them; again: on a connection that was let in before (KIP-368)."""
+"""Kafka's names; reauthentication: on an already authenticated connection (KIP-368)."""
 
 
 class Authentications:
@@ -112,7 +112,7 @@ class Authentications:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
         self.expired = 0
-        """Connections that were closed since their session had ended."""
+        """Connections closed because their session had expired."""
 
     def count(self, listener: str, kind: str) -> None:
         """Count one authentication."""

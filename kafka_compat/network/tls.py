@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Final, Protocol, cast
 
 CHUNK_BYTES: Final = 64 * 1024
-"""How much is encrypted at once: four records."""
+"""Bytes encrypted at once: four records."""
 UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
@@ -54,7 +54,7 @@ class TlsSocket:
         reason if it fails.
         """
         self.has_more = False
-        """Whether `recv_into` may give more without anything new from the peer."""
+        """Whether `recv_into` may return more without new bytes from the peer."""
         self.is_open = False
         self._socket = connected
         self._scratch = scratch
@@ -87,7 +87,7 @@ class TlsSocket:
                 return count
         if self._ended:
             return 0
-        # No more than fits: bytes wait in the kernel, and not here.
+        # No more than fits: excess bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -97,7 +97,7 @@ class TlsSocket:
             self._shake_hands()
         count = self._read(room)
         if self._outgoing.pending or self._unsent:
-            # An alert, a session ticket, or new keys that the peer asked for.
+            # An alert, a session ticket, or a key update requested by the peer.
             self._flush()
             if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
                 raise ConnectionAbortedError("it takes none of the answers that it asks TLS for")
@@ -141,7 +141,7 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # What came before the end is given first.
+        # Bytes received before the end are returned first.
         self.has_more = True
 
     # --- sending
@@ -190,7 +190,8 @@ class TlsSocket:
             with suppress(OSError):
                 self._flush()
         self._socket.close()
-        # They refer to the connection, and it to this object: both are to be freed without the collector.
+        # They refer to the connection, which refers to this object: break the cycle, to free both without the
+        # collector.
         self._on_open = self._on_refusal = _ignore
 
 
@@ -228,7 +229,7 @@ _REASONS: Final = {
         "the client's certificate is not signed by a CA of ssl.truststore, or is no longer valid"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
-    # The client knows a CA of that name, which has another key.
+    # The client knows a CA of that name with a different key.
     "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
         "the client does not accept this broker's certificate: it does not trust the CA, or the name in "

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 SLICE_S: Final = 0.010
 TURN_S: Final = 0.005
 FIRST_IN_A_ROW: Final = 4
-# While many are in line, their turns take this together.
+# The total time of the turns while many connections wait.
 _ROUND_S: Final = 0.050
 
 
@@ -39,7 +39,7 @@ class Turns:
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """Until then whoever has something to read is served at once."""
+        """Until then readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()

@@ -27,9 +27,9 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 
 PRODUCE, FETCH, TIME, CHANGES = "Produce", "Fetch", "Request", "ControllerMutation"
-"""What is used, by the names of Kafka's MBeans."""
+"""The resources limited, by the names of Kafka's MBeans."""
 THROTTLE_WINDOWS: Final = Windows(2, 30_000)
-"""Throttle times are an average over that: metrics.num.samples of metrics.sample.window.ms, by default."""
+"""Throttle times are averaged over this: the defaults of metrics.num.samples and metrics.sample.window.ms."""
 
 _EXEMPT: Final = frozenset(
     (
@@ -39,7 +39,7 @@ _EXEMPT: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.ALTER_PARTITION,
-        # Answered before it is known who asks.
+        # Answered before the client is identified.
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
     )
@@ -74,11 +74,11 @@ class Used(NamedTuple):
     resource: str
     owner: Owner
     rate: float
-    """Bytes, percents of the event loop's time, or partitions made and deleted, a second."""
+    """Bytes, percents of the event loop's time, or partitions changed, per second."""
     throttle_ms: float
-    """For how long requests were throttled, on average of those that were; not a number where none was."""
+    """The average throttle time of throttled requests; NaN if there were none."""
     tokens: float | None
-    """How many partitions may be made at once; None of another resource."""
+    """Credits for partition changes; None for other resources."""
 
 
 class Enforcement:
@@ -125,7 +125,7 @@ class Enforcement:
     def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
-            # None of what cannot be read, and where the stages came while it was decoded.
+            # None for undecodable requests, and if the stages were added during decoding.
             return 0
         if key is ApiKey.PRODUCE:
             client = _client(ctx)
@@ -178,7 +178,7 @@ class Enforcement:
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
 
-    # --- for those who look
+    # --- usage for metrics
 
     def used(self) -> Iterator[Used]:
         """Usage of all measured clients with a quota."""

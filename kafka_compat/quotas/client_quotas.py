@@ -24,7 +24,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 _KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
-"""Name by kind; a user with a client has both."""
+"""Name by kind; an entity of a user and a client has both."""
 
 _RATES: dict[str, type] = {
     "producer_byte_rate": int,

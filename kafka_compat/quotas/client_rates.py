@@ -29,7 +29,7 @@ class ClientRates:
         """Throttle times are at most `throttle_max_ms`, if given."""
         self.quotas = Quotas()
         self.asked_ms = 0
-        """For how long `record` has throttled since this was set to 0."""
+        """The throttle time returned by `record` since this was set to 0."""
         self._windows = windows
         self._throttle_max_ms = throttle_max_ms
         self._rates: RateTable[Owner] = RateTable(windows)
@@ -80,7 +80,7 @@ class MutationRates:
         self._windows = windows
         self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
         self._came: RateTable[Owner] = RateTable(windows)
-        """What was made and deleted, for those who look."""
+        """Partition changes, for metrics."""
 
     def __len__(self) -> int:
         return len(self._buckets)

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 ANY = ""
-"""Of an entity: whatever user, or client id, it may be. Neither is ever empty in an entity."""
+"""In an entity: any user, or any client id. Neither is ever empty in a stored entity."""
 
 Name = str | None
-"""None is Kafka's <default>: each that has no quota of its own."""
+"""None is Kafka's <default>, for names without a quota of their own."""
 
 Owner = tuple[str, str]
-"""Who shares a rate: user and client id, or ANY."""
+"""The clients that share a rate: user and client id, or ANY."""
 
 
 class Quotas:
@@ -67,7 +67,7 @@ class Quotas:
         elif client_id:
             candidates = ((ANY, client_id), (ANY, None))
         else:
-            # A client without an id is nobody's, as with Kafka.
+            # A client without an id has no client quota, as in Kafka.
             return None
         for entity in candidates:
             rate = rates.get(entity)

@@ -44,7 +44,7 @@ class SampledRate:
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._samples: list[list[float]] = []
-        """[when it began, when it last got something, the sum] of each; the oldest is used anew."""
+        """[start, time of the last record, sum] of each sample; the oldest is reused."""
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
@@ -190,7 +190,7 @@ def java_int(value: int) -> int:
 
 OWNERS_MAX = 20_000
 LOOKED_AT = 2
-"""For each that is new so many of the longest unused are looked at, whether they can be forgotten."""
+"""For each new owner, so many of the longest unused are checked for removal."""
 
 Owner = TypeVar("Owner")
 

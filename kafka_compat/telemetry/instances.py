@@ -63,11 +63,11 @@ class ClientInstance:
     def __init__(self, asked_for: Wanted, version: int) -> None:
         self.wanted = asked_for
         self.version = version
-        """Of the subscriptions that this was found from."""
+        """The version of the subscriptions from which this was computed."""
         self.is_terminating = False
         self.last_error = ErrorCode.NONE
         self.forgotten_ms = 0
-        """When, unless it is heard of before."""
+        """When it is removed, unless it sends a request before."""
         self._asked_ms = self._pushed_ms = _NEVER
 
     @property
@@ -100,7 +100,7 @@ class ClientInstances:
         self._max_bytes = max_bytes
         self._instances_max = instances_max
         self._known: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        """Those that were heard of longest ago come first."""
+        """In order of the last request, the oldest first."""
         self._subscriptions: Collection[Subscription] = ()
         self._version = 0
 

@@ -27,16 +27,16 @@ _NAME_MAX: Final = 200
 _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
-"""Of all labels of a series."""
+"""Characters of all labels of a series."""
 _AROUND: Final = 4
-"""Characters around a name and its value: `="",`."""
+"""Characters around a label name and value: `="",`."""
 _FIELDS_MAX: Final = 250_000
-"""Of protobuf. A series with three labels has some twenty of them."""
+"""Protobuf fields. A series with three labels has some twenty of them."""
 _DELTA: Final = 1
-"""Of OTLP's AggregationTemporality."""
+"""Delta in OTLP's AggregationTemporality."""
 
 IDENTITY: Final = ("client_id", "client_instance_id")
-"""Labels that every sample has from the broker."""
+"""Labels that the broker adds to every sample."""
 ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "client_source_address")
 """Labels of the client-identity sample."""
 
@@ -133,7 +133,7 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # Without a value, as OTLP's flag of a series that ended.
+            # Without a value, such as OTLP's flag for a series that ended.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
@@ -156,7 +156,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
         name = _NOT_IN_NAMES.sub("_", attribute.key[:_NAME_MAX])
         if not name or name[0].isdigit():
             name = "key_" + name
-        # What begins with two of them is Prometheus's own.
+        # Names that begin with two underscores are reserved by Prometheus.
         if name.startswith("__"):
             name = "key" + name
         kind = attribute.value.WhichOneof("value")
@@ -224,7 +224,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             else:
                 position += _SCALAR_BYTES[wire_type]
     except (IndexError, KeyError):
-        # It is broken here.
+        # The bytes are invalid here.
         pass
     return count
 

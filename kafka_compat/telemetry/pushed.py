@@ -28,7 +28,7 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 _SHARE_OF_ONE: Final = 10
 
 Series = tuple[str, "Pairs"]
-"""The name of a family, and labels."""
+"""The name of a metric family, and labels."""
 
 
 def has_otlp() -> bool:
@@ -58,11 +58,11 @@ class PushedMetrics:
     def __init__(self, series_max: int) -> None:
         self._series_max = series_max
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
-        """Those that pushed longest ago come first."""
+        """In order of the last push, the oldest first."""
         self.series = 0
-        """How many there are."""
+        """The number of series."""
         self.left_out = 0
-        """How many series were left out so far."""
+        """The number of series left out so far."""
         self._has_warned = False
 
     @property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GROWTH_MAX: Final = 4
-"""How many times telemetry.max.bytes a push may be when it is decompressed."""
+"""The maximum size of a decompressed push, in multiples of telemetry.max.bytes."""
 
 
 class ClientTelemetry:
@@ -49,7 +49,7 @@ class ClientTelemetry:
         self._has_started = False
         self._has_changed = False
 
-    # --- what clients are asked for
+    # --- subscriptions
 
     async def ready(self) -> None:
         """Load the subscriptions if necessary; none if the store is unavailable, until a later attempt."""
@@ -84,7 +84,7 @@ class ClientTelemetry:
         if self._has_changed:
             await self._read()
 
-    # --- what they ask and push
+    # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
         """See ClientInstances."""

@@ -123,7 +123,7 @@ def subscription(settings: Mapping[str, str]) -> Subscription:
 
 
 def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
-    # As Java splits: nothing is told of what is empty at the end.
+    # As in Java's split, which drops empty strings at the end.
     parts = text.split("=")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

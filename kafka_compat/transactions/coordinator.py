@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
-"""When to try again what a partition or the log refused for now."""
+"""Retry interval after a partition or the log temporarily rejected a write."""
 
 _FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 _MARKER_NOT_NEEDED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
@@ -127,7 +127,7 @@ class MarkerDelivery:
             # Its topic was deleted, and the transaction's records with it.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Once more: the thread that was woken first has woken the next one.
+            # Repeat: the thread that was woken first has woken the next one.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -135,7 +135,7 @@ class MarkerDelivery:
 
     def _sent(self, partition: TopicPartition, error: ErrorCode) -> None:
         if error in _FENCED:
-            # A newer coordinator has taken over, and completes the transaction.
+            # A newer coordinator has taken over and completes the transaction.
             log.info(
                 "transactional id %s: the marker for %s-%d is refused: %s",
                 self._running.key,
@@ -188,7 +188,7 @@ class TransactionCoordinator:
         )
         self._running = self._runtime.running
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
         """Start to check for transactions past their timeout, and for expired ids."""
@@ -208,7 +208,7 @@ class TransactionCoordinator:
         """Take over a shard that this broker now leads. A long log is read in steps; until then the shard is
         loading. Decided transactions are completed.
         """
-        # Not at once: a broker that starts leads this shard before the partitions that want markers.
+        # Not at once: a starting broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:
@@ -242,7 +242,7 @@ class TransactionCoordinator:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The id was forgotten a moment ago: the producer asks again.
+                # The id was just deleted: the producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(
@@ -338,7 +338,7 @@ class TransactionCoordinator:
             and (duration_ms < 0 or now_ms - status.start_ms > duration_ms)
         ]
 
-    # The clock
+    # Timeouts
 
     def _look_for_timeouts(self) -> None:
         now_ms = self._now_ms()
@@ -352,7 +352,7 @@ class TransactionCoordinator:
         for running in list(self._running.values()):
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
-    # Running the machines
+    # Running the state machines
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
         """The id; None with NONE for an unused one, or with an error if another broker coordinates it."""
@@ -370,7 +370,7 @@ class TransactionCoordinator:
     def _perform(self, running: RunningMachine[Transaction], out: Output) -> None:
         if out.markers is not None:
             delivery = MarkerDelivery(running, out.markers, self._markers, self._runtime, self._complete)
-            # The producer waits for the decision only: its answer leaves first.
+            # The producer waits only for the decision: its response is sent first.
             self._scheduler.call_later(0, delivery.send)
         if out.retry_completion:
             self._runtime.timers.call_later(RETRY_MS, partial(self._complete, running))

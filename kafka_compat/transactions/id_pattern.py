@@ -68,7 +68,7 @@ class IdPattern:
             states = _closure(reached, is_start=False, is_end=position == len(text))
         return self._end in states
 
-    # Building, from the end to the start
+    # Construction, from the end to the start
 
     def _new(self) -> _State:
         self._count += 1

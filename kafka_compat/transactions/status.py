@@ -15,7 +15,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 EPOCH_MAX: Final = 32_767
 VERSION_WITH_EPOCH_BUMP: Final = 2
-"""The transaction.version in which every transaction has an epoch of its own (KIP-890 part 2)."""
+"""The transaction.version from which on every transaction has its own epoch (KIP-890 part 2)."""
 NO_TIME: Final = -1
 
 

@@ -65,7 +65,7 @@ BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: AT_REST,
 }
-"""The states that a transition to each state may begin in."""
+"""The valid start states of a transition to each state."""
 COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
@@ -75,7 +75,7 @@ _STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that a producer gets when the log refuses a status."""
+"""The error for a producer if a status cannot be written."""
 
 _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
 
@@ -114,16 +114,16 @@ class Transaction:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
         self.stored: Status | None = None
-        """The status that the log holds."""
+        """The status in the log."""
         self.status = _UNKNOWN
-        """The status that producers and administrators are shown. It differs from `stored` in the epoch of an
-        abort that is not written yet, and in a time that records have no room for.
+        """The status shown to producers and administrators. It differs from `stored` in the epoch of an
+        unwritten abort, and in a time that records have no field for.
         """
         self.is_dead = False
         self._version = version
         self._last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
-        """The transition that waits for its record or its markers; no other may begin."""
+        """The transition that awaits its record or its markers; no other may begin."""
         self._epoch_fence_failed = False
 
     @classmethod
@@ -177,7 +177,7 @@ class Transaction:
         elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
             identity, last_epoch = self._next_identity, status.producer_epoch
         elif expected.producer_epoch == self._last_epoch:
-            # The answer to the same request was lost.
+            # The response to the same request was lost.
             identity, last_epoch = status.identity, self._last_epoch
         else:
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
@@ -231,7 +231,7 @@ class Transaction:
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
-            # It may be about to get the producer id that the request has already.
+            # It may be about to get the producer id that the request already has.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.status.state in PREPARED):
@@ -282,12 +282,12 @@ class Transaction:
             and status.producer_epoch == 0
         )
         if self.status.state in OUTCOMES and (is_bumped or is_new_id):
-            # The answer to the same request was lost, or the transaction was aborted in its way.
+            # The response to the same request was lost, or the transaction was aborted before it.
             if self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort took the last epoch, which no client gets: it goes on with a new id (KAFKA-20090).
+            # That abort used the last epoch, which no client gets: it continues with a new id (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
@@ -353,7 +353,7 @@ class Transaction:
         value = None if status.state is DEAD else status
         return Write((StatusRecord(self.transactional_id, value),), None)
 
-    # The clock
+    # Timeouts
 
     def is_timed_out(self, now_ms: int) -> bool:
         """Whether the open transaction has exceeded the timeout set by its producer."""
@@ -395,7 +395,7 @@ class Transaction:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
         elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # The record has none, and yet DescribeTransactions shows the last one's, as Kafka 3.9's.
+            # The record has none, yet DescribeTransactions shows the last one's, as in Kafka 3.9.
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 
@@ -421,7 +421,7 @@ class Transaction:
             self._await_markers(out, now.wall_ms)
         elif self.status.state in OUTCOMES:
             self._epoch_fence_failed = False
-        # It has happened, even where the producer gets an error and asks again.
+        # It took effect, even if the producer gets an error and retries.
         _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
 
@@ -477,7 +477,7 @@ class Transaction:
             out.write = self._write(pending.status)
         return out
 
-    # Small parts
+    # Helpers
 
     def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
         if identity.producer_id != self.status.producer_id:

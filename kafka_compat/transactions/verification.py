@@ -119,7 +119,7 @@ class Verifications:
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
         unknown = [item for item in asked if not self.is_open(item, identity)]
-        # The marker of a transaction that has an epoch of its own is of the next epoch.
+        # The marker of a transaction with its own epoch has the next epoch.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
         verification = Verification(
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
@@ -170,7 +170,7 @@ _ENDED: Final = -2
 _ADD_AGAIN_S: Final = 0.02
 _ADD_PATIENCE_S: Final = 0.1
 """Kafka's add.partitions.to.txn.retry.backoff.ms and .max.ms: the markers of the last transaction are often
-just on their way when the next begins.
+still being written when the next begins.
 """
 
 
@@ -226,7 +226,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # Another leader may have written the marker: the client tries again, and is verified again.
+            # Another leader may have written the marker: the client retries and is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
