@@ -23,7 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # A producer looks for the group's coordinator only after this; looking makes the topic.
+        # A producer looks up the group's coordinator, which creates the topic, only after this.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

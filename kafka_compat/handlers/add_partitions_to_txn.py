@@ -49,7 +49,7 @@ def add_partitions_to_txn(
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     refused: PartitionErrors = {}
     for item in asked:
-        # Offsets have a request of their own: AddOffsetsToTxn.
+        # Offsets have a separate request: AddOffsetsToTxn.
         if is_internal(item[0]) or item[0] in denied:
             refused[item] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif ctx.services.metadata.partition(*item) is None:

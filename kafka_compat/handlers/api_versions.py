@@ -53,7 +53,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
-            # Older clients cannot read a feature with minimum version 0.
+            # Older clients cannot parse a feature with minimum version 0.
             response.supported_features = [
                 SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
             ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""What stands in an answer for the operations that are allowed where nobody asks for them."""
+"""The value of authorized operations in a response if they were not requested."""
 
 _SUPPORTED: Final = {
     ResourceType.TOPIC: (
@@ -38,7 +38,7 @@ _SUPPORTED: Final = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be done with a resource, as Kafka's AclEntry has it."""
+"""The operations on each resource type, as in Kafka's AclEntry."""
 _ALL: Final = {kind: sum(1 << one for one in some) for kind, some in _SUPPORTED.items()}
 
 _CODES: Final = {

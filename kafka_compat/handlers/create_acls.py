@@ -49,7 +49,7 @@ def _binding(item: AclCreation) -> Binding:
         or entry.operation is Operation.ANY
         or entry.permission is Permission.ANY
     ):
-        # What Kafka says, too, and of all that the request holds.
+        # Kafka's message, too, for every ACL of the request.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH stand in filters alone")
     return Binding(pattern, entry)
 

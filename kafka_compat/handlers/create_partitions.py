@@ -17,7 +17,7 @@ from kafka_compat.protocol.messages.create_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _STRICT_SINCE = 3
-"""From which version on a client understands that it makes too many (KIP-599)."""
+"""The first version whose clients support the quota of created partitions (KIP-599)."""
 
 
 @handler(0, 3)

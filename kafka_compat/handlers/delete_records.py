@@ -49,7 +49,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
         for wanted in topic.partitions:
             result.partitions.append(deletions.begin(topic.name, wanted))
             await turn.pause_if_due()
-    # Who was told that records are deleted does not get them back after a crash.
+    # Records reported as deleted must not reappear after a crash.
     await deletions.store()
     await deletions.finish(request.timeout_ms)
     deletions.tell_refusals()
@@ -63,7 +63,7 @@ class _Deletions:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []
-        """The log directories with what was deleted in them."""
+        """Deletions in progress, each with its log directory."""
         self._refusals: dict[str, Exception] = {}
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 

@@ -34,7 +34,7 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> S
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    # Logs come and go between two steps.
+    # Logs may be created and deleted between two steps.
     for (topic, partition), log in list(log_dirs.logs.items()):
         yield None
         if wanted is None or (topic, partition) in wanted:

@@ -30,7 +30,7 @@ _COMPRESSION_TYPES: Final = [
     CompressionType.GZIP,
     CompressionType.SNAPPY,
 ]
-"""The best one first: clients take the first that they know."""
+"""In order of preference: clients use the first that they support."""
 
 
 @handler(0, 0, telemetry=True)

@@ -96,7 +96,7 @@ def _topics(
         else:
             name = item.name or ""
             if name in denied:
-                # Not even whether it is there, or the broker's own.
+                # Do not reveal whether the topic exists or is internal.
                 answers.append(_denied(name))
                 continue
         known = cache.topics.get(name)
@@ -124,7 +124,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # As CreateTopics, which refuses all of them, too.
+        # As in CreateTopics, which rejects all of them, too.
         log.warning(
             "%s asks for %d topics that are not there: %d partitions, more than one request may create (%d)",
             ctx.client_host,
@@ -133,7 +133,7 @@ async def _with_new_topics(
             PARTITIONS_PER_REQUEST_MAX,
         )
     quotas = ctx.services.quotas
-    # What is made by its first use counts, and is not refused.
+    # Auto-created topics count toward the quota but are not rejected.
     charge = None if quotas is None else quotas.mutation(ctx, None).charge
     turn = await ctx.long_work.begin()
     for name in names:
@@ -214,7 +214,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
         partition_index=partition.partition,
-        # Not one that the brokers of this response leave out: kafka-python never recovers from that.
+        # Omit a leader whose broker is not in this response: kafka-python never recovers from one.
         leader_id=NO_LEADER if leader is None else leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),

@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 Validated = dict[int, ValidatedBatches | StorageError]
-"""What other threads found of batches, by the identity of their data in the request."""
+"""Validation results from other threads, by the identity of the data in the request."""
 
 QUICK_PARTITIONS_MAX: Final = 32
-"""So many small batches are checked and appended sooner than one could ask what time it is."""
+"""Checking and appending so many small batches takes less time than reading the clock for each."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
@@ -68,7 +68,7 @@ _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The shared default: nothing is sent."""
+"""The shared default, which is not sent."""
 
 
 @handler(0, 13)
@@ -181,7 +181,7 @@ def _validated(
     try:
         return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
-        # Its traceback leads to this frame's caller, which keeps what is returned here.
+        # Its traceback refers to this frame's caller, which keeps the returned object.
         return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
@@ -197,7 +197,7 @@ def _validate(
     try:
         return partition.log.validate(records, now_ms, api_version)
     except StorageError as error:
-        # Its traceback leads to the frame of the executor's worker, which keeps what is returned here.
+        # Its traceback refers to the executor worker's frame, which keeps the returned object.
         return error.with_traceback(None)
 
 
@@ -307,7 +307,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if is_transactional(data.records):
-                # Nobody may write in the name of no transactional id.
+                # Without a transactional id, transactional batches are never authorized.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 

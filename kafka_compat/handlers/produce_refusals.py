@@ -38,7 +38,7 @@ _ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
-"""Errors of batches that Kafka refuses before it looks at the log."""
+"""Errors of batches that Kafka rejects before it accesses the log."""
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
@@ -69,7 +69,7 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
     """The error of a batch whose transaction does not include the partition."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Clients that know nothing of verification try again upon this one.
+        # Clients without support for verification retry on this error.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"
@@ -95,7 +95,7 @@ def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[
 
     Each topic is decided once; an unauthorized transactional id fails the whole request.
     """
-    # Not loaded by a broker where nobody decides.
+    # Not loaded by a broker without an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -37,7 +37,7 @@ _VERIFICATION_ERRORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""What clients make of an error of the other coordinator: they try again, with the first here."""
+"""Errors of the other coordinator as clients handle them: they retry on the first one here."""
 
 
 @handler(0, 5)
@@ -142,7 +142,7 @@ def _response(ctx: RequestContext, errors: PartitionErrors) -> Steps[TxnOffsetCo
     for (topic, partition), error in errors.items():
         yield None
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
-            # Clients of that age crash upon the other error (KAFKA-7296).
+            # Clients of that age crash on the other error (KAFKA-7296).
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         topics.setdefault(topic, TxnOffsetCommitResponseTopic(name=topic)).partitions.append(
             TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error)

@@ -89,7 +89,7 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not served")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: an unknown version gets a response in version 0, so that the client can choose
+                # KIP-511: the response to an unknown version is in version 0; the client can choose again.
                 # another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)

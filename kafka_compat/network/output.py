@@ -312,7 +312,7 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
-        # Callbacks of the connection, which refers to this object: break the cycle, to be freed without the
+        # Callbacks of the connection, which refers to this object: break the reference cycle.
         # collector.
         self._on_sent = self._on_failure = _ignore
 

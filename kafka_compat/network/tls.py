@@ -190,7 +190,7 @@ class TlsSocket:
             with suppress(OSError):
                 self._flush()
         self._socket.close()
-        # They refer to the connection, which refers to this object: break the cycle, to free both without the
+        # They refer to the connection, which refers to this object: break the reference cycle.
         # collector.
         self._on_open = self._on_refusal = _ignore
 

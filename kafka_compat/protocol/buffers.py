@@ -40,7 +40,7 @@ def uuid_from(raw: bytes) -> UUID:
 
 
 STEP_BYTES: Final = 1024 * 1024
-"""The interpreter gives no other thread its turn while it copies; so much takes about half a millisecond."""
+"""A copy holds the interpreter; one of this size takes about half a millisecond."""
 
 
 def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:

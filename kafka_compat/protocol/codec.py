@@ -16,10 +16,10 @@ from kafka_compat.protocol.schema import Message, schema_of
 M = TypeVar("M")
 
 UNBOUNDED: Final = sys.maxsize
-"""As `elements_max`: however long it takes."""
+"""As `elements_max`: no limit."""
 
 HOT_APIS: Final = ("api_versions", "fetch", "produce")
-"""Whose codecs are compiled beforehand: what a record passes through, and every client's first request."""
+"""APIs with precompiled codecs: the path of records, and every client's first request."""
 COMPILED_CODECS: Final = {
     f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
 }
@@ -28,9 +28,9 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""What is wrong in longer messages is not looked for: that takes some hundred times as long as decoding."""
+"""Errors in longer messages are not located: that takes some hundred times as long as decoding."""
 
-# Records in memory that are larger go to the socket by themselves, not copied together with their neighbours.
+# Larger records in memory are sent as they are, not joined with the bytes around them.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 

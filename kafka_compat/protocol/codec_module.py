@@ -24,14 +24,14 @@ _MADE = {
     "ApiVersionsRequest": {"decode": 3},
     "ApiVersionsResponse": {"encode": 0},
 }
-"""What is made, from which version on: what clients of the last years send, and what followers do."""
+"""The codecs generated, from this version on: those of recent clients and of followers."""
 
 _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
 _TYPES = {"a": "list[Any]", "c": "int", "t": "int", "stop": "int", "payload": "list[Any]"}
-"""Of the numbered variables, by the letters they begin with; the others are Any, as is an array to encode,
+"""Types of the numbered variables by their first letters. Other variables are Any, as is an array to encode,
 which may be None or any sequence.
 """
 _NUMBERED = re.compile(r"\b(a|c|m|payload|stop|t|tagged|u|v|w)(\d+)\b")

@@ -22,7 +22,7 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""What a length of two bytes can say; Kafka takes no longer string in flexible versions either."""
+"""The maximum of a two-byte length; Kafka accepts no longer string in flexible versions either."""
 
 
 class Refused(ValueError):

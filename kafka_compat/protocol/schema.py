@@ -185,7 +185,7 @@ def schema_of(cls: type) -> Schema:
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
-    # The codec fills the two tables as versions are met: by the version what is quickest, by ~version what
+    # The codec fills both tables as versions are used: by version the fastest codec, by ~version the one that
     # another thread may run for long.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 

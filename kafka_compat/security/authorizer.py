@@ -45,7 +45,7 @@ class Operation(IntEnum):
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the one resource of type CLUSTER."""
+"""The name of the only resource of type CLUSTER."""
 
 
 class Authorizer(Protocol):

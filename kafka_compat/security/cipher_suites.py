@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 NO_RENEGOTIATION: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
-"""No suite, but a mark that OpenSSL always sets; Java has it in its lists."""
+"""Not a suite but a signal that OpenSSL always sends; Java lists it."""
 
 _JAVA_NAME: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+?)(?:_(?P<hash>SHA\d*))?")
 _CIPHERS: Final = (
@@ -60,7 +60,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # Of ChaCha20 the hash is the only one, and of RSA's own exchange the name is left out.
+    # ChaCha20 suites have only one hash, and RSA key exchange is left out of the name.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

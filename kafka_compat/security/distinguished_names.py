@@ -22,8 +22,9 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java takes the bytes of each
-for UTF-8."""
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java decodes all of them as
+UTF-8.
+"""
 
 _ESCAPED: Final = str.maketrans({**{char: f"\\{char}" for char in ',=+<>#;"\\'}, "\0": "\\00"})
 
@@ -63,7 +64,7 @@ def _decoded(content: bytes) -> str:
         except UnicodeDecodeError as error:
             start, end = error.start, error.end
         if left[start] == 0xED and start + 1 < len(left) and 0xA0 <= left[start + 1] < 0xC0:
-            # Half of a surrogate pair, which Java takes together.
+            # Half of a surrogate pair, which Java combines.
             end = start + (3 if start + 2 < len(left) and 0x80 <= left[start + 2] < 0xC0 else 2)
         text += str(left[:start], "utf-8") + "\ufffd"
         left = left[end:]
@@ -71,7 +72,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Java counts a carriage return among the blanks at both ends.
+    # Java trims carriage returns as blanks at both ends.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

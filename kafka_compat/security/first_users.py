@@ -28,7 +28,7 @@ SETTING: Final = "kafka.compat.scram.credentials.file"
 _TAKEN: Final = "/kafka_compat/scram_credentials"
 
 Users = Mapping[str, Mapping[str, Credential]]
-"""Credentials by the user's name and by the mechanism."""
+"""Credentials by user name and by mechanism."""
 
 
 def encode(users: Users) -> bytes:
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Last: a broker that dies before does all of it again, with the same result.
+    # Last: if the broker crashes before, all of it is repeated with the same result.
     await store.ensure(mark)
     log.info("took over %d users from %s", len(users), path)
 

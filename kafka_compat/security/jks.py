@@ -159,7 +159,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not write")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Java means to turn the half round, and does something else.
+        # Java intends to reverse the half but has a bug, which is reproduced here.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -169,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # One of both has a password, and the other has not.
+        # Only one of the two has a password.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
@@ -290,7 +290,7 @@ def _chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> tuple[x
     return tuple(chain)
 
 
-# -- all kinds
+# -- all formats
 
 
 def _certificate(where: str, content: bytes) -> x509.Certificate:

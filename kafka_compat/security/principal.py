@@ -24,4 +24,4 @@ class TokenHolder(Principal):
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
-"""Every client of a listener that authenticates nobody."""
+"""Every client of a listener without authentication."""

@@ -39,12 +39,12 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Kafka asks for the whole name, and then replaces whatever the pattern finds in it.
+        # Kafka matches the whole name, and then replaces every match of the pattern in it.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _all_replaced(self, name: str) -> str:
-        # `re.sub` looks where it found nothing once more, for something; Java goes on behind it.
+        # After an empty match `re.sub` tries the same position again; Java moves on.
         result, end, begin = "", 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)):
             found = (part if isinstance(part, str) else match[part] or "" for part in self.parts)

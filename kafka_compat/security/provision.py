@@ -30,7 +30,7 @@ from kafka_compat.security.first_users import Users
 AUTHORITY_DAYS: Final = 3650
 _COMMON_NAME_MAX: Final = 64
 _CLOCKS_APART: Final = timedelta(hours=1)
-"""How far behind the clock of whoever looks at a new certificate may be."""
+"""Tolerated clock difference of peers that verify a new certificate."""
 
 
 class Issued(NamedTuple):
@@ -118,7 +118,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 MECHANISM: Final = "SCRAM-SHA-512"
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
-"""The user as which brokers log in at each other."""
+"""The user as which brokers log in to each other."""
 
 _LISTENER: Final = "SASL_SSL"
 _ITERATIONS: Final = 8192
@@ -445,7 +445,7 @@ def _spark(access: Access) -> str:
         "kafka.sasl.mechanism": MECHANISM,
         "kafka.sasl.jaas.config": jaas(access.user, access.password),
         "kafka.ssl.truststore.type": "PEM",
-        # Executors on other machines have no file of it.
+        # Executors on other machines do not have the file.
         "kafka.ssl.truststore.certificates": access.authority,
     }
     lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())

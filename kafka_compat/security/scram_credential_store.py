@@ -107,7 +107,7 @@ class ScramCredentials:
                     )
                 outcomes[user] = None
             except KafkaError as error:
-                # Its traceback leads to this frame, which holds the outcomes.
+                # Its traceback refers to this frame, which holds the outcomes.
                 outcomes[user] = error.with_traceback(None)
         return outcomes
 

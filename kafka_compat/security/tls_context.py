@@ -114,7 +114,7 @@ class TlsContext:
         renewed = TlsContext(settings, between_brokers=self._between_brokers)
         check_changes(settings, self.stores, renewed.stores)
         if self._between_brokers:
-            # While brokers change their certificates one after another, old and new meet.
+            # Old and new certificates coexist while brokers change theirs one after another.
             check_handshake(self, renewed)
             check_handshake(renewed, self)
         return renewed
@@ -125,7 +125,7 @@ class TlsContext:
         context.minimum_version = _VERSIONS[settings.protocols[0]]
         context.maximum_version = _VERSIONS[settings.protocols[-1]]
         context.options |= ssl.OP_NO_RENEGOTIATION
-        # As Java: whatever is in the trust store is trusted, be it signed by itself or by another.
+        # As in Java: every certificate in the trust store is trusted, self-signed or not.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if settings.cipher_suites:
             self._choose_suites(context)
@@ -223,7 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # In TLS 1.3 the client is through before the server has looked at its certificate.
+                # In TLS 1.3 the client completes the handshake before the server verifies its certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass

@@ -188,7 +188,7 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Java finds a type in any case; PEM is Kafka's own.
+    # Java ignores the case of a type; PEM is Kafka's own.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
@@ -213,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Java takes those of the context, which ssl.protocol names: everything up to it.
+        # Java uses the protocols of the context, which ssl.protocol names: all up to it.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:

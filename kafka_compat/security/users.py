@@ -58,7 +58,7 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # The text is not shown: it is what passwords can be tried against.
+                    # The text is not logged: passwords could be tested against it.
                     log.error("user %r cannot log in by %s: %s has no credential", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials

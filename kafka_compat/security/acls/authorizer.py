@@ -23,7 +23,7 @@ class AclAuthorizer:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # As Kafka's own log4j.properties have it: the process logs warnings alone unless it is told to.
+            # As in Kafka's own log4j.properties: only warnings are logged unless configured otherwise.
             audit.setLevel(logging.INFO)
 
     def allows(

@@ -24,10 +24,10 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""As a literal resource name: every resource of the type. As a host: every host."""
+"""As a literal resource name: all resources of the type. As a host: all hosts."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""As the principal of an entry: principals of whatever name and kind."""
+"""As the principal of an entry: all principals of any kind."""
 
 
 class PatternType(IntEnum):
@@ -158,7 +158,7 @@ FOLDERS: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl",
     PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
 }
-"""Where the ACLs on patterns of a type are, by types of resources."""
+"""The nodes of ACLs by pattern type, each by resource type."""
 
 CHANGES: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl-changes",
@@ -174,7 +174,7 @@ PERSISTENT_PATHS: Final = (
     *(f"{folder}/{shown(kind)}" for folder in FOLDERS.values() for kind in RESOURCE_TYPES),
     *CHANGES.values(),
 )
-"""What Kafka makes at the start."""
+"""Nodes that Kafka creates at startup."""
 
 _VERSION: Final = 1
 

@@ -34,7 +34,7 @@ from kafka_compat.tasks import Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""How often a change is tried while others change the same node, as in Kafka."""
+"""Maximum attempts of a change while others change the same node, as in Kafka."""
 RETRY_S: Final = 0.1
 _READS_AT_ONCE: Final = 100
 
@@ -72,14 +72,14 @@ class Keeper:
         self._malformed = MalformedNodes()
         self._known: dict[Pattern, Known] = {}
         self._closed: set[Pattern] = set()
-        """Those of which rule 3 speaks."""
+        """The patterns with unreadable nodes (rule 3)."""
         self._lock = asyncio.Lock()
         decoders = {
             PatternType.LITERAL: acls.decode_literal_change,
             PatternType.PREFIXED: acls.decode_extended_change,
         }
         self._mended: set[Pattern] = set()
-        """Whose nodes were broken, and have changed since."""
+        """Patterns whose nodes were unreadable and have changed since."""
         self._following = Following(
             "the ACLs",
             store,
@@ -97,7 +97,7 @@ class Keeper:
         """Read all ACLs, and follow changes from then on. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- what there is
+    # --- lookups
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
         """The patterns that may have ACLs matching the filter, each with all its ACLs."""
@@ -176,7 +176,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # An answer that was lost may stand for a change that is made: then its notice is there, too.
+                # If the response was lost, the change may have been made: then its notice exists, too.
                 continue
             if wanted != known.entries:
                 log.info("the ACLs on %s are others now: %d", pattern, len(wanted))
@@ -222,7 +222,7 @@ class Keeper:
             return _ABSENT
         return Known(acls.decode_acls(path, data), stat.version)
 
-    # --- what others change
+    # --- changes by other brokers
 
     async def _reread_mended(self) -> None:
         while self._mended:
@@ -276,7 +276,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # Whoever mends a node by hand leaves no notice: broken ones are watched.
+        # A manual repair of a node leaves no notice: unreadable nodes are watched.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)

@@ -31,7 +31,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 _DENY_SHIFT: Final = 16
-"""Bits below: operations that are allowed. Bits from here on: those that are denied."""
+"""Lower bits: allowed operations. Bits from here on: denied operations."""
 _ALL_BITS: Final = (1 << _DENY_SHIFT) - 1
 
 _IMPLIED_BY: Final = {
@@ -46,7 +46,7 @@ _ALLOWING: Final = {
 
 _Who = tuple[Principal, str]
 _Masks = dict[_Who, int]
-"""Operations by (principal, host), as entries name them."""
+"""Operations by the (principal, host) of entries."""
 _NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
 
 
@@ -160,7 +160,7 @@ class _OfType:
         self._literals: dict[str, _Masks] = {}
         self._prefixes: dict[str, _Masks] = {}
         self._lengths: Counter[int] = Counter()
-        """How many prefixes have each length."""
+        """The number of prefixes by length."""
         self._lengths_sorted: list[int] = []
         self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
         """The names of the patterns that have such an entry."""
@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Those that stay, too: an entry with another spelling of the host may just have gone.
+            # Unchanged entries, too: an entry with another spelling of the host may just have been removed.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED

@@ -102,7 +102,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
     from jwt import algorithms
 
     kind = member.get("kty")
-    # A key that is private by mistake is not used as one.
+    # A private key published by mistake is not used.
     public = {
         name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
     }

@@ -21,9 +21,9 @@ from kafka_compat.security.tls_settings import Secret
 log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 10.0
-"""After a failure a token is asked for again in so long, as Kafka has it."""
+"""Delay before a token is requested again after a failure, as in Kafka."""
 _HOPELESS: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415})
-"""Answers after which the same question is not asked again at once."""
+"""Statuses after which the request is not repeated at once."""
 
 
 class RefreshWindow(NamedTuple):
@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("no new token for other brokers from %s: %s", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # One that is over when it comes would be replaced at once, for ever.
+            # A token that has expired on arrival would otherwise be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
                 log.error("the token from %s is over already: is a clock wrong?", self.url)
                 await asyncio.sleep(AGAIN_S)

@@ -85,7 +85,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Kafka's decoder knows the plain alphabet of base64 alone, and padding may be left out.
+    # Kafka's decoder accepts only the standard base64 alphabet; padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
@@ -171,8 +171,8 @@ class AccessTokenText(NamedTuple):
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    # ASCII keeps the two letters away in which both alphabets of base64 differ, but for "?" and ">" and the
-    # like: spaces are put in until they are gone.
+    # The two base64 alphabets differ in two letters. ASCII text avoids them except with "?", ">" and the
+    # like: spaces are inserted until they disappear.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

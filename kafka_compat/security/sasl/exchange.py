@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Mechanism, Refused
 
 REAUTHENTICATION_INTERVAL_MS: Final = 1000
 GSSAPI: Final = "GSSAPI"
-"""The mechanism of clients that ask for none: those of Kafka 0.9."""
+"""The mechanism of clients that do not choose one: those of Kafka 0.9."""
 
 
 class Stage(Enum):
@@ -59,7 +59,7 @@ class Exchange:
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.tokens_are_bare = False
-        """Whether tokens come as frames of their own."""
+        """Whether tokens are frames of their own."""
         self.principal: Principal | None = None
         self.mechanism_name = ""
         self.offer = offer

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NO_LAYER: Final = 1
 LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
-"""Which there are, and how large what is wrapped may be: nothing is."""
+"""The offered layers, and the maximum size of a wrapped message: none."""
 
 
 class Unusable(Exception):
@@ -127,7 +127,7 @@ class Gssapi:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
             raise Refused("GSSAPI: the client wants a security layer, and there is none")
-        # Whom the client wants to be may follow. Kafka does not look at it: the client is who it is.
+        # The authorization id may follow. Kafka ignores it: the client is its principal.
         name = str(self._context.initiator_name)
         try:
             short = self._namer.short_name(KerberosName.parse(name))
@@ -141,7 +141,7 @@ class Tickets(NamedTuple):
 
     principal: str | None
     store: Mapping[str, str]
-    """MIT's credential store; an empty one is the user's own."""
+    """MIT's credential store; if empty, the user's own."""
 
 
 def by_key_table(identity: Identity) -> Tickets:

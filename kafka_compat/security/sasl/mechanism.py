@@ -25,9 +25,9 @@ class Mechanism(Protocol):
     """The server side of one exchange; used once."""
 
     principal: Principal | None
-    """Who the client is, once it has proved it."""
+    """The principal, once the client is authenticated."""
     expires_ms: int | None
-    """Until when its proof holds, in ms since 1970, if it does not hold for ever."""
+    """The expiry of the credential, in ms since 1970; None: unlimited."""
 
     def evaluate(self, token: bytes) -> bytes | None:
         """The response to a client's token; None if not even an empty one is sent, which matters only if
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Compared in any case: how long it takes does not tell whether there is such a user.
+        # Always compared, so that the response time does not show whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "there is no such user" if expected is None else "the password is wrong"

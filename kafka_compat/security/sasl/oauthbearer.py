@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 log = logging.getLogger(__name__)
 
 CONTROL_A: Final = b"\x01"
-"""With which a client answers the server's error, so that the exchange ends."""
+"""The client's reply to the server's error, which ends the exchange."""
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _KEY: Final = r"[A-Za-z]+"

@@ -23,7 +23,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 from kafka_compat.security.scram_credential import ITERATIONS_MIN, MECHANISMS, Credential
 
 TOKEN_EXTENSION: Final = "tokenauth"
-"""With which a client says that it authenticates itself with a delegation token (KIP-48)."""
+"""The extension by which a client authenticates with a delegation token (KIP-48)."""
 
 _SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -72,7 +72,7 @@ class Scram:
         self._header = ""
         self._nonce = ""
         self._said = ""
-        """Both first messages, as the proof is about them."""
+        """Both first messages, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
         """The server's first message, then its final one."""
@@ -115,8 +115,8 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # librdkafka before 2.6.1 sends its own part twice, so Kafka 3.9 asks how the nonce ends: all of what
-        # this side chose is in that.
+        # librdkafka before 2.6.1 sends its own part twice, so Kafka 3.9 only checks the end of the nonce,
+        # which contains the whole part of this side.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():

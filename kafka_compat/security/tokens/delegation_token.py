@@ -129,7 +129,7 @@ TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"
 CHANGE_PREFIX: Final = "token_change_"
 PERSISTENT_PATHS: Final = (CHANGES, TOKENS)
-"""What Kafka makes at the start of a broker with a secret key."""
+"""Nodes that Kafka creates at the startup of a broker with a secret key."""
 
 _VERSION: Final = 3
 _INT64_MIN: Final = -INT64_MAX - 1

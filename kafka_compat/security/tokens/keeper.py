@@ -33,9 +33,9 @@ from kafka_compat.tasks import Background, Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""How often a change is tried while others change the same token."""
+"""Maximum attempts of a change while others change the same token."""
 NODE_BYTES_MAX: Final = 1_000_000
-"""A ZooKeeper breaks the connection, and with it whatever else is asked, for what is above 1 MB."""
+"""ZooKeeper closes the connection, failing other requests too, on more than 1 MB."""
 _READS_AT_ONCE: Final = 100
 _NO_TOKEN: Final = "nobody can use the token"
 
@@ -89,9 +89,9 @@ class Keeper:
         self._malformed = MalformedNodes()
         self._known: dict[str, _Known] = {}
         self._ids: dict[bytes, str] = {}
-        """By the secret, by which clients name tokens."""
+        """Token ids by secret, which is how clients identify tokens."""
         self._unprepared: list[_Known] = []
-        """Those that others made: their credentials are made behind all else."""
+        """Tokens created by others, whose credentials are computed with the lowest priority."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
@@ -107,7 +107,7 @@ class Keeper:
         """Read all tokens, and follow changes from then on. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- what there is
+    # --- lookups
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
         """The credential and owner of a token, for a SCRAM mechanism."""
@@ -202,7 +202,7 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # By an attempt whose answer was lost: no two tokens have one id.
+                # By an attempt whose response was lost: token ids are unique.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
@@ -215,7 +215,7 @@ class Keeper:
             raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
 
-    # --- what has expired
+    # --- expiry
 
     async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
         """Periodically remove expired tokens: one broker does it for all."""
@@ -236,7 +236,7 @@ class Keeper:
                 log.info("removing delegation tokens that have expired: %r; it is tried again later", error)
                 return
 
-    # --- what others change
+    # --- changes by other brokers
 
     async def _read_all(self) -> None:
         async with self._lock:
@@ -272,7 +272,7 @@ class Keeper:
         if is_new:
             self._unprepared.append(known)
 
-    # --- memory
+    # --- cache
 
     def _know(self, token: Token, version: int) -> _Known:
         known = self._known.get(token.token_id)
