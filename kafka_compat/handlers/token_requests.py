@@ -23,7 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """The tokens, for a client that may use them. Raises KafkaError otherwise, and if there are none."""
+    """The tokens, for a client that may use them. Raises KafkaError otherwise, or if tokens are disabled."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

@@ -115,7 +115,7 @@ def field(
     nullable: str = "",
     tag: int | None = None,
 ) -> Any:
-    """A field with more to say than its type and default.
+    """Declare a field with properties beyond its type and default.
 
     `versions` are those that carry it; `nullable` those in which it may be null (by default all, when its
     type admits None); `tag` makes it a tagged field, sent only when its value differs from the default.

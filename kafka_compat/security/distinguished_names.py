@@ -22,9 +22,7 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java decodes all of them as
-UTF-8.
-"""
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: UTF-8 for Java."""
 
 _ESCAPED: Final = str.maketrans({**{char: f"\\{char}" for char in ',=+<>#;"\\'}, "\0": "\\00"})
 
