@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 Job = Callable[[], Any]
 Steps = Generator[Job | None, Any, T]
-"""Long work with a result of type T; see above."""
+"""Long work with a result of type T, as a generator of steps."""
 
 AT_ONCE: Final = 500
 """Items per step if an item takes almost no time."""

@@ -1,5 +1,5 @@
-"""UpdateFeatures (key 57): rejected for every change, since Kafka 3.9 on ZooKeeper has no features to
-finalize (KIP-584); the reason given is Kafka's. Served by the controller only.
+"""UpdateFeatures (key 57): always rejected, with Kafka's message, since Kafka 3.9 on ZooKeeper has no
+features to finalize (KIP-584). Served by the controller only.
 """
 
 from __future__ import annotations

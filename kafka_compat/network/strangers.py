@@ -1,5 +1,5 @@
-"""Diagnosis and counts of rejected peers: which protocol an invalid peer seems to speak, recent rejections
-with their reasons, and authentications by listener.
+"""Diagnosis of rejected peers: the protocol that an invalid peer seems to speak, and recent rejections with
+their reasons. Also counts of authentications by listener.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def field(
 ) -> Any:
     """Declare a field with properties beyond its type and default.
 
-    `versions` are those that carry it; `nullable` those in which it may be null (by default all, when its
-    type admits None); `tag` makes it a tagged field, sent only when its value differs from the default.
+    `versions` are those that have it; `nullable` those in which it may be null (by default all, if its type
+    admits None); `tag` makes it a tagged field, sent only if its value differs from the default.
     """
     return _Field(versions, nullable, tag, default, default_factory)
 

@@ -96,7 +96,7 @@ class _Reader:
         for _ in range(count):
             (tag,) = struct.unpack(">i", self._take(4))
             alias = self._text()
-            self._take(8)  # when it was made
+            self._take(8)  # the creation time
             if tag == _PRIVATE_KEY:
                 protected = self._sized()
                 (length,) = struct.unpack(">i", self._take(4))

@@ -264,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store cannot be read without its password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # what the store is encrypted with may be unknown to the library
+    except Exception as error:  # the library may not support the encryption
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 

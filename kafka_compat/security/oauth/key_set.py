@@ -88,7 +88,7 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # Whatever is in it: the other keys are good.
+    except Exception as error:  # Whatever the error: the other keys are valid.
         log.warning("a key of the JWKS is left out, kid %.100r: %s", kid, error)
         return None
     named = member.get("alg")

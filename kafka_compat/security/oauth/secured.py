@@ -52,7 +52,7 @@ class Expected(NamedTuple):
 
 
 class SecuredValidator:
-    """Validates signed tokens by the rules above."""
+    """Validates signed tokens (JWT)."""
 
     def __init__(self, keys: Keys, expected: Expected) -> None:
         self._keys = keys
