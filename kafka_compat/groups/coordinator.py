@@ -225,9 +225,9 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Committed offsets, of all partitions that have one when `partitions` is None.
+        """Committed offsets, of all partitions that have one if `partitions` is None.
 
-        With `require_stable` a partition whose commit is under way is UNSTABLE_OFFSET_COMMIT (KIP-447).
+        With `require_stable`, partitions with a commit in progress are UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:

@@ -121,7 +121,7 @@ class GroupOffsets:
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of the partitions that have an offset, visible or not."""
+        """The given partitions that have an offset, visible or not."""
         return [item for item in partitions if item in self.committed or self.is_unstable(item)]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:

@@ -147,7 +147,7 @@ class TlsSocket:
     # --- sending
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """As socket.send; see rule 3."""
+        """As socket.send, with the restriction of rule 3."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:

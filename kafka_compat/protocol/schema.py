@@ -67,8 +67,8 @@ _NULLABLE = (NullableString, NullableBytes, NullableRecords)
 class FieldSpec(NamedTuple):
     """One field of a message class, as the codec sees it.
 
-    `nullable` is empty for a field that can never be null; `tag` is None for an ordinary field. A list
-    default stands for a new empty list; a struct default is made by `factory`.
+    `nullable` is empty for a field that is never null; `tag` is None for an ordinary field. A list default
+    stands for a new empty list; a struct default is created by `factory`.
     """
 
     name: str
@@ -151,7 +151,7 @@ WireType = Wire | ArrayOf | type[Message]
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def struct(cls: type[T]) -> type[T]:
-    """A part of messages."""
+    """A nested part of messages."""
     return _slotted(cls, {})
 
 

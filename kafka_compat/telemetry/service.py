@@ -87,7 +87,7 @@ class ClientTelemetry:
     # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """See ClientInstances."""
+        """The subscription of a client; see ClientInstances.ask."""
         return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
 
     def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:

@@ -46,7 +46,7 @@ class IdPattern:
     """A pattern that must match a whole transactional id."""
 
     def __init__(self, pattern: str) -> None:
-        """Raises InvalidPattern."""
+        """Compile the pattern. Raises InvalidPattern."""
         try:
             parsed = _parser.parse(pattern)
         except (re.error, OverflowError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""One module per API, named as its key; a module is imported when its API is first used."""
+"""The message classes: one module per API, named after its key and imported at the first use of the API."""
 
 from __future__ import annotations
 

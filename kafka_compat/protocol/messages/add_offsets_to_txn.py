@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25): a transaction will commit offsets of a group."""
+"""AddOffsetsToTxn (API key 25): announce that a transaction will commit offsets of a group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """Names the group whose offsets the transaction will commit, before TxnOffsetCommit may.
-    Version 4 lets a client understand TRANSACTION_ABORTABLE (KIP-890).
+    """The group whose offsets the transaction will commit; sent before TxnOffsetCommit. Version 4 lets a
+    client understand TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.String = ""

@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class EntityData:
-    """One part of what a quota applies to: entity_type is user, client-id or ip; a null name is the
-    default.
-    """
+    """One component of an entity: entity_type is user, client-id or ip; a null name is the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""

@@ -27,7 +27,7 @@ class AlterReplicaLogDirsRequest:
 
 @s.struct
 class AlterReplicaLogDirPartitionResult:
-    """Whether the move of one replica has been started."""
+    """The result of starting the move of one replica."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -41,7 +41,7 @@ class AlterReplicaLogDirTopicResult:
 
 @s.response(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse:
-    """Success means that moves have been started, not finished."""
+    """Success means that moves have started, not that they are complete."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

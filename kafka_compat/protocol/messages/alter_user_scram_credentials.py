@@ -14,7 +14,7 @@ class ScramCredentialDeletion:
 
 @s.struct
 class ScramCredentialUpsertion:
-    """Sets the credential of a user; the password comes salted and hashed, never in clear."""
+    """Sets the credential of a user; the password is sent salted and hashed, never in clear text."""
 
     name: s.String = ""
     mechanism: s.Int8 = 0

@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18): which APIs, versions and features a broker has."""
+"""ApiVersions (API key 18): the APIs, versions and features of a broker."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

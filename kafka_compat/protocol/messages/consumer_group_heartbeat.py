@@ -1,6 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group of the new consumer protocol
-(KIP-848).
-"""
+"""ConsumerGroupHeartbeat (API key 68): membership of a group of the new consumer protocol (KIP-848)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

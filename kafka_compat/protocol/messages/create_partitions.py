@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37): give topics more partitions."""
+"""CreatePartitions (API key 37): add partitions to topics."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

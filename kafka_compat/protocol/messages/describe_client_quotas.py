@@ -23,7 +23,7 @@ class DescribeClientQuotasRequest:
 
 @s.struct
 class EntityData:
-    """One part of what a quota applies to; a null name is the default."""
+    """One component of an entity; a null name is the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have (KIP-554)."""
+"""DescribeUserScramCredentials (API key 50): the SCRAM mechanisms of users (KIP-554)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -18,7 +18,7 @@ class DescribeUserScramCredentialsRequest:
 
 @s.struct
 class CredentialInfo:
-    """mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    """One credential. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
     mechanism: s.Int8 = 0
     iterations: s.Int32 = 0

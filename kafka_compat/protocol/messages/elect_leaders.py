@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43): elect the preferred, or any, replica as leader (KIP-460)."""
+"""ElectLeaders (API key 43): elect the preferred replica, or any replica, as leader (KIP-460)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

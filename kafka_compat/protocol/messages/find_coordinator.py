@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): which broker coordinates a group or a transactional id."""
+"""FindCoordinator (API key 10): the broker that coordinates a group or a transactional id."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71): which metrics a client is asked to push (KIP-714)."""
+"""GetTelemetrySubscriptions (API key 71): the metrics that a client should push (KIP-714)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

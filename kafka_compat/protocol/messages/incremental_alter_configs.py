@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44): change single dynamic settings of a resource (KIP-339)."""
+"""IncrementalAlterConfigs (API key 44): change individual dynamic settings of a resource (KIP-339)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""LeaderAndIsr (API key 4): the ZooKeeper controller tells a broker which partitions it leads and follows."""
+"""LeaderAndIsr (API key 4): the ZooKeeper controller assigns a broker partitions to lead and follow."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class LeaderAndIsrPartitionState:
-    """The state of one partition. `leader` -1 is none, -2 deletes the topic; `partition_epoch` is the version
-    of its znode. leader_recovery_state 1: elected uncleanly (KIP-704).
+    """The state of one partition. `leader` -1 means none, -2 that the topic is being deleted;
+    `partition_epoch` is the version of its znode. leader_recovery_state 1: elected uncleanly (KIP-704).
     """
 
     topic_name: s.String = s.field("0-1", default="")

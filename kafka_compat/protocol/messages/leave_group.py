@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13): members leave a classic group."""
+"""LeaveGroup (API key 13): remove members from a classic group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): moves of replicas that are under way (KIP-455)."""
+"""ListPartitionReassignments (API key 46): reassignments in progress (KIP-455)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends in a log (KIP-101)."""
+"""OffsetForLeaderEpoch (API key 23): the end offset of a leader epoch in a log (KIP-101)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

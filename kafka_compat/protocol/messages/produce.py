@@ -87,7 +87,7 @@ class NodeEndpoint:
 
 @response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
-    """Version 10 names the new leader of a partition that has moved (KIP-951)."""
+    """Version 10 contains the new leader of a partition that has moved (KIP-951)."""
 
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: s.Int32 = s.field("1+", default=0)

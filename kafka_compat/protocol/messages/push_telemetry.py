@@ -1,4 +1,4 @@
-"""PushTelemetry (API key 72): metrics of a client (KIP-714)."""
+"""PushTelemetry (API key 72): push metrics of a client (KIP-714)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and may have them deleted."""
+"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and can delete them."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TxnOffsetCommitRequestPartition:
-    """As in OffsetCommit."""
+    """An offset, as in OffsetCommit."""
 
     partition_index: s.Int32 = 0
     committed_offset: s.Int64 = 0

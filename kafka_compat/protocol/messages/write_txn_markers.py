@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27): the transaction coordinator has leaders write commit or abort markers."""
+"""WriteTxnMarkers (API key 27): the transaction coordinator sends commit or abort markers to leaders."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey

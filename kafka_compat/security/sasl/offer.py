@@ -49,7 +49,7 @@ class Sources(NamedTuple):
 
 
 def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
-    """The offer of one listener. Raises ConfigError."""
+    """The SASL mechanisms of one listener. Raises ConfigError."""
     mechanisms: dict[str, Callable[[], Mechanism]] = {}
     session_max_ms: dict[str, int] = {}
     enabled = settings.list("sasl.enabled.mechanisms")
