@@ -270,7 +270,7 @@ def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
 
 
 def _kept(frame: memoryview) -> memoryview:
-    """Copy a frame that may be read after its connection receives again. A frame larger than the buffers that
-    connections keep is not used for another.
+    """A frame that stays valid when its connection receives again: a copy, unless the frame is larger than
+    the buffers that connections reuse.
     """
     return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))
