@@ -1,9 +1,9 @@
-"""A broker that speaks the Kafka wire protocol, in Python on asyncio."""
+"""A broker that speaks the Kafka wire protocol, written in Python on asyncio."""
 
 import os
 
-# A checkout keeps the rooms storage/ and coordination/ beside this folder; an installed package holds them
-# (docs/design/decisions/0006).
+# A checkout has the packages storage/ and coordination/ beside this directory; an installed package contains
+# them (docs/design/decisions/0006).
 _here = os.path.dirname(os.path.abspath(__file__))
 if not os.path.isdir(os.path.join(_here, "storage")):
     __path__.append(os.path.dirname(_here))

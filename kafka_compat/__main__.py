@@ -1,4 +1,4 @@
-"""`python -m kafka_compat` is the same as `kafka-compat`."""
+"""Entry point of `python -m kafka_compat`, equivalent to `kafka-compat`."""
 
 import sys
 

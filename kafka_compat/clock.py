@@ -1,8 +1,8 @@
-"""Time as an object, so that a test or a simulation can own it.
+"""Time as an object, so that tests and simulations can control it.
 
-Two times, because the first of them jumps: somebody sets the machine's clock, or its clock server does. The
-time of day is for what is told or stored: timestamps of records, retention by them, the start of a
-transaction. Everything that asks how long something took, or whether it is due again, asks the other one.
+There are two clocks, because the time of day jumps when an operator or NTP sets it. The time of day is for
+what is reported or stored: record timestamps, time-based retention, transaction start times. Durations and
+deadlines use the monotonic clock.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a broker asks what time it is."""
+    """The source of time for a broker."""
 
     def now_ms(self) -> int:
         """The time of day: milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some moment in the past. It never goes back, whatever happens to the time of
-        day."""
+        """Milliseconds since an arbitrary moment. It never goes back, even if the time of day does."""
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's clocks."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

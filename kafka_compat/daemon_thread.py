@@ -1,4 +1,4 @@
-"""Calls that may never return, to an HTTP server or a KDC, in a thread beside the event loop."""
+"""Run a call that may never return, such as one to an HTTP server or a KDC, in a daemon thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """What the function returns or raises. The thread does not keep the process from ending."""
+    """Return the function's result, or raise its exception. The thread does not delay process exit."""
     return await _begin(function)
 
 
@@ -24,7 +24,7 @@ def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
-    # The loop may have ended meanwhile.
+    # The loop may have been closed meanwhile.
     with contextlib.suppress(RuntimeError):
         try:
             result = function()
@@ -32,7 +32,7 @@ def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asy
             loop.call_soon_threadsafe(_fail, future, error)
         else:
             loop.call_soon_threadsafe(_succeed, future, result)
-    # The traceback of an error leads to this frame: only the garbage collector would free both.
+    # The traceback of an error refers to this frame: only the garbage collector would free both.
     del future
 
 

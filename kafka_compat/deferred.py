@@ -1,4 +1,4 @@
-"""A response that comes later."""
+"""A response that is completed later than its handler returns."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, Protocol
 
 
 class HungUp(Exception):
-    """The caller gets no response: it is left, as Kafka closes the connection of such a client."""
+    """The caller is disconnected without a response, as Kafka closes the connection of such a client."""
 
 
 class Cancelable(Protocol):
-    """Work towards a response, which ends without one."""
+    """Work on a response that can be canceled."""
 
     def cancel(self) -> None: ...
 
 
 class Deferred:
-    """The response to a request, completed exactly once: with a response, with None where the request wants
-    none, or by `hang_up`.
+    """The later response to a request, completed exactly once: with a response, with None if the request
+    wants none, or by `hang_up`.
 
-    Whoever made the request says by `when_done` what is to be done then, and may `cancel` it: nobody waits
-    any more. After that nothing completes it. Where `is_serial`, later requests of the same caller wait until
-    it was released, which `complete` does, too.
+    The caller registers a callback by `when_done`, and may `cancel` if the response is no longer needed;
+    after that nothing completes it. If `is_serial`, later requests of the same caller wait until it is
+    released or completed.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Deferred:
     )
 
     def __init__(self, work: Cancelable | None = None, is_serial: bool = False) -> None:
-        """`work` is told when nobody waits any more; None: it goes on, and its response is dropped."""
+        """`work` is canceled with this; if None, the work continues and its response is dropped."""
         self.work = work
         self.is_serial = is_serial
         self.is_done = False
@@ -48,16 +48,18 @@ class Deferred:
         self.is_hung_up = False
         self.response: Any = None
         self.throttle_time_ms = 0
-        """For how long the caller is to wait before its next request (KIP-219)."""
+        """The throttle time of the caller before its next request (KIP-219)."""
         self.mangle: Callable[[bytes], bytes] | None = None
-        """Changes the bytes of the response, from its size on. Where they get shorter, the caller is left."""
+        """Modifies the response bytes, including the size. If it shortens them, the caller is
+        disconnected.
+        """
         self.sent: Callable[[int], None] | None = None
-        """To be called with the size of the response when it is on its way to the caller."""
+        """Called with the size of the response when it is being sent."""
         self._on_done: Callable[[Deferred], None] | None = None
         self._on_release: Callable[[], None] | None = None
 
     def complete(self, response: Any) -> None:
-        """The response; None: the request wants none."""
+        """Set the response; None if the request wants none."""
         if self.is_done:
             if self.is_canceled:
                 return
@@ -66,14 +68,14 @@ class Deferred:
         self._end()
 
     def hang_up(self) -> None:
-        """Leave the caller without a response."""
+        """Disconnect the caller without a response."""
         if not self.is_done:
             self.is_hung_up = True
             self._end()
 
     def _end(self) -> None:
         self.is_done = True
-        # Whoever works for it holds it.
+        # The object that works on the response refers to it.
         self.work = None
         done = self._on_done
         self._on_done = None
@@ -83,7 +85,7 @@ class Deferred:
             self.release()
 
     def release(self) -> None:
-        """Later requests of the same caller need not wait any more."""
+        """Let later requests of the same caller proceed."""
         self.is_serial = False
         released = self._on_release
         self._on_release = None
@@ -91,21 +93,21 @@ class Deferred:
             released()
 
     def when_done(self, done: Callable[[Deferred], None]) -> None:
-        """Call this when it is complete: now, if it is."""
+        """Call this on completion: at once if it is complete."""
         if self.is_done:
             done(self)
         else:
             self._on_done = done
 
     def when_released(self, released: Callable[[], None]) -> None:
-        """Call this when later requests may be served: now, if they may."""
+        """Call this when later requests may be served: at once if they may."""
         if self.is_serial:
             self._on_release = released
         else:
             released()
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Cancel: the response is no longer needed."""
         if not self.is_done:
             self.is_done = True
             self.is_canceled = True
@@ -116,7 +118,7 @@ class Deferred:
                 work.cancel()
 
     def follow(self, other: Deferred) -> None:
-        """Be completed as the other is. Later requests need not wait for more than the other asks."""
+        """Complete as `other` does, and release later requests when it does."""
         if self.is_canceled:
             other.cancel()
             return

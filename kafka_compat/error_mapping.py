@@ -1,4 +1,4 @@
-"""The one place where causes become Kafka's error codes."""
+"""The mapping of exceptions to Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """The code that a client sees for `error`; UNKNOWN_SERVER_ERROR for what nobody foresaw."""
+    """The error code for a client; UNKNOWN_SERVER_ERROR for an unexpected exception."""
     if isinstance(error, KafkaError):
         return error.code
     for cause in type(error).__mro__:
@@ -59,11 +59,11 @@ def code_of(error: Exception) -> ErrorCode:
 
 
 def as_kafka_error(error: Exception, what: str) -> KafkaError:
-    """What a client is told of `error`: its code, and what is known beside it. Of what nobody foresaw it is
-    told nothing more, nor of a node of the store that this broker may not change: that, and what a broker's
-    operator should know, goes to the log, as the failure of `what`.
+    """The error for a client: its code, and a message if known. For unexpected exceptions, and for a node of
+    the store that this broker may not change, the client gets no details; these are logged for operators, as
+    the failure of `what`.
 
-    It is a new exception: the traceback of `error` leads to the frames of its handlers, and where one of them
+    It is a new exception: the traceback of `error` refers to the frames of its handlers, and if one of them
     kept it, only the garbage collector would free both.
     """
     if isinstance(error, KafkaError):
@@ -81,18 +81,17 @@ def as_kafka_error(error: Exception, what: str) -> KafkaError:
 
 
 def config_message(error: KafkaError) -> str | None:
-    """The message beside a setting's error, as Kafka has it: empty rather than null, but for what nobody
-    foresaw."""
+    """The message of a setting's error: empty rather than null, except for unexpected exceptions."""
     return error.message or (None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
 
 
 @contextmanager
 def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
-    """A lost answer of the metadata store, or a lost session, as a KafkaError after which clients try again;
-    a malformed node as one that names it.
+    """Convert a lost response or session of the metadata store to a retriable KafkaError, and a malformed
+    node to one that names it.
 
-    The store may have done what it was asked. `expired` is the code for the end of this broker's session,
-    with which a controller's term is over, too.
+    The store may have executed the request. `expired` is the code for the expiry of this broker's session,
+    which also ends a controller's term.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Kafka's error codes (up to 4.1), the exception that carries one, and that of a start that fails."""
+"""Kafka's error codes (up to 4.1), the exception that carries one, and the exception of a failed startup."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What a response says about a request, or about one topic or partition of it."""
+    """The result of a request, or of one topic or partition of it, in a response."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -150,7 +150,7 @@ NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
 
 
 def known_code(number: int) -> ErrorCode:
-    """The code with that number in a response; UNKNOWN_SERVER_ERROR for one that is not known here."""
+    """The code with that number; UNKNOWN_SERVER_ERROR for an unknown number."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -158,7 +158,7 @@ def known_code(number: int) -> ErrorCode:
 
 
 class KafkaError(Exception):
-    """Something that the client is told by an error code, and where the API has room for it by `message`."""
+    """An error that the client receives as an error code, with `message` if the API has a field for it."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
@@ -167,7 +167,7 @@ class KafkaError(Exception):
 
 
 class StartupError(Exception):
-    """The broker cannot start; the message says why and what would help. Nothing was changed."""
+    """The broker cannot start; the message states the reason and a remedy. Nothing was changed."""
 
 
 STANDARD_MESSAGES = {
@@ -183,4 +183,4 @@ STANDARD_MESSAGES = {
     ErrorCode.NOT_CONTROLLER: NOT_THE_CONTROLLER,
     ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
 }
-"""Kafka's own text for codes that a whole request may fail with."""
+"""Kafka's text for error codes of a whole request."""

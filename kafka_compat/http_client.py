@@ -1,13 +1,13 @@
-"""The HTTP client: of token issuers, schema registries, receivers of metrics, and the control API.
+"""The HTTP client used for OAuth token issuers, schema registries, metrics receivers and the control API.
 
 Rules
-1. Only http and https, and a redirect only of a GET and within the scheme, as in Java.
+1. Only http and https are supported. A redirect is followed only for a GET and within the scheme, as in Java.
 2. An exchange ends after its timeout however slowly the server sends, or when the caller is canceled.
-3. A response has `RESPONSE_BYTES_MAX` at most, unless the caller trusts the server.
+3. A response has at most `RESPONSE_BYTES_MAX`, unless the caller trusts the server.
 
-It is http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
-without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not hold
-up the loop.
+It uses http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
+without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not
+block the loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class Unreachable(ConnectionError):
-    """No response, or an unusable one. `status` is its HTTP status, if there was one."""
+    """No usable response. `status` is the HTTP status, if there was a response."""
 
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
@@ -38,13 +38,13 @@ class Unreachable(ConnectionError):
 
 
 class Place(NamedTuple):
-    """Where to send requests, and how to authenticate the server (None: plain HTTP)."""
+    """A server and path to send requests to, and the TLS context that authenticates it (None: plain HTTP)."""
 
     url: str
     tls: ssl.SSLContext | None
 
     def below(self, path: str) -> Place:
-        """A path of the same server, below that of its URL."""
+        """A path on the same server, below that of its URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 
 
@@ -54,7 +54,7 @@ class Response(NamedTuple):
 
 
 def place(url: str, tls: Callable[[], ssl.SSLContext] = ssl.create_default_context) -> Place:
-    """`tls` makes the context of an https URL. ValueError."""
+    """Parse a URL; `tls` creates the context for https. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("http", "https"):
         raise ValueError('only "http" and "https" are possible')
@@ -72,8 +72,8 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> bytes:
-    """The body of the response to a GET, or with a body to a POST. Raises Unreachable, also for a status
-    other than 200 and 201.
+    """The body of the response to a GET, or with a body to a POST. Raises Unreachable, also for any status
+    but 200 and 201.
     """
     exchange = _Exchange(where, "GET" if body is None else "POST", body, headers or {}, timeout_s)
     try:
@@ -92,12 +92,12 @@ async def ask(
 def request(
     where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> Response:
-    """The response of a trusted server, of any status and size, without an event loop. Raises Unreachable."""
+    """The response of a trusted server, with any status and size; synchronous. Raises Unreachable."""
     return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
 
 
 class _Exchange:
-    """One request; `abort`, from another thread, ends it."""
+    """One request; `abort`, from another thread, cancels it."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class _Exchange:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> Response:
-        """Raises Unreachable."""
+        """Return the response. Raises Unreachable."""
         url = self._where.url
         for _ in range(_REDIRECTS_MAX + 1):
             try:
@@ -139,7 +139,7 @@ class _Exchange:
         raise Unreachable("too many redirects")
 
     def _send(self, url: str) -> Response | str:
-        """The response, or the URL that it redirects to."""
+        """The response, or the URL to which it redirects."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         tls = self._where.tls

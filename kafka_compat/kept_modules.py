@@ -1,9 +1,9 @@
-"""The modules of this program as they are now, for a process that outlives its installation.
+"""A private copy of this package's modules, so that a running broker can import them after an upgrade.
 
-A broker imports most modules when they are first needed, since all of them would take a third of its memory
-and more than its whole start. `pip install -U` removes or replaces them meanwhile. So a broker that serves
-copies its package into a file without a name, some 7 MB, and imports from that from then on; the file goes
-with the process. Genuine Kafka has its jars open in the same way. Libraries of others are not kept.
+A broker imports most modules when they are first needed, since importing all of them would take a third of
+its memory and longer than its whole startup. `pip install -U` may remove or replace them meanwhile. A serving
+broker therefore copies its package into an unnamed file of some 7 MB and imports from it; the file is deleted
+with the process. Apache Kafka keeps its jars open to the same effect. Third-party libraries are not copied.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ class _Kept(NamedTuple):
 
 
 class _Extent(NamedTuple):
-    """Bytes of the file."""
+    """A byte range of the file."""
 
     offset: int
     size: int
 
 
 class KeptModules:
-    """Finds and loads the modules in the file of `descriptor`, as sys.meta_path and importlib expect it."""
+    """Finder and loader of the modules in the file of `descriptor`, for sys.meta_path and importlib."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._packages: dict[str, _Extent] = {}
-        """Where the modules of a package are listed, by name: in the file, since most are never asked for."""
+        """Byte ranges of the packages' module lists, which are in the file, since most are never needed."""
         self._extensions: dict[str, _Extent] = {}
-        """The C extensions that are not loaded yet."""
+        """Byte ranges of the C extensions that are not loaded yet."""
         self._end = 0
         self._index = _Extent(0, 0)
 
     def keep(self) -> Iterator[None]:
-        """Copy them, in steps of less than a millisecond; find them from the last step on. OSError."""
+        """Copy the modules in steps of less than 1 ms; they are used after the last one. Raises OSError."""
         number = 0
         for package, sources in _sources():
             found = {}
@@ -98,14 +98,14 @@ class KeptModules:
         return _Kept(*found) if found else None
 
     def command(self, module: str, *arguments: str) -> list[str]:
-        """The command line of a process that inherits the descriptor and runs a kept module."""
+        """The command line of a process that inherits the descriptor and runs a copied module."""
         this = self._find(__name__)
         assert this is not None
         place = (self.descriptor, *self._index, this.offset, this.size, int(this.is_bytecode))
         return [sys.executable, "-P", "-c", _IN_A_CHILD, *map(str, place), module, *arguments]
 
     def open_index(self, offset: int, size: int) -> None:
-        """Find what the process that started this one keeps."""
+        """Open the copy made by the parent process."""
         index = marshal.loads(self.read(_Extent(offset, size)))
         self._packages = {name: _Extent(*at) for name, at in index.items()}
         sys.meta_path.insert(0, self)
@@ -136,7 +136,7 @@ class KeptModules:
         exec(self.get_code(module.__name__), module.__dict__)
 
     def get_code(self, fullname: str) -> CodeType:
-        """As runpy asks for it."""
+        """The code of a module, as runpy requests it."""
         kept = self._find(fullname)
         if kept is None:
             raise ImportError(f"no module {fullname} is kept", name=fullname)
@@ -181,12 +181,12 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 def _sources() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
-    """Packages, each with the names and files of its modules, that a broker may need."""
+    """The packages that a broker may need, each with the names and files of its modules."""
     for folder in sys.modules[PACKAGE].__path__:
         for inside, folders, files in os.walk(folder, followlinks=True):
             parts = os.path.relpath(inside, folder).split(os.sep)
             package = ".".join([PACKAGE, *(part for part in parts if part != os.curdir)])
-            # In a checkout the second folder is the top of it, with much that is no part of the package.
+            # In a checkout the second path is its root, with much that is not part of the package.
             if package == PACKAGE and "__init__.py" not in files:
                 folders[:] = [name for name in folders if name in ("storage", "coordination")]
                 continue
@@ -202,7 +202,7 @@ def _modules(package: str, folder: str, files: list[str]) -> Iterator[tuple[str,
 
 
 def _code(path: str) -> tuple[bytes, bool]:
-    """What the module's import would execute, and whether that is bytecode: else it is the source."""
+    """The code that an import would execute, and whether it is bytecode rather than source."""
     try:
         with open(cache_from_source(path), "rb") as file:
             data = file.read()
@@ -223,11 +223,11 @@ def _compiled(data: bytes, path: str, is_bytecode: bool) -> CodeType:
 
 
 kept: KeptModules | None = None
-"""Those of this process, once they are all there."""
+"""The copy of this process, once it is complete."""
 
 
 async def keep() -> None:
-    """Keep the modules of this process, beside what else it does."""
+    """Copy the modules of this process in the background."""
     global kept
     if kept is not None:
         return

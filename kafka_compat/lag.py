@@ -1,12 +1,12 @@
-"""How far a consumer group is behind, for metrics, the page, `status`, the tools and the control API.
+"""Consumer group lag, for metrics, the page, `status`, the tools and the control API.
 
 Rules
-1. Lag in records is the end of a partition less the committed offset, as kafka-consumer-groups shows it. It
-   is negative where the committed offset lies beyond the end, as after a topic was created again.
-2. Lag in time is the age of the first record that is not committed: 0 where there is none, or where its
-   timestamp lies ahead.
+1. Lag in records is the end offset of a partition minus the committed offset, as in kafka-consumer-groups. It
+   is negative if the committed offset is beyond the end, as after a topic was recreated.
+2. Lag in time is the age of the first uncommitted record: 0 if there is none, or if its timestamp is in the
+   future.
 3. A partition without a committed offset has no lag.
-4. What is unknown is None, and so is a total that it belongs to. A total of nothing is None.
+4. An unknown lag is None, and so is any total that includes one. A total of nothing is None.
 
 Pure.
 """
@@ -19,17 +19,17 @@ from typing import TypeVar
 T = TypeVar("T", int, float)
 
 UNKNOWN_MS = -1
-"""The timestamp of a record that has none, or that cannot be read."""
+"""The timestamp of a record without a readable one."""
 
 
 def records_behind(committed: int | None, end: int | None) -> int | None:
-    """Lag in records. `end` is where consumers may read to."""
+    """Lag in records. `end` is the offset up to which consumers may read."""
     return None if committed is None or end is None else end - committed
 
 
 def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """Lag in time. `since_ms` is the timestamp of the first record that is not committed: None where there is
-    no such record, UNKNOWN_MS where its time is unknown.
+    """Lag in time. `since_ms` is the timestamp of the first uncommitted record: None if there is no such
+    record, UNKNOWN_MS if its time is unknown.
     """
     if since_ms is None:
         return 0
@@ -37,19 +37,19 @@ def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
 
 
 def total_records(partitions: Iterable[int | None]) -> int | None:
-    """Lag in records of several partitions together."""
+    """Total lag in records of several partitions."""
     known = _all_known(partitions)
     return sum(known) if known else None
 
 
 def longest(partitions: Iterable[T | None]) -> T | None:
-    """Lag in time, in any unit, of several partitions together."""
+    """Maximum lag in time, in any unit, of several partitions."""
     known = _all_known(partitions)
     return max(known) if known else None
 
 
 def _all_known(values: Iterable[T | None]) -> list[T]:
-    """The values; none where one of them is unknown."""
+    """The values; empty if one of them is unknown."""
     known: list[T] = []
     for value in values:
         if value is None:

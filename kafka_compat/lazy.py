@@ -1,4 +1,4 @@
-"""What is made when it is first asked for: a broker that nobody asks for groups starts sooner without."""
+"""A value created at its first use, so that a broker without consumer groups, for example, starts sooner."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ T = TypeVar("T")
 
 
 class Lazy(Generic[T]):
-    """Calls `make` once, at the first `get`."""
+    """A value that `make` creates at the first `get`."""
 
     __slots__ = ("_make", "made")
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.made: T | None = None
-        """What was made; None as long as nobody has asked. For those who stop or tell it, and must not make
-        it."""
+        """The value; None before the first `get`. For code that closes or reports it without creating it."""
 
     def get(self) -> T:
-        """What there is from now on."""
+        """The value, created if necessary."""
         made = self.made
         if made is None:
             made = self.made = self._make()

@@ -1,18 +1,18 @@
-"""How long work shares the event loop with everybody else's requests.
+"""Cooperative scheduling of long work, so that it does not hold up other requests on the event loop.
 
-Work that may be long is written as steps, a generator: it yields None where the loop may be given back, and
-where another thread should do something, a function, whose result it is sent. `LongWork.run` goes through the
-steps at once as long as they are quick, which nearly all are, and returns their result; what is not done then
-becomes a coroutine. Steps may end with a coroutine, whose result is theirs. A coroutine of its own asks for
-`LongWork.begin`, and says `pause_if_due` between its steps.
+Work that may be long is written as a generator of steps: it yields None to allow other work to run, or a
+function to run in another thread, whose result it is sent. `LongWork.run` executes the steps at once as long
+as they are quick, which nearly all are, and returns their result; the remainder becomes a coroutine. Steps
+may end with a coroutine, whose result becomes theirs. A coroutine calls `LongWork.begin` itself, and
+`pause_if_due` between its steps.
 
 Rules
-1. A turn lasts TURN_S. All long work of a broker gets one turn, all in all, in each pass of the event loop,
-   in the order of asking: a hundred long requests hold a short one up hardly longer than one of them does.
-2. At most one function at a time runs in another thread, in the order of asking too: Python runs one thread
-   at a time, and one that computes delays the loop by the interpreter's switch interval (5 ms) wherever the
-   loop comes back from the kernel; several would take it from each other. That also bounds the memory that
-   decompression takes.
+1. A turn lasts TURN_S. All long work of a broker together gets one turn in each pass of the event loop, in
+   order of arrival: a hundred long requests delay a short one hardly more than one does.
+2. At most one function at a time runs in another thread, also in order of arrival. Python runs one thread at
+   a time, and a computing thread delays the loop by the interpreter's switch interval (5 ms) whenever the
+   loop returns from the kernel; several threads would compete for it. This also bounds the memory used by
+   decompression.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ T = TypeVar("T")
 
 Job = Callable[[], Any]
 Steps = Generator[Job | None, Any, T]
-"""Long work with a result of type T; see above."""
+"""Long work with a result of type T, as a generator of steps."""
 
 AT_ONCE: Final = 500
-"""How many items one step goes through where an item costs next to nothing."""
+"""Items per step if an item takes almost no time."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
-"""How long `LongWork.run` goes on at once where this pass's turn is taken."""
+"""How long `LongWork.run` continues at once if this pass's turn is taken."""
 
 
 def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
-    """The items in lists of `count`, the last of which may be shorter: one for each step."""
+    """The items in lists of `count`, the last of which may be shorter: one list per step."""
     iterator = iter(items)
     while batch := list(islice(iterator, count)):
         yield batch
 
 
 def gathered(items: Iterable[T]) -> Steps[list[T]]:
-    """All the items, in steps."""
+    """All the items as a list, in steps."""
     found: list[T] = []
     for batch in batched(items):
         found += batch
@@ -57,7 +57,7 @@ def gathered(items: Iterable[T]) -> Steps[list[T]]:
 
 
 def counted(items: Iterable[T]) -> Steps[Counter[T]]:
-    """How often each of the items is there, in steps."""
+    """The number of occurrences of each item, in steps."""
     counts: Counter[T] = Counter()
     for batch in batched(items):
         counts.update(batch)
@@ -66,8 +66,8 @@ def counted(items: Iterable[T]) -> Steps[Counter[T]]:
 
 
 class LongWork:
-    """The long work of one broker on its event loop. `now_s` is any clock that goes on steadily;
-    time.perf_counter by default.
+    """The long work of one broker on its event loop. `now_s` is a monotonic clock, time.perf_counter by
+    default.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] | None = None) -> None:
@@ -82,9 +82,10 @@ class LongWork:
     def run(
         self, steps: Steps[T], before_pause: Callable[[], object] | None = None
     ) -> T | Coroutine[Any, Any, T]:
-        """The result of `steps` where it is soon there, else a coroutine that brings it.
+        """The result of `steps` if they are quick, otherwise a coroutine that returns it.
 
-        `before_pause` is called before this returns a coroutine: what the steps use must outlive the frame.
+        `before_pause` is called before this returns a coroutine: data used by the steps must outlive the
+        frame.
         """
         now_s = self._now_s
         end_s = now_s() + (QUICK_S if self._taken else TURN_S)
@@ -102,7 +103,7 @@ class LongWork:
             return result
 
     async def finish(self, steps: Steps[T], job: Job | None = None) -> T:
-        """The result of `steps`, of which `job` is the one that was reached."""
+        """The result of `steps`, which stopped at `job`."""
         turn = await self.begin()
         try:
             while True:
@@ -126,7 +127,7 @@ class LongWork:
         return result
 
     def start(self, steps: Steps[T], done: Callable[[T], object]) -> None:
-        """Call `done` with the result of `steps`: at once where it is soon there."""
+        """Call `done` with the result of `steps`: at once if they are quick."""
         found = self.run(steps)
         if not isinstance(found, Coroutine):
             done(found)
@@ -142,17 +143,17 @@ class LongWork:
             log.exception("what was begun in an earlier turn failed")
 
     def close(self) -> None:
-        """Give up what `start` began."""
+        """Cancel the work begun by `start`."""
         for task in self._tasks:
             task.cancel()
 
     async def begin(self) -> Turn:
-        """The caller's first turn, which may be in a later pass of the loop."""
+        """Wait for the caller's first turn, which may be in a later pass of the loop."""
         await self._next_turn(waits=self._taken)
         return Turn(self)
 
     async def in_thread(self, job: Callable[[], T]) -> T:
-        """What `job` returns, or raises, in another thread."""
+        """Run `job` in another thread; return its result or raise its exception."""
         async with self._thread_free:
             return await self._loop.run_in_executor(None, job)
 
@@ -171,7 +172,7 @@ class LongWork:
         self._loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """A new pass of the loop: whoever waits longest works in the next one."""
+        """Start a new pass of the loop with the longest-waiting work."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -182,7 +183,7 @@ class LongWork:
 
 
 class Turn:
-    """The loop as one piece of long work has it now and then."""
+    """The turns of one piece of long work on the loop."""
 
     __slots__ = ("_end_s", "_work")
 
@@ -191,11 +192,11 @@ class Turn:
         self._end_s = work._now_s() + TURN_S
 
     async def pause_if_due(self) -> None:
-        """Between two steps: let others work when the turn is over; returns with the next one."""
+        """Yield to other work between two steps if the turn is over; returns in the next turn."""
         if self._work._now_s() > self._end_s:
             await self.pause()
 
     async def pause(self) -> None:
-        """Let others work, and go on with the next turn."""
+        """Yield to other work until the next turn."""
         await self._work._next_turn(waits=True)
         self._end_s = self._work._now_s() + TURN_S

@@ -1,4 +1,4 @@
-"""Other processes of this program: how a module of it is run in one."""
+"""Command line and environment that run a module of this package in another process."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def command(module: str, *arguments: str) -> list[str]:
     """The command line that runs a module of this package; the process must inherit `descriptors`."""
     if kept_modules.kept is not None:
         return kept_modules.kept.command(module, *arguments)
-    # -P: no package called `kafka_compat` in the working directory is taken for ours.
+    # -P: ignore a package called `kafka_compat` in the working directory.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def descriptors() -> list[int]:
-    """Those that such a process needs."""
+    """The file descriptors that such a process must inherit."""
     return [] if kept_modules.kept is None else [kept_modules.kept.descriptor]
 
 
 def environment() -> dict[str, str]:
-    """The environment in which `command` finds this very package."""
+    """The environment in which `command` imports this package."""
     root = os.path.dirname(next(iter(kafka_compat.__path__)))
     given = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *(given.split(os.pathsep) if given else [])])}

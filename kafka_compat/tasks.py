@@ -1,11 +1,11 @@
-"""Tasks in the background, each with an owner that hears of its end.
+"""Background tasks, each with an owner that is notified of failures and can close it.
 
 Rules
-1. A task that fails is logged by its name, never only when the collector finds it.
-2. What follows depends on what the task is for: LOG leaves it at that, RESTART begins its work again after a
-   pause that doubles from failure to failure. CannotGoOn ends the broker, whatever the task is for.
-3. Closing an owner cancels its tasks, the youngest first, each waited for before the next; afterwards it
-   starts no more.
+1. A failing task is logged under its name, immediately rather than when the garbage collector finds it.
+2. The reaction depends on the task: LOG does nothing more, RESTART runs its work again after a pause that
+   doubles with each failure. CannotGoOn always stops the broker.
+3. Closing an owner cancels its tasks, the youngest first, each awaited before the next; afterwards no task
+   can be started.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Sleep = Callable[[float], Awaitable[None]]
 RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
-"""Work that ran for so long before it failed is begun again as after a first failure."""
+"""After running this long before a failure, work is restarted as after a first failure."""
 
 
 class OnFailure(Enum):
-    """See rule 2."""
+    """The reaction to a failure of a task (rule 2)."""
 
     LOG = auto()
     RESTART = auto()
 
 
 class CannotGoOn(Exception):
-    """The broker must not serve any longer; the message says why. See rule 2."""
+    """The broker must stop serving; the message states the reason. See rule 2."""
 
 
 def _nothing() -> None:
-    """For owners none of whose tasks raises CannotGoOn."""
+    """Default for owners whose tasks never raise CannotGoOn."""
 
 
 class Background:
@@ -50,52 +50,53 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """None once it has ended: the error that a cancelled one ends with leads to its frames, and from
-        there to its owner, which may keep this object."""
+        """None once it has ended: the error of a canceled task refers to its frames, and through them to its
+        owner, which may keep this object.
+        """
 
     @property
     def done(self) -> bool:
-        """Whether it has come to its end, by itself or not."""
+        """Whether the task has ended, by itself or by cancellation."""
         return self._task is None or self._task.done()
 
     def cancel(self) -> None:
-        """Have it end soon."""
+        """Request the task to end."""
         if self._task is not None:
             self._task.cancel()
 
     async def wait(self) -> None:
-        """Until it has ended, however it did. Whoever waits and is cancelled leaves it running."""
+        """Wait until the task has ended, with any outcome. Canceling the wait does not cancel the task."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def stop(self) -> None:
-        """Have it end, and wait until it has."""
+        """Cancel the task, and wait until it has ended."""
         self.cancel()
         await self.wait()
 
     def ended(self) -> None:
-        """It has."""
+        """Mark the task as ended."""
         self._task = None
 
 
 class Tasks:
-    """The tasks of one owner; see the rules above."""
+    """The tasks of one owner."""
 
     def __init__(self, end_broker: Callable[[], None] = _nothing, *, sleep: Sleep = asyncio.sleep) -> None:
-        """`end_broker` is called for a CannotGoOn; `sleep` makes the pause before a restart, in seconds."""
+        """`end_broker` is called for a CannotGoOn; `sleep` waits before a restart, in seconds."""
         self._end_broker = end_broker
         self._sleep = sleep
         self._running: dict[Background, None] = {}
         self.closed = False
-        """Whether it starts no more."""
+        """Whether tasks can no longer be started."""
 
     def __len__(self) -> int:
         return len(self._running)
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure = OnFailure.LOG) -> Background:
-        """Do `work` in the background. `name` says in the log what it is, such as "fetching from broker 2".
+        """Run `work` in the background. `name` identifies it in the log, such as "fetching from broker 2".
 
-        RESTART calls `work` anew, so it must find out by itself where it stands.
+        RESTART calls `work` again, so it must determine by itself where to continue.
         """
         if self.closed:
             raise RuntimeError(f"{name}: its owner is closed")
@@ -110,13 +111,13 @@ class Tasks:
         background.ended()
 
     async def finish(self) -> None:
-        """Let all tasks come to their ends, and start no more."""
+        """Wait for all tasks to end; no more can be started."""
         self.closed = True
         for background in list(self._running):
             await background.wait()
 
     async def close(self) -> None:
-        """End all tasks."""
+        """Cancel all tasks."""
         self.closed = True
         for background in reversed(list(self._running)):
             await background.stop()
@@ -145,8 +146,7 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """What asking for each of the items brings, in their order; `most` at a time. The first that fails ends
-    the others."""
+    """The results of a request for each item, in order, `most` in parallel. A failure cancels the others."""
     found: dict[int, T] = {}
     waiting = enumerate(items)
 

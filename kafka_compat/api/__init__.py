@@ -1,1 +1,1 @@
-"""What a request is, whoever sends it: its caller, its API, the one path to its handler, and its response."""
+"""Requests independent of their transport: callers, APIs, the path to the handler, and responses."""

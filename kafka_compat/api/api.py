@@ -1,4 +1,4 @@
-"""One API as a broker serves it: its handler, its versions, its messages."""
+"""One API as a broker serves it: its handler, its versions and its message classes."""
 
 from __future__ import annotations
 
@@ -22,57 +22,57 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.schema import Message
 
 Part = bytes | bytearray | memoryview | FileSlice
-"""Of an encoded response."""
+"""Part of an encoded response."""
 
 SIZE_BYTES: Final = 4
-"""Of the size before a frame."""
+"""The size prefix of a frame."""
 _START: Final = Struct(">ii")
 _FLEXIBLE_START: Final = Struct(">iix")
-"""A response's frame up to its body: the size of what follows, and the header."""
+"""The start of a response frame: its size and header."""
 
 TIMED_PER_S: Final = 20
 _RARELY: Final = 1001
-"""One in so many, where it turns out within a second that very many come."""
+"""Sampling interval for the rest of a second in which very many requests arrive."""
 _NEVER: Final = 0
 _FIRST: Final = 1
 
 
 class Requests:
-    """The requests of one API in one version; which are timed: see the rules of request_counts.py."""
+    """The requests of one API in one version, and which of them are timed (see request_counts.py)."""
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
     def __init__(self, is_watched: bool = True) -> None:
         self.count = 0
         self.next_timed = _FIRST if is_watched else _NEVER
-        """Which one is timed next, of all that come."""
+        """The number of the next request to be timed."""
         self.every = 1
-        """One in so many is timed."""
+        """The sampling interval: one in so many requests is timed."""
         self._left = TIMED_PER_S
         self._paced = 0
 
     def timed(self) -> None:
-        """One is: which is the next."""
+        """Select the next request to time after one was timed."""
         self._left -= 1
         if self._left == 0:
-            # Many come at once, and nobody knows yet how many.
+            # Many arrive at once, and the rate is not known yet.
             self.every = max(self.every, _RARELY)
         self.next_timed = self.count + self.every
 
     def pace(self, second_s: float) -> None:
-        """So many seconds have passed since this was asked before."""
+        """Adapt the sampling interval to the rate over the last `second_s` seconds."""
         rate = (self.count - self._paced) / second_s
         self._paced = self.count
         self._left = TIMED_PER_S
-        # Odd, so that it does not fall in step with what clients repeat.
+        # Odd, so that it does not coincide with repeating client patterns.
         self.every = int(rate / TIMED_PER_S) | 1
         self.next_timed = min(self.next_timed, self.count + self.every)
 
 
 class Api:
-    """See above. Made when a client first uses the API, which is when its modules are imported.
+    """An API in use, created when a client first uses it, which is when its modules are imported.
 
-    `is_watched`: somebody may ask which error codes were answered, and how long requests take.
+    `is_watched`: metrics of error codes and durations may be requested.
     """
 
     __slots__ = (
@@ -102,9 +102,9 @@ class Api:
         self.max_version = max_version
         self.handler: Callable[..., Any] = handler.function
         self.first_flexible_version: int = flexible_from(key)
-        """From which version on the headers of requests have tagged fields."""
+        """The first version whose request headers have tagged fields."""
         self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN
-        """Whether that of version 0 has no client id."""
+        """Whether version 0 has no client id in its header."""
         self._frame_starts = [
             _FLEXIBLE_START if has_flexible_response_header(key, version) else _START
             for version in range(max_version + 1)
@@ -114,12 +114,12 @@ class Api:
         self.has_slices = key is ApiKey.FETCH
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
-        """How many requests came, by version."""
+        """The requests of each version."""
         self.codes = Codes(key)
-        """How often each error code was answered, where somebody may ask for it."""
+        """The number of responses by error code, if metrics are enabled."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
-        """A request that is too long for the loop. Raises MalformedRequest."""
+        """Decode a request that is too long for the event loop. Raises MalformedRequest."""
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
         except TooLong:
@@ -128,15 +128,14 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """What a client is told of a request that failed as a whole; None where it wants no answer."""
+        """The response to a request that failed as a whole; None if it wants none."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        """The frame of a response, in the parts in which it goes to the connection; its error codes are
-        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for
-        `encode_long`.
+        """The frame of a response, in the parts in which it is sent; counts its error codes if metrics are
+        enabled. Raises TooLong for one that would block the loop, which needs `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
@@ -151,7 +150,7 @@ class Api:
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """As `encode`, in another thread."""
-        # The codes, too: only long responses of the same API could lose a count by that.
+        # Error codes, too: only concurrent long responses of the same API could lose a count.
         if self.is_watched:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))

@@ -1,6 +1,6 @@
-"""How long a request is worked on, though it may wait for something in between.
+"""Measurement of the time spent working on a request, excluding the time it waits.
 
-Not compiled: what drives another coroutine step by step is safer as Python.
+Not compiled: code that drives another coroutine step by step is safer as Python.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Timed(Protocol):
-    """A request whose time is counted while it is worked on."""
+    """A request whose working time is measured."""
 
     def resume(self) -> None: ...
 
@@ -18,7 +18,7 @@ class Timed(Protocol):
 
 
 class _Driven:
-    """Awaited, it does what a coroutine does."""
+    """An awaitable that drives a coroutine and measures its steps."""
 
     __slots__ = ("_coroutine", "_ctx")
 
@@ -31,13 +31,12 @@ class _Driven:
 
 
 def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
-    """What the handler returns for the request of `ctx`, which is at work. Steps and coroutines count
-    their own."""
+    """Call the handler; measure the working time of its steps or coroutine, too."""
     try:
         response = function(ctx, request)
     finally:
         ctx.rest()
-    # A compiled coroutine looks like a generator, too.
+    # A compiled coroutine also looks like a generator.
     if isinstance(response, Coroutine):
         return _timed_coroutine(ctx, response)
     if isinstance(response, Generator):
@@ -62,7 +61,7 @@ def _steps(
             return end.value
         finally:
             ctx.rest()
-            # Where `inner` raises it again, its traceback leads to this frame.
+            # If `inner` raises it again, its traceback refers to this frame.
             value = thrown = None
         try:
             value = yield out

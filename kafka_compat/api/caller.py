@@ -1,4 +1,4 @@
-"""Who makes requests: a client at a socket, the page, a test."""
+"""The callers of requests: network clients, the web page, tests."""
 
 from __future__ import annotations
 
@@ -15,35 +15,33 @@ UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 class Authentication(Protocol):
-    """How far a client has proved who it is, where its listener asks that by SASL."""
+    """Progress of a client's SASL authentication, if its listener requires it."""
 
     @property
     def exchange(self) -> Exchange: ...
 
     def passed(self) -> None:
-        """The exchange is complete: later requests are those of its principal."""
+        """Serve later requests as the authenticated principal's: the exchange is complete."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """The client has to leave. After the delay, which costs those who try many passwords, `answer` is
-        called.
-        """
+        """Reject the client. After the delay, which slows down password guessing, `answer` is called."""
 
 
 class Line(Protocol):
-    """The connection by which a caller comes, as far as others than the network may touch it."""
+    """The connection of a caller, as far as code outside the network layer may use it."""
 
     def mute(self, for_s: float) -> None:
-        """Later requests wait for so long."""
+        """Delay later requests by this time."""
 
     def unmute(self) -> None:
-        """They do not wait any more."""
+        """Serve the delayed requests."""
 
     def abort(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
 
 
 class Session:
-    """What lasts as long as a caller stays, though it may get another principal or client id meanwhile."""
+    """State kept for the lifetime of a caller's connection, across changes of principal and client id."""
 
     __slots__ = (
         "_when_left",
@@ -57,33 +55,33 @@ class Session:
     )
 
     def __init__(self, line: Line | None = None) -> None:
-        """`line`: None for a caller in this process."""
+        """`line` is None for a caller in this process."""
         self.line = line
         self.authentication: Authentication | None = None
-        """None: the caller need not prove who it is, or has done so without a request."""
+        """None: authentication is not required, or was done without a request."""
         self.has_left = False
         self.sendfile_bytes_min = sys.maxsize
-        """From how many bytes on slices of files go to the caller without passing through this process."""
+        """The size from which file slices are sent without passing through this process."""
         self.software_client_id: str | None = None
-        """The client id of the request by which the client said which software it is."""
+        """The client id of the request in which the client stated its software."""
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
         self._when_left: dict[object, Callable[[], None]] | None = None
 
     def is_software(self, client_id: str | None, name: str, version: str) -> None:
-        """The client says what it is (KIP-511)."""
+        """Record the client software and version (KIP-511)."""
         self.software_client_id = client_id
         self.software_name = name
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Have this called when the caller leaves, in the place of what was given for the same purpose."""
+        """Call this when the caller disconnects; replaces an earlier callback for the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call
 
     def leave(self) -> None:
-        """The caller has left."""
+        """Notify that the caller has disconnected."""
         self.has_left = True
         self.line = None
         self.authentication = None
@@ -94,8 +92,8 @@ class Session:
 
 
 class Caller:
-    """Who makes a request. It does not change: whoever authenticates again, or has another client id, is
-    another caller of the same session.
+    """The sender of a request. Immutable: a new principal or client id makes a new caller of the same
+    session.
     """
 
     __slots__ = (
@@ -126,32 +124,32 @@ class Caller:
         self.principal = principal
         self.host = host
         self.listener_name = listener_name
-        """The listener by which it comes: what it is told of brokers are their addresses there."""
+        """The listener of the connection: responses contain the brokers' addresses on it."""
         self.client_id = client_id
         self.port = port
         self.local_host = local_host
-        """The address of this broker that the client has dialled; None for a caller in this process."""
+        """The address of this broker that the client dialled; None for a caller in this process."""
         self.local_port = local_port
         self.is_trusted = is_trusted
-        """Whether it may do everything, whatever the authorizer says: the control API."""
+        """Whether everything is allowed without the authorizer: the control API."""
         self.session = Session() if session is None else session
 
     @property
     def software_name(self) -> str:
-        """What the client says it is."""
+        """The client software, as stated by the client."""
         return self.session.software_name
 
     @property
     def software_version(self) -> str:
-        """Its version of that."""
+        """The version of the client software."""
         return self.session.software_version
 
     def with_client_id(self, client_id: str | None) -> Caller:
-        """The same with another client id."""
+        """The same caller with another client id."""
         return self._other(self.principal, client_id)
 
     def with_principal(self, principal: Principal) -> Caller:
-        """The same with another principal."""
+        """The same caller with another principal."""
         return self._other(principal, self.client_id)
 
     def _other(self, principal: Principal, client_id: str | None) -> Caller:

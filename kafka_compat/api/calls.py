@@ -1,7 +1,7 @@
-"""The one path of a request: middleware, quota, handler and accounting, whoever its caller is.
+"""The single path of a request through middleware, quota, handler and accounting, for every kind of caller.
 
-An error that escapes from a handler becomes the API's error response (see error_response.py): every caller
-waits for some answer. Where the request wants none, its caller is left (HungUp), as Kafka does.
+An exception that escapes from a handler becomes the API's error response (see error_response.py), so that
+every caller gets a response. If the request wants none, its caller is disconnected (HungUp), as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""The error response to a larger request is made in the codec's thread, if the request was read there."""
+"""The error response to a larger request is built in the codec's thread, if the request was decoded there."""
 
 
 class Calls:
-    """Those to one broker. `services` is what handlers find at `ctx.services`."""
+    """The requests to one broker. Handlers find `services` at `ctx.services`."""
 
     def __init__(
         self,
@@ -41,21 +41,21 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched`: somebody may ask what they come to, and how long they take."""
+        """`is_watched`: metrics of request counts and durations may be requested."""
         self._services = services
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
-        """Those that were used, by their keys; `api` looks here, too."""
+        """APIs in use, by key; `api` also looks here."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.codec_thread = CodecThread()
         self.counts = RequestCounts(self.apis)
-        """What the requests come to."""
+        """Statistics of the requests."""
         self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
         self.stages: Stages | None = self._all if self._all.any else None
-        """What requests go through now; None: they go to their handlers as they are."""
+        """The current stages of requests; None: they go straight to their handlers."""
 
     def api(self, key: int) -> Api | None:
-        """None for one that is not served."""
+        """The API; None if it is not served."""
         api = self.apis.get(key)
         if api is None:
             versions = self._services.served.get(key)  # type: ignore[call-overload]
@@ -68,15 +68,15 @@ class Calls:
     # --- stages
 
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
-        """Have requests that come from now on go through this stage, or through none."""
+        """Set the quota stage of future requests, or remove it."""
         self._compose(quota, sent, self._all.accounts)
 
     def add_account(self, account: Account) -> None:
-        """Have requests that come from now on counted by this, too."""
+        """Add an account that counts future requests."""
         self._compose(self._all.quota, self._all.sent, (*self._all.accounts, account))
 
     def remove_account(self, account: Account) -> None:
-        """Have it count no more."""
+        """Remove an account."""
         accounts = tuple(one for one in self._all.accounts if one != account)
         self._compose(self._all.quota, self._all.sent, accounts)
 
@@ -98,13 +98,13 @@ class Calls:
         began_s: float = 0.0,
         is_kept: bool = True,
     ) -> Any:
-        """Serve a request: returns its response, None where it wants none, or a Deferred. Raises HungUp where
-        the caller is to be left without a response, and KafkaError for an API that is not served. The
-        version is one that is served.
+        """Serve a request: returns its response, None if it wants none, or a Deferred. Raises HungUp if the
+        caller is to be disconnected without a response, and KafkaError for an API that is not served. The
+        version must be a served one.
 
-        Whoever gets a Deferred calls its `sent`, if it has one. The rest is of a request that came in a
-        frame: its size, without the four bytes before it, when that had come and when it began to be served
-        (see StagedContext), and whether its bytes stay as long as the request does.
+        A caller that receives a Deferred calls its `sent`, if it has one. The other arguments belong to a
+        request that came in a frame: its size without the length prefix, when it arrived and when serving
+        began (see StagedContext), and whether its bytes live as long as the request.
         """
         api = self.apis.get(key) or self.api(key)
         if api is None:
@@ -131,12 +131,12 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-        """The same, and wait for the response. Who stops waiting cancels it."""
+        """As `call`, but wait for the response. Canceling the wait cancels the request."""
         api = self.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         stages = self.stages
-        # A quota asks how large it would be in a frame.
+        # A quota needs the size that it would have in a frame.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
         result = self.call(caller, key, version, request, size_bytes)
@@ -188,9 +188,8 @@ class Calls:
             return self._failed(ctx, request, error, size_bytes)
 
     def _settled(self, ctx: RequestContext, request: Any, result: Any) -> Any:
-        """The response, None or a Deferred, of whatever a handler returned: the one place that knows steps
-        and coroutines. A coroutine that is compiled looks like a generator, too; the other way round they
-        differ.
+        """The response, None or a Deferred, from any handler result: the only code that knows steps and
+        coroutines. A compiled coroutine also looks like a generator; the converse does not hold.
         """
         if result is None or isinstance(result, Deferred):
             return result
@@ -249,7 +248,7 @@ class Calls:
                 deferred.complete(response)
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
-        """None where the request wants no answer."""
+        """The error response; None if the request wants none."""
         failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
         return ctx._api.error_response(ctx.api_version, request, failure)
 
@@ -261,7 +260,7 @@ class Calls:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all requests in progress."""
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

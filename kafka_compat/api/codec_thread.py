@@ -1,10 +1,10 @@
-"""Decodes and encodes beside the event loop what would hold it for long.
+"""A thread that decodes and encodes very long messages, so that they do not block the event loop.
 
-A request or response is long when its arrays have more than ELEMENTS_ON_LOOP_MAX elements, all counted
-together; the bytes of its records do not matter, since nobody looks at them. The codec notices by itself: it
-is told how many elements it may go through, and gives up with TooLong where there are more, which has then
-cost the loop a few milliseconds. The whole is done anew in the thread. There is one thread for all, so many
-long requests cost the others no more than one does: the interpreter gives each side of the two its turn.
+A message is long if its arrays have more than ELEMENTS_ON_LOOP_MAX elements in total; the size of its records
+does not matter, since they are not parsed. The codec detects it: it is given the number of elements that it
+may process, and raises TooLong beyond it, after a few milliseconds on the loop. The message is then processed
+from the start in the thread. All connections share one thread, so many long requests slow the others no more
+than one does: the interpreter alternates between the two threads.
 
 No request may have more than ELEMENTS_MAX elements: a frame of 100 MB could announce 50 million, which would
 become gigabytes of objects.
@@ -25,20 +25,20 @@ ELEMENTS_MAX = 1_000_000
 
 _TURN_S = sys.getswitchinterval()
 _SHORT_TURN_S = 0.0005
-"""How long the thread goes on when the loop wants its turn. A request of another client makes some three
-system calls, and the loop must ask for its turn anew after each: with the usual 5 ms it would wait for 15.
+"""The thread's switch interval while the loop waits. A request of another client makes some three system
+calls, after each of which the loop must wait for the interpreter: with the usual 5 ms it would wait for 15.
 """
 
 
 class CodecThread:
-    """The thread, started when it is first needed."""
+    """The codec's thread, started at its first use."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
         self._pending = 0
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """Call `function` in the thread; its result, or what it raises."""
+        """Call `function` in the thread; returns its result or raises its exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "codec")
         if not self._pending:
@@ -54,7 +54,7 @@ class CodecThread:
             sys.setswitchinterval(_TURN_S)
 
     def close(self) -> None:
-        """Drop what has not begun. Nobody waits for the rest."""
+        """Drop queued work; running work is not awaited."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None

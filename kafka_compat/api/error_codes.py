@@ -1,6 +1,6 @@
-"""The error codes of an answer, wherever in it they stand. Pure.
+"""Error codes in a response, found at any level of its structure, for metrics. Pure.
 
-Of the two that hold up every client, by hand; of others by the fields of their classes.
+The two most frequent APIs are handled explicitly, others through the fields of their message classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_CODES: Final = (False, ())
 
 
 class Codes:
-    """How often each code was answered, of one API."""
+    """How often each error code was returned by one API."""
 
     __slots__ = ("_is_fetch", "_is_produce", "errors", "good")
 
@@ -23,11 +23,11 @@ class Codes:
         self._is_produce = key is ApiKey.PRODUCE
         self._is_fetch = key is ApiKey.FETCH
         self.good = 0
-        """How often it was 0."""
+        """How often the code was 0."""
         self.errors: dict[int, int] = {}
 
     def count(self, response: Any) -> None:
-        """Add those of a response."""
+        """Count the error codes of a response."""
         if self._is_produce:
             good = 0
             for topic in response.responses:
@@ -57,7 +57,7 @@ class Codes:
             self._walk(response, _plan_of(type(response)))
 
     def add(self, code: int) -> None:
-        """One."""
+        """Count one error code."""
         if code == 0:
             self.good += 1
         else:
@@ -76,8 +76,8 @@ _plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
 
 
 def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Whether a message has a code of its own, and the lists in it whose messages have some: each with its
-    name and their plan.
+    """Whether a message class has an error code itself, and its list fields whose elements have some, each
+    with its name and plan.
     """
     known = _plans.get(kind)
     if known is not None:

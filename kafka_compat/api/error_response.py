@@ -1,9 +1,9 @@
-"""The response that says of a whole request that it failed, for every API and version that is served.
+"""The error response to a request that failed as a whole, for every API and version served.
 
-The same as Kafka's `AbstractRequest.getErrorResponse`: an API with an error code at the top has it there; one
-that answers per topic, partition, group or resource has it in each that the request named. `ECHOES` says
-which array of a request comes back in which array of the response; what an API does otherwise is a function
-of its own. A test compares all of them with Kafka's own classes.
+It equals Kafka's `AbstractRequest.getErrorResponse`: an API with a top-level error code has it there; an API
+that responds per topic, partition, group or resource has it in each one that the request named. `ECHOES` says
+which array of a request appears in which array of the response; exceptions are functions of their own. A test
+compares all of them with Kafka's own classes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kafka_compat.protocol.schema import ArrayOf, Message, fields_of
 
 NOTHING: Mapping[str, Any] = {}
 ITSELF = ""
-"""As the name of a field of the request: the element, where it is a plain value."""
+"""In place of a request field's name: the element itself, if it is a plain value."""
 
 
 class Echo(NamedTuple):
-    """An array of the response with one element for each of an array of the request, or of what a function
-    finds in the request.
+    """An array of the response with one element for each element of an array of the request, or of a
+    function's result for the request.
 
-    `fields` are taken over, as {name in the response: name in the request}; `unlike` are values that differ
-    from the defaults of the response's class. `low` and `high` are the versions that have it.
+    `fields` are copied, as {name in the response: name in the request}; `unlike` are values that differ from
+    the defaults of the response's class. `low` and `high` are the versions that have it.
     """
 
     into: str
@@ -209,7 +209,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         ),
     ),
 }
-"""By API. What has no error but that at the top is not here."""
+"""By API. APIs with only a top-level error are not listed."""
 
 _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -225,12 +225,12 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
     },
     ApiKey.DESCRIBE_CLIENT_QUOTAS: {"entries": None},
 }
-"""What differs at the top from the defaults of a response's class."""
+"""Top-level fields that differ from the defaults of a response's class."""
 
 _WITH_STANDARD_MESSAGE = frozenset(
     (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
 )
-"""APIs whose message is the text of the code, whatever is known beside it."""
+"""APIs whose message is the text of the code, regardless of details."""
 
 _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
 
@@ -238,10 +238,10 @@ _WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, A
 def error_response(
     api_key: ApiKey, version: int, request: Any, code: ErrorCode, message: str = ""
 ) -> Message | None:
-    """The response to `request`, in which all that was asked for failed with `code`.
+    """The response to `request` in which every part failed with `code`.
 
-    `message` is what is known beside the code; clients are never told that of UNKNOWN_SERVER_ERROR. None
-    where the request wants no answer (acks=0): its connection is to be closed.
+    `message` adds details; it is never sent with UNKNOWN_SERVER_ERROR. None if the request wants no response
+    (acks=0): its connection must be closed.
     """
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
@@ -263,7 +263,7 @@ def error_response(
 
 
 def _failed(cls: type[Message], code: ErrorCode, text: str | None) -> Message:
-    """A message with the error in the fields for it that it has."""
+    """A message with its error fields set."""
     message = cls()
     for spec in fields_of(cls):
         if spec.name in ("error_code", "partition_error_code"):
@@ -297,7 +297,7 @@ def _element(cls: type[Message], name: str) -> type[Message]:
     raise LookupError(f"{cls.__name__} has no array of structs {name}")
 
 
-# --- what is otherwise than the tables say
+# --- exceptions to the tables
 
 
 def _produce(response: Any, version: int, request: Any) -> None:

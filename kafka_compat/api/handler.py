@@ -1,18 +1,18 @@
-"""What a handler is: how it says which API it serves, and what it may know of a request.
+"""The handler interface: the declaration of the API that a handler serves, and its request context.
 
     @handler(0, 4)
     def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
-the response, None where the request wants none, or a Deferred (kafka_compat.deferred): later requests of the
-same caller go on meanwhile. It may be written in two other ways, which `api.calls` turns into a Deferred:
+the response, None if the request wants none, or a Deferred (kafka_compat.deferred), which lets later requests
+of the same caller continue. It may also take two other forms, which `api.calls` turns into a Deferred:
 
 - a generator, with a `yield` after each item of a request that may have many: the steps of
-  `kafka_compat.long_work`. Where they take long, later requests of the same caller wait;
+  `kafka_compat.long_work`. If they take long, later requests of the same caller wait;
 - a coroutine (`async def`): later requests of the same caller wait until it returns (admin APIs).
 
-Both return a response, None or a Deferred. The declaration is the one place where an API's versions stand:
-`kafka_compat.handlers.served` is generated from it, and ApiVersions tells clients what is there.
+Both return a response, None or a Deferred. The declaration is the only place that states an API's versions:
+`kafka_compat.handlers.served` is generated from it, and ApiVersions reports them to clients.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """What a handler may know of a request and its caller, and the services that it uses."""
+    """A request's caller and connection data, and the services that its handler uses."""
 
     __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
 
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
         self.caller = caller
-        """Who asks, as it was known when the request came."""
+        """The caller as it was when the request arrived."""
         self.api_version = api_version
         self.is_kept = is_kept
-        """Whether the bytes that the request refers to stay as long as it does, and may be changed."""
+        """Whether the bytes to which the request refers live as long as it does, and may be modified."""
         self._api = api
 
     @property
@@ -67,22 +67,22 @@ class RequestContext:
 
     @property
     def has_left(self) -> bool:
-        """Whether the caller has left: nobody waits for the response any more."""
+        """Whether the caller has disconnected, so that the response is no longer needed."""
         return self.caller.session.has_left
 
     @property
     def sendfile_bytes_min(self) -> int:
-        """From how many bytes on slices of files do not pass through this process on their way."""
+        """The size from which file slices are sent by sendfile, without being read into memory."""
         return self.caller.session.sendfile_bytes_min
 
     @property
     def long_work(self) -> LongWork:
-        """By what long work shares the event loop."""
+        """The scheduler of long work on the event loop."""
         return self.services.long_work
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """Who decides what the caller may do, if anybody: `handlers.authorization` asks."""
+        """The authorizer, if there is one; used by `handlers.authorization`."""
         if self.caller.is_trusted:
             return None
         return self.services.authorizer
@@ -92,8 +92,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Declaration(NamedTuple):
-    """What a handler says of itself: its API, its first and last version, whether only a broker of a cluster
-    serves it, and whether only one that shows what clients push of their metrics.
+    """A handler's declaration: its API, first and last version, whether only a clustered broker serves it,
+    and whether only one that accepts client metrics.
     """
 
     api_key: ApiKey
@@ -104,8 +104,8 @@ class Declaration(NamedTuple):
 
 
 class Handler(Generic[Function]):
-    """What stands under an API's name in its module: the function, and its declaration. (Not an attribute of
-    the function: compiled ones have none.)
+    """The function and its declaration, under the API's name in its module. (Not an attribute of the
+    function: compiled functions have none.)
     """
 
     __slots__ = ("declaration", "function")
@@ -118,10 +118,10 @@ class Handler(Generic[Function]):
 def handler(
     low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
-    """Mark the function that serves the API of its name from version `low` to version `high`.
+    """Declare the function as the handler of the API of its name, for versions `low` to `high`.
 
-    `cluster`: a broker that is alone does not serve it. `telemetry`: nor one that has nothing to do with what
-    clients push of their metrics.
+    `cluster`: not served by a standalone broker. `telemetry`: not served by a broker that does not accept
+    client metrics.
     """
 
     def mark(function: Function) -> Handler[Function]:

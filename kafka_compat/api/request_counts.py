@@ -1,11 +1,12 @@
-"""What the requests of a broker come to: how many, their errors, and how long they take.
+"""Request statistics of a broker: counts, error codes, durations and sizes by API and version.
 
 Rules
 1. Each request is counted by its Api, by version.
-2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken
-   of TIMED_PER_S requests in a second for each API and version, which is of all where there are fewer: of one
-   in so many as came in the second before (`pace`). The last KEPT of each kind are kept.
-3. Fetches of followers and of consumers are of two kinds, as Kafka has them, and of a third together.
+2. If metrics may be requested, each error code of a response is counted too, and times and sizes are taken of
+   TIMED_PER_S requests per second for each API and version: of all requests at low rates, otherwise of one in
+   N, with N from the rate of the second before (`pace`). The last KEPT of each kind are kept.
+3. Fetches of followers and of consumers are separate kinds, as in Kafka, and also counted together as a
+   third.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size
 
 
 class Times:
-    """Of the last timed requests of one kind, a column for each of COLUMNS: ms, and bytes."""
+    """The last timed requests of one kind, a column for each of COLUMNS, in ms and bytes."""
 
     __slots__ = ("_columns", "_next")
 
@@ -41,7 +42,7 @@ class Times:
         self._next = 0
 
     def add(self, values: tuple[float, ...]) -> None:
-        """One request, in the order of COLUMNS."""
+        """Add one request, in the order of COLUMNS."""
         position = self._next
         is_full = len(self._columns[0]) == KEPT
         for column, value in zip(self._columns, values, strict=True):
@@ -52,21 +53,21 @@ class Times:
         self._next = (position + 1) % KEPT
 
     def sorted(self, column: str) -> list[float]:
-        """What was seen, the least first."""
+        """The recorded values in ascending order."""
         return sorted(self._columns[COLUMNS.index(column)])
 
 
 class RequestCounts:
-    """See the rules above; those of one broker. `apis` are those that were used, by their keys."""
+    """Request statistics of one broker. `apis` are those in use, by key."""
 
     def __init__(self, apis: Mapping[int, Api]) -> None:
         self._apis = apis
         self.times: dict[str, Times] = {}
-        """By the name of the API, or the kind of a fetch."""
+        """By the name of the API, or the kind of fetch."""
 
     @property
     def requests(self) -> list[tuple[int, int, int]]:
-        """(key, version, how many) of all that there were."""
+        """(key, version, count) of all requests."""
         return [
             (key, version, requests.count)
             for key, api in self._apis.items()
@@ -76,18 +77,18 @@ class RequestCounts:
 
     @property
     def codes(self) -> dict[int, Codes]:
-        """By key."""
+        """Error code counts by API key."""
         return {key: api.codes for key, api in self._apis.items()}
 
     def pace(self, second_s: float) -> None:
-        """So many seconds have passed since this was asked before, or since the beginning."""
+        """Adapt the sampling to the rate over the last `second_s` seconds."""
         for api in self._apis.values():
             for requests in api.requests:
                 if requests.count:
                     requests.pace(second_s)
 
     def timed(self, ctx: StagedContext, answered_s: float) -> None:
-        """A request of which the times are known."""
+        """Record a request whose times are known."""
         from kafka_compat.protocol.json_form import api_name
 
         key = ctx.api_key
@@ -112,6 +113,6 @@ class RequestCounts:
 
 
 def is_of_follower(request: Any) -> bool:
-    """Whether a FetchRequest is another broker's."""
+    """Whether a FetchRequest was sent by another broker."""
     is_of_follower: bool = request.replica_id >= 0 or request.replica_state.replica_id >= 0
     return is_of_follower

@@ -1,6 +1,6 @@
-"""What handlers may use of the broker that they belong to.
+"""Types of the broker's services that handlers may use.
 
-Only for types: nothing imports it at run time. A test hands in what a handler uses.
+Only for type checking: nothing imports it at run time. A test passes in what a handler uses.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ if TYPE_CHECKING:
 
 
 class Services(Protocol):
-    """Of every broker."""
+    """Services of any broker."""
 
     # --- the broker itself
 
     clock: Clock
     long_work: LongWork
-    """By what long work shares the event loop."""
+    """The scheduler of long work on the event loop."""
     authorizer: Authorizer | None
-    """Who may do what; None: everybody everything."""
+    """The authorizer; None: everything is allowed."""
     config: BrokerConfig
-    """The broker's settings, dynamic ones included."""
+    """The broker's settings, including dynamic ones."""
     configs: ConfigManager
-    """The settings of topics, brokers and loggers, to be read and changed."""
+    """Reads and changes the settings of topics, brokers and loggers."""
     served: Mapping[ApiKey, tuple[int, int]]
-    """The APIs with the versions that clients are told of."""
+    """The APIs with the versions reported to clients."""
 
-    # --- topics and who leads them
+    # --- topics and their leaders
 
     metadata: MetadataCache
     topics: Topics
-    """What makes, changes and drops topics."""
+    """Creates, changes and deletes topics."""
     quotas: Enforcement | None
-    """What clients may use; None while nobody has a quota."""
+    """Client quotas; None while none are stored."""
     membership: Membership
-    """The broker's part in its cluster."""
+    """The broker's membership of its cluster."""
     controller: ControllerService
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
-        """Where a caller finds `broker`."""
+        """The address of `broker` on the listener of a caller."""
 
     async def await_metadata(self) -> None:
-        """Wait for a while until this broker knows its cluster."""
+        """Wait, up to a limit, until this broker has the cluster metadata."""
 
     # --- logs
 
@@ -81,14 +81,14 @@ class Services(Protocol):
     flusher: Flusher
     producer_ids: ProducerIds
 
-    # --- what is kept for those who ask
+    # --- stored metadata
 
     acls: Keeper | None
-    """What the authorizer decides by; None without one."""
+    """The ACLs used by the authorizer; None without one."""
     delegation_tokens: DelegationTokens | None
-    """None where there are none."""
+    """None if delegation tokens are disabled."""
 
-    # --- what is created with the first request for it
+    # --- services created at their first use
 
     @property
     def groups(self) -> GroupCoordinator: ...
@@ -98,15 +98,15 @@ class Services(Protocol):
 
     @property
     def verifications(self) -> Verifications:
-        """Asks coordinators about transactions that come to a partition here."""
+        """Verifies with coordinators the transactions whose records arrive at a partition here."""
 
     @property
     def markers(self) -> LocalMarkerWriter:
-        """Ends transactions in the partitions that this broker leads."""
+        """Writes transaction markers to the partitions that this broker leads."""
 
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
-        """The positions of Kafka's oldest clients."""
+        """Offsets of Kafka's oldest clients."""
 
     @property
     def log_mover(self) -> LogMover: ...
@@ -119,4 +119,4 @@ class Services(Protocol):
 
     @property
     def telemetry(self) -> ClientTelemetry:
-        """What clients push of their metrics. Only for handlers that are declared so."""
+        """Metrics pushed by clients. Only for handlers declared with `telemetry`."""

@@ -1,12 +1,12 @@
-"""Requests that took longer than kafka.compat.log.slow.request.ms, told in the log.
+"""Logging of requests that took longer than kafka.compat.log.slow.request.ms.
 
-Where that is -1, as it is unless somebody sets it, nothing of this is on the way of a request, and no clock
-is read for one. Otherwise each request is timed by an account of the calls (stages.py): from when it
-began to be served until its answer went to the connection. What a request itself asks to wait for is no
-slowness: the `max_wait_ms` of a fetch is allowed on top, and JoinGroup and SyncGroup, which wait for other
-members, are not looked at.
+At -1, the default, requests are not timed and no clock is read for them. Otherwise each request is timed by
+an account of the calls (stages.py), from when serving begins until its response is passed to the connection.
+Time that a request itself asks to wait is not counted: the `max_wait_ms` of a fetch is added to the limit,
+and JoinGroup and SyncGroup, which wait for other members, are excluded.
 
-There is a line in a second at most. What is slow in between is counted, and told at the end of the second.
+At most one line is logged per second. Further slow requests are counted and reported at the end of the
+second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 
 
 class SlowRequests:
-    """See above; those of one broker."""
+    """Logs the slow requests of one broker."""
 
     def __init__(self, config: BrokerConfig, calls: Calls) -> None:
         self._config = config
@@ -43,11 +43,11 @@ class SlowRequests:
         """Runs for QUIET_S after each line."""
         self._left_out = 0
         self._slowest: tuple[int, str] = (0, "")
-        """Of those that were left out: how long it took in ms, and what it was."""
+        """The slowest of the unreported requests: its time in ms, and its description."""
         self.obey()
 
     def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:
-        """The setting may have another value now."""
+        """Apply the current value of the setting."""
         before, self._threshold_ms = self._threshold_ms, self._config.int(SETTING)
         if before == OFF and self._threshold_ms != OFF:
             self._calls.add_account(self._look)
@@ -56,7 +56,7 @@ class SlowRequests:
 
     def _look(self, served: Served) -> None:
         if self._threshold_ms == OFF:
-            return  # of a request that came before
+            return  # The request began before the setting changed.
         took_ms = int((served.answered_s - served.began_s) * 1000)
         if took_ms < self._threshold_ms or served.api_key in _WAIT_FOR_OTHERS:
             return

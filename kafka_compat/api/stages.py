@@ -1,8 +1,8 @@
-"""What a request goes through beside its handler: account → quota → middleware → handler.
+"""Optional stages of a request around its handler: account → quota → middleware → handler.
 
-Each stage is a function that a broker may have or not; where it has none of them, requests go to their
-handlers as they are. The order is composed when a stage comes or goes, and a request keeps to those that
-there were when it came. Nothing here decides anything by itself.
+Each stage is a function that a broker may or may not have; without any, requests go straight to their
+handlers. The order is composed when a stage is added or removed, and a request keeps the stages that existed
+when it arrived. This module makes no decisions of its own.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ if TYPE_CHECKING:
     from kafka_compat.security.principal import Principal
 
 Quota = Callable[["StagedContext", Any, Any], int]
-"""What a request costs its caller, asked with context, request and response (None: the request wants none):
-for how long in ms the caller is to be throttled, not above 0 where it is not. The response says so where its
-API has a field for it (KIP-219). It is ready then, and not yet encoded.
+"""Called with the context, request and response (None: the request wants none); returns the throttle time of
+the caller in ms, 0 or less for none. The response contains it if its API has a field for it (KIP-219). The
+response is complete then, but not yet encoded.
 """
 
 Sent = Callable[["StagedContext", float], None]
-"""Told how long it took to encode and send a response, in seconds, which comes after the quota was asked."""
+"""Called after a quota with the time in seconds that encoding and sending the response took."""
 
 Account = Callable[["Served"], None]
-"""Counts requests: called when one was answered, or needs no answer. Its response is not to be kept."""
+"""Counts requests: called after each response, or if none is needed. It must not keep the response."""
 
 Next = Callable[[Any, Any], Any]
 """Serves a request, given its context: returns the response, None or a Deferred, or raises HungUp."""
 
 Middleware = Callable[[Any, Any, Next], Any]
-"""Serves a request, given its StagedContext, by what comes next, or in its place: it may answer, delay,
-change or lose the response. It returns, and may raise, what a Next does, and KafkaError for the error
-response.
+"""Serves a request, given its StagedContext, by calling the next stage, or in its place: it may respond,
+delay, or change or drop the response. It returns, and may raise, what a Next does, and KafkaError for the
+error response.
 """
 
 
 class Served(NamedTuple):
-    """A request that is done. Times are those of time.perf_counter: when the request began to be served, when
-    its response was ready, and when it went to its caller. `error_code` is the one at the top of the
-    response, 0 where there is none; `response` is None for a request that got no answer. `context` is
-    the one that the other stages were given.
+    """A completed request. Times are time.perf_counter's: when serving began, when the response was ready,
+    and when it was passed to the caller. `error_code` is the top-level one of the response, 0 if there is
+    none; `response` is None if there was no response. `context` is the one passed to the other stages.
     """
 
     principal: Principal
@@ -62,11 +61,11 @@ class Served(NamedTuple):
     error_code: int
     response: Any
     context: Any
-    """A StagedContext: compiled, a field of a class that comes further down ends the process at import."""
+    """A StagedContext: in compiled code, a field of a class defined later would crash the import."""
 
 
 class Stages:
-    """Those that a broker has; `handle` is what comes last."""
+    """The stages of a broker; `handle` is the last one."""
 
     __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
 
@@ -89,7 +88,7 @@ class Stages:
 
     @property
     def any(self) -> bool:
-        """Whether there is any."""
+        """Whether there are any stages."""
         return self.quota is not None or bool(self.accounts) or bool(self.middleware)
 
 
@@ -98,7 +97,7 @@ def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any
 
 
 class StagedContext(RequestContext):
-    """The context of a request that goes through stages. `outcome` is what its caller gets."""
+    """The context of a request that passes through stages. `outcome` is what its caller gets."""
 
     __slots__ = (
         "_busy_s",
@@ -125,9 +124,9 @@ class StagedContext(RequestContext):
         began_s: float,
         timed: Callable[[StagedContext, float], None] | None,
     ) -> None:
-        """`request_bytes` is the size of its frame, without the four bytes before it; `arrived_s` when that
-        had come, by time.monotonic; `began_s` when it began to be served, by time.perf_counter; both are 0
-        where there was no frame. `timed` is told of its times.
+        """`request_bytes` is the frame size without the length prefix; `arrived_s` is when it arrived, by
+        time.monotonic; `began_s` when serving began, by time.perf_counter; both are 0 without a frame.
+        `timed` receives its times.
         """
         self.request = request
         self.stages = stages
@@ -136,30 +135,30 @@ class StagedContext(RequestContext):
         self.throttle_time_ms = 0
         self.timed = timed
         self.began_s = began_s or time.perf_counter()
-        """When it began to be served."""
+        """When serving began."""
         self.ready_s = self.local_s = self._busy_since_s = self.began_s
-        """When its response was ready, and when its handler had returned."""
+        """When the response was ready, and when the handler had returned."""
         self._busy_s = 0.0
         self.queued_s = max(time.monotonic() - arrived_s, 0.0) if arrived_s else 0.0
-        """For how long it lay here before it began to be served."""
+        """How long the request waited before serving began."""
 
     @property
     def busy_s(self) -> float:
-        """For how long the request was worked on: it may have waited for something in between."""
+        """The time spent working on the request, excluding time that it waited."""
         since_s = self._busy_since_s
         return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
 
     def rest(self) -> None:
-        """The request waits, or is done, until `resume`."""
+        """Stop the measurement until `resume`: the request waits, or is done."""
         self._busy_s = self.busy_s
         self._busy_since_s = 0.0
 
     def resume(self) -> None:
-        """It is worked on again."""
+        """Continue the measurement."""
         self._busy_since_s = time.perf_counter()
 
     def returned(self, result: Any) -> Deferred:
-        """The handler, and all before it, have returned this. What the caller gets."""
+        """Process the result of the handler and earlier stages; returns what the caller gets."""
         self.local_s = time.perf_counter()
         outcome = self.outcome
         if isinstance(result, Deferred):
@@ -172,7 +171,7 @@ class StagedContext(RequestContext):
         return outcome
 
     def lost(self) -> Deferred:
-        """The caller gets no response, and is left."""
+        """Record that the caller is disconnected without a response."""
         self.ready_s = time.perf_counter()
         self.outcome.hang_up()
         self._account(None, 0)
@@ -197,8 +196,8 @@ class StagedContext(RequestContext):
         outcome.complete(response)
 
     def _account(self, response: Any, response_bytes: int) -> None:
-        """The response is on its way."""
-        # The outcome holds this, and this the outcome.
+        """Account for a request whose response is being sent."""
+        # The outcome refers to this, and this to the outcome.
         self.outcome.sent = None
         stages = self.stages
         answered_s = time.perf_counter()

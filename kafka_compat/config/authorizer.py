@@ -1,7 +1,8 @@
-"""authorizer.class.name and the settings of that authorizer, which in Kafka are the plug-in's own.
+"""The setting authorizer.class.name and the settings of that authorizer, which in Kafka belong to the
+plug-in.
 
-Nothing loads code by a name: the names of Kafka's own authorizers stand for the one that is built in, which
-decides as they do, and any other is refused. A broker that ignored it would let everybody in.
+No code is loaded by name: the names of Kafka's own authorizers select the built-in one, which decides as they
+do, and any other is rejected. A broker that ignored the setting would allow every request.
 """
 
 from collections.abc import Mapping
@@ -19,21 +20,21 @@ CLASSES: Final = (
     "kafka.security.auth.SimpleAclAuthorizer",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 )
-"""With ZooKeeper; the same before Kafka 2.4; with KRaft."""
+"""With ZooKeeper; the name before Kafka 2.4; with KRaft."""
 
 OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
-"""Settings of the authorizer alone, of which Kafka's brokers themselves know nothing."""
+"""Settings of the authorizer alone, which Kafka's brokers do not know."""
 
 
 class AuthorizerSettings(NamedTuple):
-    """`super_users` are (kind, name)."""
+    """The settings of the authorizer. `super_users` are (kind, name)."""
 
     super_users: tuple[tuple[str, str], ...]
     allow_if_no_acl: bool
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """What a broker's settings say of its authorizer; None without one. ConfigError."""
+    """The authorizer's settings in a broker's configuration; None without an authorizer. ConfigError."""
     name = settings.get(CLASS, "").strip()
     if not name:
         return None

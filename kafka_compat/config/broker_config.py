@@ -1,4 +1,4 @@
-"""The settings of one broker: what its files say, and over that what AlterConfigs said since (KIP-226)."""
+"""The settings of one broker: from its files, overridden by AlterConfigs (KIP-226)."""
 
 import os
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ from kafka_compat.config.listeners import (
 )
 from kafka_compat.config.own_settings import default_log_dir
 
-#: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
-#: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.
+#: Equivalent settings in different units, in order of precedence. Setting one of them dynamically overrides
+#: the others, so that a dynamic log.retention.hours takes precedence over a static log.retention.ms.
 UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -43,7 +43,7 @@ _CLEANER_BYTES = 1024 * 1024
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
-#: Settings that KRaft configurations carry. A ZooKeeper-mode broker has no use for them.
+#: Settings in KRaft configurations that do not apply to a ZooKeeper-mode broker.
 _KRAFT_PREFIXES = (
     "controller.quorum.",
     "metadata.log.",
@@ -56,40 +56,40 @@ _KRAFT_NAMES = frozenset(
 )
 
 
-#: Of Kafka's AclAuthorizer, which may have a ZooKeeper of its own.
+#: Of Kafka's AclAuthorizer, which can use a ZooKeeper of its own.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
-#: Settings of protocols that came after Kafka 3.9, which its table, ours, does not have.
+#: Settings of protocols introduced after Kafka 3.9, which are not in the table.
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
 
 def is_of_kraft(name: str) -> bool:
-    """Whether the setting is for brokers and controllers of KRaft alone."""
+    """Whether the setting applies only to brokers and controllers in KRaft mode."""
     return name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
 
 
 class BrokerConfig(TypedValues):
-    """Settings by Kafka's names; `int("num.partitions")` and its like give the value in force, at dictionary
-    speed.
+    """Settings by Kafka's names; `int("num.partitions")` and the like return the value in force, at
+    dictionary speed.
 
-    Values are those of `static` (files, environment, command line), overlaid by `dynamic_default` (every
-    broker of the cluster) and by `dynamic_broker` (this one). Whoever keeps the object sees changes at the
-    next call.
+    Values are those of `static` (files, environment, command line), overridden by `dynamic_default` (all
+    brokers of the cluster) and by `dynamic_broker` (this one). Holders of the object see changes at the next
+    call.
     """
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        # KIP-500 made these two names of one setting.
+        # KIP-500 made these two names synonyms.
         for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
             if synonym in self.static:
                 self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.revision = 0
-        """Another number whenever values have changed."""
+        """Changes whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
-        """Settings, and where they stand, whose value would be another one if their file was UTF-8."""
+        """Settings, with their places, whose value would differ if their file was UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -98,11 +98,11 @@ class BrokerConfig(TypedValues):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration that these properties describe; ConfigError when a value cannot be."""
+        """The configuration with these properties; raises ConfigError for an invalid value."""
         return cls(properties)
 
     def get(self, name: str) -> Value:
-        """The value in force; KeyError for a name that no setting has."""
+        """The value in force. Raises KeyError for an unknown name."""
         try:
             return self._values[name]
         except KeyError:
@@ -112,15 +112,15 @@ class BrokerConfig(TypedValues):
             return value
 
     def is_set(self, name: str) -> bool:
-        """Whether someone gave it a value, rather than Kafka's or our default."""
+        """Whether a value was configured, rather than a default of Kafka or kafka-compat."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
     def for_listener(self, listener_name: str) -> ListenerConfig:
-        """The settings as they are for one listener."""
+        """The settings of one listener."""
         return ListenerConfig(self, listener_name)
 
     def unknown_with_guess(self, name: str) -> str:
-        """A name that no setting has, and the one that was probably meant."""
+        """An unknown setting's name, with the probably intended one."""
         import difflib
 
         if with_right_case(name) != name:
@@ -130,7 +130,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def without_effect(self) -> list[str]:
-        """The settings given to the broker that do nothing in this version, except those of KRaft."""
+        """The configured settings that have no effect in this version, except those of KRaft."""
         return [
             name
             for name, value in self.static.items()
@@ -146,39 +146,39 @@ class BrokerConfig(TypedValues):
 
     @property
     def broker_id(self) -> int:
-        """This broker's id; the first that Kafka itself would generate when broker.id is -1."""
+        """This broker's id; if broker.id is -1, the first that Kafka itself would generate."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
     @property
     def has_broker_id(self) -> bool:
-        """Whether someone said which broker this is."""
+        """Whether a broker id was configured or adopted."""
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
     def adopt_broker_id(self, broker_id: int) -> None:
-        """Take the id that the data folders carry, where nobody gave one."""
+        """Use the id stored in the log directories if none was configured."""
         for name in ("broker.id", "node.id"):
             self.static[name] = str(broker_id)
             self._values[name] = broker_id
 
     @property
     def log_dirs(self) -> list[str]:
-        """The data folders as absolute paths, at least one."""
-        # An empty one counts as given, as in Kafka: it is a variable of a template that was not set.
+        """The log directories as absolute paths, at least one."""
+        # An empty value counts as set, as in Kafka: it comes from an unset template variable.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
         text = self.str(setting) or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
-        """The addresses to bind, without KRaft's controller listeners, which have no meaning here."""
+        """The addresses to bind, without KRaft's controller listeners, which do not apply here."""
         text = self.str("listeners") or ""
         return self._without_controllers("listeners", text)
 
     @cached_property
     def advertised_listeners(self) -> dict[str, tuple[str, int]]:
-        """listener name -> (host, port) that clients are told; a listener that is missing here tells a client
-        the address by which that client itself came (ours: Kafka would tell its own host name).
+        """listener name -> (host, port) advertised to clients. For a listener missing here, a client gets the
+        address to which it connected (Kafka would advertise its own host name).
         """
         text = self.str("advertised.listeners") or ""
         found = self._without_controllers("advertised.listeners", text)
@@ -186,8 +186,9 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """The listeners in `text`, but for those of controllers: files for KRaft name them among the others,
-        from Kafka 3.9 on also among the advertised ones."""
+        """The listeners in `text` except controller listeners, which KRaft files include, from Kafka 3.9 on
+        also among the advertised ones.
+        """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
         }
@@ -197,12 +198,12 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
-        """What decides who may do what; None: everybody may do everything."""
+        """The authorizer's settings; None: every request is allowed."""
         return authorizer_settings(self.static)
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener that brokers use among themselves: inter.broker.listener.name, or that of
+        """The name of the listener between brokers: inter.broker.listener.name, or the one of
         security.inter.broker.protocol, or the first one.
         """
         name = self.str("inter.broker.listener.name")
@@ -212,21 +213,21 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_security_protocol(self) -> str:
-        """How brokers speak among themselves."""
+        """The security protocol between brokers."""
         name = self.inter_broker_listener
         return next(listener.security_protocol for listener in self.listeners if listener.name == name)
 
     @property
     def delegation_token_key(self) -> str | None:
-        """What the secrets of delegation tokens are made with, under its name or its former one; None where
-        there are no such tokens.
+        """The key from which delegation token secrets are derived, by its current or former setting name;
+        None if tokens are disabled.
         """
         key = self.str("delegation.token.secret.key")
         return (self.str("delegation.token.master.key") if key is None else key) or None
 
     @cached_property
     def connections_per_ip_overrides(self) -> dict[str, int]:
-        """max.connections.per.ip.overrides: `host:limit,…` by host."""
+        """max.connections.per.ip.overrides, `host:limit,…`, by host."""
         text = self.str("max.connections.per.ip.overrides") or ""
         overrides = {}
         for item in filter(None, (item.strip() for item in text.split(","))):
@@ -242,9 +243,9 @@ class BrokerConfig(TypedValues):
         return overrides
 
     def duration_ms(self, name: str) -> int:
-        """A time that may be given in several units, by the name of its setting in milliseconds:
-        log.retention.ms, log.roll.ms, log.roll.jitter.ms. -1, or any negative number of any unit, is without
-        end.
+        """A duration configurable in several units, by the name of its setting in milliseconds:
+        log.retention.ms, log.roll.ms, log.roll.jitter.ms. -1, or a negative number in any unit, means
+        unlimited.
         """
         group = next(group for group in UNIT_GROUPS if group[0] == name)
         for synonym in group:
@@ -254,21 +255,21 @@ class BrokerConfig(TypedValues):
         raise AssertionError(f"{group[-1]} has a default")
 
     def internal_replication_factor(self, name: str, brokers: int) -> int:
-        """offsets.topic.replication.factor and its like, but never more than there are brokers: a single
-        broker serves groups without being told to (Kafka would refuse until a third broker came).
+        """offsets.topic.replication.factor and the like, limited to the number of brokers: a single broker
+        serves groups without configuration (Kafka would refuse until a third broker joins).
         """
         return max(1, min(self.int(name), brokers))
 
     def key(self, name: str) -> ConfigKey | None:
-        """The definition of a broker setting; None when there is no such setting."""
+        """The definition of a broker setting; None for an unknown name."""
         return self._keys.get(name)
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
-        """Replace what AlterConfigs said, for all brokers and for this one. Returns the names whose values
-        changed. ConfigError, with nothing changed, when the settings cannot be, each by itself or together.
+        """Replace the AlterConfigs settings of all brokers and of this one. Returns the names whose values
+        changed. Raises ConfigError, with nothing changed, if a setting or a combination is invalid.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # As at most starts; to compare all values costs more than to read the settings.
+            # As in most startups; comparing all values takes longer than reading the settings.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
@@ -281,7 +282,7 @@ class BrokerConfig(TypedValues):
         return changed
 
     def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
-        """The configuration as it would be with these dynamic settings; ConfigError when it cannot be."""
+        """The configuration with these dynamic settings. Raises ConfigError if they are invalid."""
         texts = dict(self.static)
         for layer in (default, broker):
             for name, text in layer.items():
@@ -309,7 +310,7 @@ class BrokerConfig(TypedValues):
         return values
 
     def _check(self) -> None:
-        """What no single setting can tell."""
+        """Check rules that involve several settings."""
         if not self.log_dirs:
             setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
             raise ConfigError(
@@ -371,8 +372,7 @@ class BrokerConfig(TypedValues):
 
 
 def _is_built(name: str) -> bool:
-    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name, that a plug-in
-    of its own has, or of a later Kafka."""
+    """Whether a name is derived from a listener's, is a plug-in's own, or is of a later Kafka."""
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name
     prefixes = ("rsm.config.", "rlmm.config.", _OF_ITS_STORE, *_NEWER_PREFIXES)

@@ -1,14 +1,14 @@
-"""Every setting of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's own
+"""Table of all settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's
 definition.
 
 Columns: name, type, default, importance, update mode (read-only: at startup; per-broker and cluster-wide:
 also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, the rule for its values if it
 has one, and after ` # ` its documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]`
-bounds or -1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The
-default `null` is no default, `""` the empty string.
+bounds or -1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default
+`null` is no default, `""` the empty string.
 
 Effects: `works`; `listener`, works and may be set for one listener, as listener.name.L.X; `stored`, accepted,
-stored and reported, which the log mentions; `unneeded`, the same without a log line: a setting of threads,
+stored and reported, with a warning in the log; `unneeded`, the same without a warning: a setting of threads,
 buffers or Java libraries, which this broker does not have.
 
 Documentation: what the setting controls, the unit, the effect of the default. Settings without effect, and
@@ -346,7 +346,7 @@ password.encoder.key.length int 128 low read-only stored [8,...]
 password.encoder.iterations int 4096 low read-only stored [1024,...]
 """  # noqa: E501
 
-#: Settings that only AlterConfigs can set; they are not allowed in a properties file (KIP-73, KIP-113).
+#: Settings that can only be set by AlterConfigs, not in a properties file (KIP-73, KIP-113).
 DYNAMIC_ONLY_TABLE = """
 leader.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker sends to followers of the partitions in leader.replication.throttled.replicas. The default is no limit.
 follower.replication.throttled.rate long 9223372036854775807 medium cluster-wide works [0,...] # Maximum bytes per second that the broker fetches for the partitions in follower.replication.throttled.replicas. The default is no limit.

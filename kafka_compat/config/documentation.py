@@ -1,4 +1,4 @@
-"""Documentation of the settings, from the rows of their tables; imported when a client asks for it."""
+"""Documentation of the settings, from the rows of their tables; imported when a client requests it."""
 
 from functools import cache
 
@@ -25,12 +25,12 @@ def _sentences() -> dict[str, str]:
 
 
 def about(name: str) -> str | None:
-    """What the setting does, in a sentence or two; None for a setting without effect."""
+    """The effect of a setting, in a sentence or two; None for a setting without effect."""
     return _sentences().get(name)
 
 
 def document(name: str) -> str | None:
-    """What the setting does, its valid values and its default; None for an unknown name."""
+    """The effect of a setting, its valid values and its default; None for an unknown name."""
     key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
     if key is None:
         return None

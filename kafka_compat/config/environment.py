@@ -1,6 +1,6 @@
-"""Settings from environment variables, by the rules of the container images that people know.
+"""Settings from environment variables, by the conventions of the common Kafka container images.
 
-The apache/kafka and Confluent images take `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
+The apache/kafka and Confluent images use `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
 underscore stands for `-`, a double one for `_` and a single one for `.`.
 """
 
@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Variables of the images that are meant for their shell scripts or the JVM and are no settings of the
-#: broker. A pattern compiled here would slow the start of those that read no environment.
+#: Variables of the images' shell scripts or the JVM, which are not broker settings. A pattern compiled here
+#: would delay startups that read no environment.
 _NOT_SETTINGS = (
     r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS"
     r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"
@@ -19,7 +19,7 @@ _MEANING = {"_": ".", "__": "_", "___": "-"}
 
 
 class TopicToCreate(NamedTuple):
-    """A topic wanted at start, from KAFKA_CREATE_TOPICS."""
+    """A topic to create at startup, from KAFKA_CREATE_TOPICS."""
 
     name: str
     partitions: int
@@ -28,7 +28,7 @@ class TopicToCreate(NamedTuple):
 
 
 def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the variables hold: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
+    """The settings in environment variables: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for variable, value in environment.items():
@@ -43,8 +43,9 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
-    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError says which is
-    wrong."""
+    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError names an invalid
+    one.
+    """
     topics = []
     for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):
         if not item:

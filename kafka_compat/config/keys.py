@@ -1,7 +1,7 @@
-"""What one setting is: its name, type, default and rule, and how text becomes a value of it.
+"""The definition of one setting: its name, type, default and rule, and the parsing of its values.
 
-Types, bounds and the wording of a refusal are those of Kafka's `ConfigDef`, since clients and Kafka's tools
-show them to people.
+Types, bounds and error messages are those of Kafka's `ConfigDef`, since clients and Kafka's tools display
+them.
 """
 
 import builtins
@@ -22,16 +22,16 @@ _THROTTLED = r"\*|\d+:\d+(,\d+:\d+)*"
 
 
 class ConfigError(Exception):
-    """A value that a setting cannot have.
+    """An invalid value of a setting.
 
-    `str()` is Kafka's sentence, which names the setting, the value and what is wrong; `expected` says what
-    would be right.
+    `str()` is Kafka's sentence, which names the setting, the value and the error; `expected` describes a
+    valid value.
     """
 
     def __init__(
         self, name: str, value: str | None, reason: str, expected: str = "", *, whole: bool = False
     ) -> None:
-        """`whole`: the reason is a sentence of its own that names what it must."""
+        """`whole`: the reason is a complete sentence."""
         super().__init__(reason if whole else f"Invalid value {value} for configuration {name}: {reason}")
         self.name = name
         self.value = value
@@ -40,7 +40,7 @@ class ConfigError(Exception):
 
     @property
     def in_full(self) -> str:
-        """With what would be right."""
+        """The message with the description of a valid value."""
         return str(self) + (f" ({self.expected})" if self.expected else "")
 
 
@@ -57,22 +57,22 @@ class ConfigKey(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the broker obeys it, or needs nothing of the kind."""
+        """Whether the setting works, or is not needed by this broker."""
         return self.effect != "stored"
 
     @property
     def sensitive(self) -> bool:
-        """Whether its value must never be shown or logged."""
+        """Whether its value must not be shown or logged."""
         return self.type == "password"
 
     @property
     def read_only(self) -> bool:
-        """Whether only a restart changes it."""
+        """Whether a change requires a restart."""
         return self.update in ("read-only", "internal")
 
     @property
     def expected(self) -> str:
-        """What a right value looks like, for people."""
+        """A description of valid values."""
         kind = {
             "boolean": "true or false",
             "short": "a whole number",
@@ -96,7 +96,7 @@ class ConfigKey(NamedTuple):
         return f"expected {kind}" + (f", for example {self.default}" if self.default else "")
 
     def parse(self, text: str) -> Value:
-        """The value that `text` stands for, checked against the rule; ConfigError when it is none."""
+        """The value of `text`, checked against the rule. Raises ConfigError if it is invalid."""
         value = self._convert(text.strip())
         if self.rule:
             self._check(value, text)
@@ -115,7 +115,7 @@ class ConfigKey(NamedTuple):
         return str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
-        """The error that says so, without the value when it is a secret."""
+        """The error for a value, which is omitted if it is a secret."""
         return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
 
     def _convert(self, text: str) -> Value:
@@ -228,7 +228,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
 
 @cache
 def broker_keys() -> dict[str, ConfigKey]:
-    """Every broker setting by name, Kafka's first, then those of this project (own_settings.py)."""
+    """All broker settings by name: Kafka's first, then this project's (own_settings.py)."""
     from kafka_compat.config.own_settings import OWN_DEFAULTS, OWN_TABLE
 
     keys = _keys(BROKER_TABLE)
@@ -240,33 +240,33 @@ def broker_keys() -> dict[str, ConfigKey]:
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
-    """Broker settings that AlterConfigs may set and a properties file may not."""
+    """Broker settings that can be set by AlterConfigs but not in a properties file."""
     return _keys(DYNAMIC_ONLY_TABLE)
 
 
 @cache
 def topic_keys() -> dict[str, ConfigKey]:
-    """Every topic setting by name."""
+    """All topic settings by name."""
     return _keys(TOPIC_TABLE, "dynamic")
 
 
 class TypedValues:
-    """Values of settings by their types, over `get`: `config.int("num.partitions")`."""
+    """Typed access to settings by `get`: `config.int("num.partitions")`."""
 
     _values: Mapping[builtins.str, Value]
-    """Values that are known without asking `get`."""
+    """Values that are known without a call of `get`."""
 
     def get(self, name: builtins.str) -> Value:
-        """The value in force; KeyError for a name that no setting has."""
+        """The value in force. Raises KeyError for an unknown name."""
         raise NotImplementedError
 
     def int(self, name: builtins.str) -> builtins.int:
         """A whole number (types short, int and long)."""
-        # Asked for by every fetch.
+        # Read by every fetch.
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:
-        """Text; None when it is not set and has no default."""
+        """Text; None if it is not set and has no default."""
         return cast("builtins.str | None", self.get(name))
 
     def bool(self, name: builtins.str) -> builtins.bool:
@@ -274,9 +274,9 @@ class TypedValues:
         return cast(builtins.bool, self.get(name))
 
     def list(self, name: builtins.str) -> builtins.list[builtins.str]:
-        """A list; empty when it is not set."""
+        """A list; empty if it is not set."""
         return cast(builtins.list[builtins.str], self.get(name) or [])
 
     def double(self, name: builtins.str) -> float:
-        """A number with a fraction."""
+        """A floating-point number."""
         return cast(float, self.get(name))

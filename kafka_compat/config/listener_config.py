@@ -1,4 +1,4 @@
-"""The settings of one listener: `listener.name.<name>.X` counts before `X` (KIP-103, KIP-226)."""
+"""The settings of one listener: `listener.name.<name>.X` takes precedence over `X` (KIP-103, KIP-226)."""
 
 import re
 from typing import Protocol
@@ -7,13 +7,14 @@ from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys,
 
 PREFIX = "listener.name."
 
-# A listener's name, and of a SASL mechanism's settings the mechanism's: listener.name.inside.plain.sasl.X.
+# A listener's name, and for a SASL mechanism's settings its name: listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
 
 
 def listener_key(name: str) -> ConfigKey | None:
-    """The setting that `listener.name.L.X` or, of one SASL mechanism, `listener.name.L.M.X` gives to a
-    listener, under that whole name; None when there is none."""
+    """The setting of `listener.name.L.X`, or for one SASL mechanism `listener.name.L.M.X`, under the full
+    name; None if there is none.
+    """
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -23,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Whether a broker obeys a setting of that name, or needs nothing of the kind."""
+    """Whether a broker setting of that name works, or is not needed by this broker."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"
@@ -32,7 +33,7 @@ def broker_setting_has_effect(name: str) -> bool:
 
 
 def with_right_case(name: str) -> str:
-    """The name as Kafka would find it: with the listener's name in lower case."""
+    """The name as Kafka looks it up: with the listener's name in lower case."""
     match = _NAME.fullmatch(name)
     return f"{PREFIX}{match['listener'].lower()}.{match['setting']}" if match else name
 
@@ -46,7 +47,7 @@ class _Settings(Protocol):
 
 
 class ListenerConfig(TypedValues):
-    """What `BrokerConfig` says for one listener. Values are those in force at the time of the call."""
+    """The settings of one listener in a `BrokerConfig`. Values are those in force at the time of the call."""
 
     def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
@@ -55,16 +56,17 @@ class ListenerConfig(TypedValues):
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
     def is_own(self, name: str) -> bool:
-        """Whether this listener alone was given a value. The name may begin with a SASL mechanism's:
-        `scram-sha-512.sasl.jaas.config`."""
+        """Whether a value was set for this listener alone. The name may begin with a SASL mechanism's:
+        `scram-sha-512.sasl.jaas.config`.
+        """
         return self._config.is_set(self._prefix + name)
 
     def named(self, name: str) -> str:
-        """The name under which the value in force was given, for messages."""
+        """The name under which the value in force was configured, for messages."""
         return self._prefix + name if self.is_own(name) else name
 
     def get(self, name: str) -> Value:
-        """The value in force. KeyError for a name that no setting has, and for a mechanism's setting that was
-        not given.
+        """The value in force. Raises KeyError for an unknown name, and for an unset setting of
+        a mechanism.
         """
         return self._config.get(self.named(name))

@@ -1,4 +1,4 @@
-"""The addresses that a broker binds and those that it tells its clients: KIP-103's named listeners."""
+"""The addresses that a broker binds and those that it advertises: KIP-103's named listeners."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _EXPECTED = "expected NAME://HOST:PORT, several separated by commas, for example
 
 
 class Listener(NamedTuple):
-    """One address. An empty host stands for every interface, port 0 for any free port."""
+    """The address of a listener. An empty host means all interfaces, port 0 any free port."""
 
     name: str
     host: str
@@ -39,8 +39,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple[Listener, ...]:
-    """The listeners of `listeners` or `advertised.listeners` (`setting` is which, for errors), in their
-    order."""
+    """The listeners in `listeners` or `advertised.listeners` (named by `setting` for errors), in order."""
     listeners = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         match = _LISTENER.fullmatch(item)
@@ -61,7 +60,7 @@ def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple
 
 
 def check_bound(listeners: Iterable[Listener], text: str) -> None:
-    """ConfigError unless a broker can bind these listeners together."""
+    """Raise ConfigError unless a broker can bind these listeners together."""
     names: set[str] = set()
     ports: dict[int, Listener] = {}
     for listener in listeners:
@@ -78,7 +77,7 @@ def check_bound(listeners: Iterable[Listener], text: str) -> None:
 
 
 def check_advertised(advertised: Iterable[Listener], bound: Iterable[Listener], text: str) -> None:
-    """ConfigError unless every advertised listener is bound and can be dialled."""
+    """Raise ConfigError unless every advertised listener is bound and its address is usable."""
     names = [listener.name for listener in bound]
     for listener in advertised:
         if listener.name not in names:

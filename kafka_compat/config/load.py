@@ -1,6 +1,6 @@
-"""Where settings come from: properties files, the environment when asked, and the command line, the last
-winning. Of an environment, also what Kafka's container images make of it: secrets in files, listeners that
-are implied, Java's options.
+"""Loading of settings from properties files, the environment if requested, and the command line, the last
+taking precedence. From an environment, it also applies the conventions of Kafka's container images: secrets
+in files, implied listeners, Java options.
 """
 
 import shlex
@@ -13,7 +13,7 @@ from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 
 SECRETS: Final = "/etc/kafka/secrets"
-"""Where the images look for files that are named without a folder."""
+"""Where the images look for files that are named without a directory."""
 
 _SECRET_FILES = {
     "ssl.keystore.filename": "ssl.keystore.location",
@@ -28,8 +28,9 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
-    """`settings` with what KAFKA_SSL_KEYSTORE_FILENAME and KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with the
-    password) and their like stand for. OSError when such a file cannot be read."""
+    """`settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with
+    the password) and the like. Raises OSError if a file cannot be read.
+    """
     found = {}
     for name, value in settings.items():
         if name in _SECRET_FILES:
@@ -43,13 +44,13 @@ def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[st
 
 
 def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
-    """`settings` of an environment with the listeners that they imply; `bound` is what files say of
-    `listeners`.
+    """`settings` of an environment with the listeners that they imply; `bound` is the `listeners` setting in
+    the files.
 
-    A node of KRaft's has a listener CONTROLLER without saying so, as in Bitnami's image. Where there is
-    advertised.listeners but no listeners, each that is advertised is bound at its port, as in Confluent's. If
-    they have the very names that files bind, either their ports were meant, as there, or the files'
-    (published by another port, as with Bitnami's): both are then served.
+    A KRaft node implicitly has a listener CONTROLLER, as in Bitnami's image. If advertised.listeners is set
+    but listeners is not, each advertised listener is bound at its port, as in Confluent's image. If the files
+    bind exactly those names, the intended ports may be those, or the files' (published under other port
+    numbers, as in Bitnami's image): both are then served.
     """
     found = dict(settings)
     if "process.roles" in found:
@@ -78,7 +79,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Name to port, as far as the text is one of listeners; what is not is told by whoever parses it."""
+    """Port by listener name, as far as the text is valid; its parser reports what is not."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")
@@ -87,7 +88,7 @@ def _ports(listeners: str) -> dict[str, str]:
 
 
 def _protocol(settings: Mapping[str, str], name: str) -> str:
-    """The security protocol of a listener of that name."""
+    """The security protocol of a listener name."""
     for item in settings.get("listener.security.protocol.map", "").split(","):
         mapped, _, protocol = item.strip().partition(":")
         if mapped == name:
@@ -115,16 +116,16 @@ _SETTINGS = {
     "zookeeper.ssl.trustStore.password": ("zookeeper.ssl.truststore.password",),
     "zookeeper.ssl.trustStore.type": ("zookeeper.ssl.truststore.type",),
 }
-"""Property of Java and its ZooKeeper client -> the settings for it."""
+"""Property of Java and its ZooKeeper client -> the equivalent settings."""
 
 
 def settings_from_java_options(options: str) -> dict[str, str]:
-    """The settings among the options of a JVM; what else is there concerns Java alone."""
+    """The settings among JVM options; other options are ignored."""
     settings = {}
     try:
         words = shlex.split(options)
     except ValueError:
-        # An odd quotation mark: a shell would not have started Kafka.
+        # An unmatched quotation mark: a shell would not have started Kafka.
         words = options.split()
     for word in words:
         name, _, value = word.removeprefix("-D").partition("=")
@@ -138,15 +139,17 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """A configuration that cannot be read or holds a wrong value; the text says where, what, and what would
-    be right."""
+    """A configuration that cannot be read or has an invalid value; the text gives the place, the error and a
+    valid value.
+    """
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """The settings of the files at `paths`, the last winning, over them those of `environment` (None: not
-    asked), over them `overrides` (each `name=value`). Raises ConfigFileError and touches nothing.
+    """The settings of the files at `paths`, overridden by those of `environment` (None: ignored) and by
+    `overrides` (each `name=value`); later files override earlier ones. Raises ConfigFileError; changes
+    nothing.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -162,7 +165,7 @@ def load(
         for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
-            # Neither value is told: it may be a password.
+            # Neither value is shown: it may be a password.
             if in_utf8 is None:
                 ambiguous.pop(name, None)
             else:
@@ -180,7 +183,7 @@ def load(
             static[name] = value
             origin[name] = "environment"
         for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
-            # As in Kafka, properties of the JVM count where no setting says otherwise.
+            # As in Kafka, JVM properties apply if no setting overrides them.
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"
@@ -208,7 +211,7 @@ def load(
 
 
 def _check_text(what: str, value: str) -> None:
-    """Refuse what is not UTF-8, of an argument or a path: no response to a client could hold it."""
+    """Reject arguments and paths that are not UTF-8: no response to a client could contain them."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -217,7 +220,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Those of a file before, such as a container image's, were for the listeners that are replaced now."""
+    """Drop advertised listeners of a file, such as a container image's, whose listeners are replaced."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

@@ -1,5 +1,5 @@
-"""The levels of the process's loggers, by Kafka's names for levels: those that a setting gives at the start,
-and those that Kafka's tools give while it runs (KIP-412).
+"""Log levels of the process's loggers, by Kafka's names: set by a setting at startup, and by Kafka's tools at
+run time (KIP-412).
 """
 
 import logging
@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 ROOT = "root"
 OURS = "kafka_compat"
 ALIAS = "kafka"
-"""What those who come from Kafka call all loggers of the broker itself."""
+"""The name by which Kafka users address all loggers of the broker."""
 _LEVELS = {
     "TRACE": 5,
     "DEBUG": logging.DEBUG,
@@ -22,7 +22,7 @@ _LEVELS = {
 
 
 def level_name(level: int) -> str:
-    """A level of `logging` by Kafka's name."""
+    """Kafka's name of a `logging` level."""
     for name, number in _LEVELS.items():
         if level <= number:
             return name
@@ -30,8 +30,8 @@ def level_name(level: int) -> str:
 
 
 def parse_levels(text: str) -> dict[str, str]:
-    """Of `INFO,kafka_compat.cluster=DEBUG`: levels by logger, one without a logger is the root's. ValueError
-    says what is wrong.
+    """The levels by logger in `INFO,kafka_compat.cluster=DEBUG`, where a level alone is the root's. Raises
+    ValueError.
     """
     levels: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -44,12 +44,10 @@ def parse_levels(text: str) -> dict[str, str]:
 
 
 class LoggerLevels:
-    """Reads and sets the levels. They belong to the process and are forgotten with it."""
+    """Reads and sets log levels. They belong to the process and are not stored."""
 
     def levels(self) -> dict[str, str]:
-        """The effective level of every logger that exists, and of the packages of ours that have some; the
-        root's first.
-        """
+        """The effective level of every logger, and of our packages that contain some; the root's first."""
         found = logging.Logger.manager.loggerDict
         names = [
             name
@@ -61,7 +59,7 @@ class LoggerLevels:
         }
 
     def check(self, name: str, level: str | None) -> None:
-        """KafkaError unless the logger exists and can have the level; None is that of its parent."""
+        """Raise KafkaError unless the logger exists and the level is valid; None is the parent's level."""
         if name not in self.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == ROOT:
@@ -76,7 +74,7 @@ class LoggerLevels:
             )
 
     def set(self, levels: Mapping[str, str | None]) -> None:
-        """Let loggers have these levels, also those that are not there yet."""
+        """Set the levels of loggers, including loggers that do not exist yet."""
         for name, level in levels.items():
             _logger(name).setLevel(logging.NOTSET if level is None else _LEVELS[level])
 

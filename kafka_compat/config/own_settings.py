@@ -12,7 +12,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_bytes() -> int:
-    """Memory that this process may use: the machine's, or the limit of its cgroup (v1 or v2) if lower."""
+    """Memory available to this process: the machine's, or the limit of its cgroup (v1 or v2) if lower."""
     found = sys.maxsize
     with contextlib.suppress(ValueError, OSError):
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -31,8 +31,9 @@ _MIB = 1024 * 1024
 
 
 def default_log_dir() -> str:
-    """The data directory if neither log.dirs nor log.dir is set: one in the user's home (XDG base
-    directories)."""
+    """The data directory if neither log.dirs nor log.dir is set: in the user's home (XDG base
+    directories).
+    """
     base = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/share")
@@ -44,7 +45,7 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
-    # Kafka's default is -1, no limit: the heap of its JVM is limited anyway.
+    # Kafka's default is -1, no limit, since the JVM limits its heap.
     "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 

@@ -1,4 +1,4 @@
-"""Java's .properties syntax, as `java.util.Properties.load` reads it."""
+"""Parser and writer of Java's .properties syntax, as in `java.util.Properties`."""
 
 import codecs
 import contextlib
@@ -11,19 +11,19 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """A value and the number of the line, from 1, that its name stands on."""
+    """A value and the line number, from 1, of its name."""
 
     value: str
     line: int
     in_utf8: str | None = None
-    """The value as another program than Kafka would read it, where that is another one."""
+    """The value decoded as UTF-8, if that differs."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """The properties in the bytes of a file, the last of a repeated name.
+    """The properties in a file's bytes; the last of a repeated name wins.
 
-    The text is ISO-8859-1, as for Java, so that a file means the same here and in Kafka. Most editors write
-    UTF-8: `in_utf8` tells what such a file was probably meant to say. ValueError for a broken `\\u` escape.
+    The text is ISO-8859-1, as in Java, so that a file means the same here and in Kafka. Most editors write
+    UTF-8: `in_utf8` returns the probably intended text. Raises ValueError for a broken `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -77,14 +77,15 @@ def _unescape(text: str, line: int) -> str:
 
     if "\\" not in text:
         return text
-    # Java writes a character beyond the first 65,536 as two.
+    # Java encodes a character beyond the first 65,536 as two.
     unescaped = re.sub(_ESCAPE, character, text).encode("utf-16", "surrogatepass")
     return unescaped.decode("utf-16", "surrogatepass")
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """A file that `parse_properties`, and Java, read as these properties. ASCII; a line of a value has a line
-    of its own."""
+    """A file that `parse_properties` and Java read as these properties. ASCII; each line of a value is on its
+    own line.
+    """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
 
 

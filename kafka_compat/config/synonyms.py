@@ -1,5 +1,6 @@
-"""Where a setting's value comes from, as DescribeConfigs tells it: every place that gives one, the strongest
-first."""
+"""The sources of a setting's value as DescribeConfigs reports them: every place that sets it, in order of
+precedence.
+"""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 
 class ConfigSource(IntEnum):
-    """Kafka's numbers for the places that settings come from."""
+    """Kafka's numbers of the sources of settings."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -38,12 +39,12 @@ _TYPES = {
     "password": 9,
 }
 
-#: Settings that stand in for others beside their units: the first is asked first.
+#: Fallback settings besides those in other units, in order of precedence.
 _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
 
 
 class Synonym(NamedTuple):
-    """A place that gives a value, under the name that the setting has there."""
+    """A source of a value, with the name of the setting there."""
 
     name: str
     value: str | None
@@ -52,7 +53,8 @@ class Synonym(NamedTuple):
 
 class ConfigEntry(NamedTuple):
     """One setting as DescribeConfigs shows it. `type` is Kafka's number, 0 for unknown; a sensitive value is
-    None."""
+    None.
+    """
 
     name: str
     value: str | None
@@ -62,7 +64,7 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Synonym, ...]
     type: int
     about: str | None = None
-    """What it does, where `documentation` does not know."""
+    """Its documentation, if `documentation` does not know it."""
 
 
 def type_number(key: ConfigKey) -> int:
@@ -71,7 +73,7 @@ def type_number(key: ConfigKey) -> int:
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
-    """A topic's setting, from the topic itself or from whatever gives its default."""
+    """A topic setting, from the topic or from the source of its default."""
     key = topic_keys()[name]
     value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
     synonyms: tuple[Synonym, ...] = ()
@@ -84,7 +86,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A broker's setting. One that is unknown may be anything, so its value is not shown."""
+    """A broker setting. The value of an unknown one may be secret, so it is not shown."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -98,7 +100,7 @@ def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A setting that was given to all brokers at once."""
+    """A setting that applies to all brokers."""
     key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
@@ -110,15 +112,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Every setting that DescribeConfigs tells of a broker: all that are defined, and whatever else was
-    given."""
+    """All settings that DescribeConfigs reports for a broker: all defined ones, and other configured ones."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """The broker setting of that name, also one of a listener alone (listener.name.X.max.connections)."""
+    """The broker setting of that name, or of one listener (listener.name.X.max.connections)."""
     of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
@@ -138,6 +139,6 @@ def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synony
             value = values.get(item)
             if value is not None:
                 places.append(Synonym(item, None if sensitive else value, source))
-    # Kafka tells of others only after the first that has the very name that was asked for.
+    # Kafka reports others only after the first with exactly the requested name.
     first = next((index for index, place in enumerate(places) if place.name == name), len(places))
     return tuple(places[first:])

@@ -1,4 +1,4 @@
-"""Topic settings: their checks, and what they and the broker's settings mean for a log."""
+"""Topic settings: validation, and the log configuration derived from them and the broker's settings."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -13,7 +13,7 @@ _GROUP_HEADS = {group[0] for group in UNIT_GROUPS}
 
 
 class UnknownTopicConfig(Exception):
-    """A name that no topic setting has."""
+    """An unknown topic setting."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown topic config name: {name}")
@@ -21,12 +21,13 @@ class UnknownTopicConfig(Exception):
 
 
 class ConflictingTopicConfig(Exception):
-    """Topic settings that are right each by itself and wrong together, or that this kind of cluster cannot
-    have."""
+    """Topic settings that are valid individually but conflict, or that this kind of cluster
+    does not support.
+    """
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """The value of a topic setting where the topic itself has none: the broker's, else Kafka's."""
+    """The value of a topic setting that the topic does not override: the broker's, else Kafka's."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]
@@ -37,8 +38,9 @@ def server_default(config: BrokerConfig, name: str) -> Value:
 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Every setting of a topic with these overrides. ConfigError for a wrong value, UnknownTopicConfig for a
-    name."""
+    """All settings of a topic with these overrides. Raises ConfigError for an invalid value,
+    UnknownTopicConfig for an unknown name.
+    """
     keys = topic_keys()
     for name in overrides:
         if name not in keys:
@@ -50,8 +52,7 @@ def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
 
 
 def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError, UnknownTopicConfig or ConflictingTopicConfig unless a topic can have these
-    overrides."""
+    """Raise ConfigError, UnknownTopicConfig or ConflictingTopicConfig if the overrides are invalid."""
     values = topic_values(config, overrides)
     low, high = cast(int, values["min.compaction.lag.ms"]), cast(int, values["max.compaction.lag.ms"])
     if low > high:
@@ -75,8 +76,7 @@ def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> No
 
 
 def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """What the logs of a topic obey. An override that cannot be (an older version may have stored it) is left
-    out."""
+    """The configuration of a topic's logs. An invalid override (stored by an older version) is ignored."""
     keys = topic_keys()
     values: dict[str, Value] = {}
     for name in keys:
@@ -87,7 +87,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
             except ConfigError:
                 pass
         values[name] = server_default(config, name)
-    # KIP-937: the older setting counts for each of the two newer ones that is not set.
+    # KIP-937: the older setting applies to each of the two newer ones that is not set.
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 

@@ -1,5 +1,6 @@
-"""Every topic setting of Kafka 3.9.1, in the columns of broker_table.py without the update mode, and its
-broker-wide defaults."""
+"""Table of all topic settings of Kafka 3.9.1, in the columns of broker_table.py without the update mode, and
+of their broker-wide defaults.
+"""
 
 TOPIC_TABLE = """
 segment.bytes int 1073741824 medium works [14,...] # Size in bytes at which a segment is closed and a new one is created.

@@ -1,1 +1,1 @@
-"""Consumer groups: members, generations and committed offsets, as their coordinator knows them."""
+"""Consumer groups as their coordinator keeps them: members, generations and committed offsets."""

@@ -1,8 +1,8 @@
 """The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
 It finds the group and passes the event to it; the runtime does the rest. Each response goes to the callback
-of its request: at once, or when the records it depends on are committed. Callbacks are called exactly once,
-also when this broker loses the shard or stops.
+of its request: at once, or when the records that it depends on are committed. Each callback is called exactly
+once, even if this broker loses the shard or stops.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 
 class GroupProgress(NamedTuple):
-    """A group's state, members and committed offsets; `committed` is a live view."""
+    """The state, members and committed offsets of a group; `committed` is a live view."""
 
     state: GroupState
     members: int
@@ -54,7 +54,7 @@ FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]
 class GroupCoordinator:
     """All classic groups of one broker.
 
-    `partition_exists` says whether a topic has a partition; offsets of others are refused. `now_ms` is the
+    `partition_exists` says whether a topic has a partition; offsets for others are rejected. `now_ms` is the
     time of day.
     """
 
@@ -88,33 +88,33 @@ class GroupCoordinator:
     def _new_group(self, group_id: str) -> Group:
         return Group(group_id, self._settings, self._new_member_id, self._now())
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
-        """Begin to look for expired offsets every offsets.retention.check.interval.ms."""
+        """Start to check for expired offsets every offsets.retention.check.interval.ms."""
         self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
-        """Stop all timers and answer waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and complete waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
-        """This broker has become the leader of a shard. A long log is read in steps; until then it is
+        """Take over a shard that this broker now leads. A long log is read in steps; until then the shard is
         loading.
         """
         self._runtime.load(index, leader_epoch)
 
     def unload(self, index: int) -> None:
-        """This broker no longer leads a shard."""
+        """Give up a shard that this broker no longer leads."""
         self._runtime.unload(index)
 
     def shard_of(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` of a group; the topic must exist."""
+        """The partition of `__consumer_offsets` that stores a group; the topic must exist."""
         return self._runtime.shard_of(group_id)
 
     def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction is committed in a shard: the offsets that it committed there show, or
-        are gone.
+        """Process the committed marker of a transaction in a shard: its offsets become visible, or are
+        discarded.
         """
         self._runtime.end_transaction(index, producer_id, committed)
 
@@ -143,7 +143,7 @@ class GroupCoordinator:
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Clients take this to mean "join again", and the rebalance may well be lost.
+            # Clients take this to mean "rejoin", and the rebalance may well be lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
@@ -157,14 +157,14 @@ class GroupCoordinator:
         if running is not None:
             rebalance = running.machine.rebalance
             error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            # Most requests are heartbeats, and hardly any of them brings a deadline nearer.
+            # Most requests are heartbeats, which rarely bring a deadline nearer.
             wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Sessions start again once the shard is loaded.
+            # Sessions restart once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -184,7 +184,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
     ) -> Steps[None]:
-        """Partitions that do not exist are refused one by one; the rest shares its fate."""
+        """Commit offsets. Partitions that do not exist fail individually; the others share one result."""
         refused: PartitionErrors = {}
         for some in batched(request.offsets):
             for partition in some:
@@ -225,9 +225,9 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Committed offsets, of all partitions that have one when `partitions` is None.
+        """Committed offsets, of all partitions that have one if `partitions` is None.
 
-        With `require_stable` a partition whose commit is under way is UNSTABLE_OFFSET_COMMIT (KIP-447).
+        With `require_stable`, partitions with a commit in progress are UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:
@@ -250,7 +250,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Answers with one error for all when the group as a whole is the trouble."""
+        """Delete offsets; `respond` gets one error for all if the whole group is at fault."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
@@ -275,9 +275,8 @@ class GroupCoordinator:
         group_ids: Collection[str] | None,
         respond: Callable[[str, ErrorCode], None],
     ) -> list[str]:
-        """Give groups (None: all) the positions in the topic `target` that they have in `source`; the groups
-        that have any, for each of which `respond` is called with the first error, or NONE, when they are
-        stored.
+        """Copy the offsets of groups (None: all) in the topic `source` to `target`. Returns the groups that
+        have any; `respond` is called for each with the first error, or NONE, when its offsets are stored.
         """
         copied = []
         for group_id, running in list(self._running.items()):
@@ -299,16 +298,16 @@ class GroupCoordinator:
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """How long the last shards took to load."""
+        """Load times of the most recently loaded shards."""
         return self._runtime.load_times_ms
 
     @property
     def is_loading(self) -> bool:
-        """Whether there may be groups that are not known yet."""
+        """Whether a shard is loading, so that groups may be missing."""
         return self._runtime.is_loading
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Their topic has been deleted: delete the offsets that any group has there."""
+        """Delete all groups' offsets of partitions whose topic was deleted."""
         gone = list(partitions)
         for running in list(self._running.values()):
             offsets = running.machine.offsets
@@ -319,7 +318,7 @@ class GroupCoordinator:
         self._runtime.run_cooperatively(self._expiring())
 
     def _expiring(self) -> Iterator[int]:
-        """Forget the offsets of each group that have expired; see `run_cooperatively`."""
+        """Delete the expired offsets of each group, in steps."""
         for group_id in list(self._running):
             running = self._running.get(group_id)
             if running is not None:
@@ -329,7 +328,7 @@ class GroupCoordinator:
     # Administration
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Groups in any of these states and of any of these types, whatever their case; empty means all."""
+        """Groups in any of these states and of any of these types, ignoring case; empty filters match all."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
@@ -343,17 +342,17 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """None when there is no such group."""
+        """The description of a group; None for an unknown group."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
         return error, None if running is None else running.machine.describe()
 
     def group_ids(self) -> list[str]:
-        """All groups that are here now."""
+        """The ids of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """How far a group has come; None when there is no such group."""
+        """The progress of a group; None for an unknown group."""
         running = self._running.get(group_id)
         if running is None:
             return None
@@ -365,7 +364,7 @@ class GroupCoordinator:
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]
     ) -> None:
-        """Answers when each of the groups is deleted or has been refused."""
+        """Delete groups; responds when each one is deleted or rejected."""
         waiting = dict.fromkeys(group_ids)
         errors: dict[str, ErrorCode] = {}
 
@@ -387,13 +386,13 @@ class GroupCoordinator:
     # Finding groups
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
-        """The group, or the error with which this broker refuses; `missing` for a group that is not there."""
+        """The group, or the error if this broker rejects the request; `missing` for an unknown group."""
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         return running, missing if running is None and not error else error
 
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-        """The error when this broker is not the coordinator of a group; NONE when it is."""
+        """The error if this broker is not the coordinator of a group; NONE if it is."""
         if not group_id and not empty_id_allowed:
             return ErrorCode.INVALID_GROUP_ID
         return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)

@@ -1,11 +1,11 @@
-"""One classic group as its coordinator sees it: the rebalance machine together with the group's offsets.
+"""One classic group as its coordinator sees it: the rebalance state machine and the group's offsets.
 
 Rules
 - A member commits in its own generation, and not between the end of a rebalance and its assignment.
 - Group-less ("simple") commits, generation -1, are for groups without members.
-- Offsets show once their records are committed. Deleting writes tombstones, and what they delete goes once
-  they are committed; an offset that was committed again meanwhile stays.
-- A group without members and offsets is deleted: when its last offset expires, or when asked to.
+- Offsets become visible once their records are committed. A deletion writes tombstones and takes effect once
+  they are committed; an offset committed again meanwhile stays.
+- A group without members and offsets is deleted when its last offset expires, or by request.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""The error of an offset commit that the log refuses."""
+"""The error of an offset commit whose append failed."""
 
 
 class OffsetsStored(NamedTuple):
-    """`errors` is the answer of a commit, but for the `partitions` that were written."""
+    """A commit whose record is written. `errors` is its result, except for the `partitions` written."""
 
     waiter: Waiter
     partitions: tuple[TopicPartition, ...]
@@ -56,9 +56,9 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """Offsets were deleted, and with `whole_group` the group as well.
+    """A deletion of offsets, and with `whole_group` of the group.
 
-    `answer` goes to `waiter` when this succeeded; there is no waiter when offsets expired.
+    `answer` goes to `waiter` on success; expiry of offsets has no waiter.
     """
 
     whole_group: bool
@@ -67,7 +67,7 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """A machine of the coordinator runtime. Members' requests go to `joining` and `rebalance`."""
+    """State machine of one group in the coordinator runtime, on top of `joining` and `rebalance`."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
@@ -81,8 +81,8 @@ class Group:
         self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """OffsetCommit, a sign of life as well when it comes from a member; or TxnOffsetCommit (KIP-447),
-        which is none and may come in the middle of a rebalance.
+        """OffsetCommit, which also counts as a heartbeat of its member; or TxnOffsetCommit (KIP-447), which
+        does not and may arrive during a rebalance.
         """
         out = self._outbox.begin()
         error = self._check_commit(request)
@@ -108,7 +108,7 @@ class Group:
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
-        """Store positions on behalf of an operator, whether the group has members or not."""
+        """Store offsets on behalf of an operator, whether or not the group has members."""
         out = self._outbox.begin()
         self._write_offsets(offsets, waiter, {}, None)
         return out
@@ -132,7 +132,7 @@ class Group:
         if request.generation_id < 0 and self.rebalance.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            # Transactional producers from before KIP-447 do not say who they are.
+            # Transactional producers from before KIP-447 do not send a member id.
             allowed = self.rebalance.state is EMPTY or request.producer is not None
             return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self.rebalance.check_member(request.member_id, request.group_instance_id)
@@ -141,7 +141,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """OffsetDelete (KIP-496): not of topics that the group's members subscribe to."""
+        """OffsetDelete (KIP-496): rejected for topics to which the group's members subscribe."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -156,7 +156,7 @@ class Group:
         if deleted:
             self._write_tombstones(deleted, waiter, answer)
         else:
-            # As it is the group stays, even one that only awaits its first member.
+            # The group is kept as it is, even if it only awaits its first member.
             self._outbox.respond(waiter, answer)
         return out
 
@@ -166,7 +166,7 @@ class Group:
         )
 
     def delete(self, waiter: Waiter) -> Output:
-        """DeleteGroups: an empty group with all its offsets."""
+        """DeleteGroups: delete an empty group with all its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
@@ -175,13 +175,13 @@ class Group:
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
-        """Delete the offsets of a deleted topic, subscribed or not."""
+        """Delete the offsets of a deleted topic, even if members subscribe to it."""
         out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
-        """offsets.retention.minutes."""
+        """Delete offsets older than offsets.retention.minutes."""
         out = self._outbox.begin()
         expired = self.offsets.expired(
             now.wall_ms,
@@ -208,14 +208,14 @@ class Group:
         if records:
             self._outbox.write(Write(records, purpose))
         else:
-            # Nothing of this has ever reached the log.
+            # None of this was ever written to the log.
             self._tombstones_written(purpose, ErrorCode.NONE)
 
     # The runtime's events
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """A record of this group is committed: the only place, with `replay_end_marker`, where what the log
-        holds of it changes.
+        """Apply a committed record of this group: with `replay_end_marker` the only code that changes the
+        mirror of the log.
         """
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
@@ -223,18 +223,18 @@ class Group:
             self.rebalance.stored.replay(record.value)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """The transaction of a producer has ended."""
+        """Apply the end of a producer's transaction."""
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """All records are replayed: start from the stored generation."""
+        """Start from the stored generation: all records are replayed."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The records of a write are committed and replayed, or failed with an error."""
+        """Complete a write: its records are committed and replayed, or it failed with an error."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -266,11 +266,11 @@ class Group:
         self.rebalance.die()
 
     def tick(self, now: Now) -> Output:
-        """Handle every deadline that has come."""
+        """Process all deadlines that have passed."""
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator: waiting members look for another one."""
+        """Stop coordinating: waiting members get an error and find the new coordinator."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
@@ -279,13 +279,13 @@ class Group:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When `tick` is due, or somewhat before."""
+        """The latest time for the next `tick`; may be early."""
         return self.rebalance.timers.wake_at_ms
 
     # Administration
 
     def describe(self) -> GroupDescription:
-        """DescribeGroups; only a stable group shows subscriptions and assignments."""
+        """DescribeGroups; only a stable group includes subscriptions and assignments."""
         stable = self.rebalance.state is STABLE
         return GroupDescription(
             self.rebalance.state,
@@ -310,7 +310,5 @@ class Group:
 
 
 def java_length(text: str) -> int:
-    """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, whatever the name
-    says.
-    """
+    """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, despite the name."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,5 +1,5 @@
-"""JoinGroup and LeaveGroup of a classic group: new members, members that join again, and static members that
-replace their former selves (KIP-345, KIP-814). The rules are in `rebalance.py`.
+"""JoinGroup and LeaveGroup of a classic group: new members, rejoining members, and restarted static members
+that replace their previous member id (KIP-345, KIP-814). The rules are in `rebalance.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka_compat.groups.timers import Timer, TimerKind
 
 
 class Joining:
-    """How members enter and leave a `Rebalance`."""
+    """JoinGroup and LeaveGroup of the members of a `Rebalance`."""
 
     def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str], str]) -> None:
         self._rebalance = rebalance
@@ -53,7 +53,7 @@ class Joining:
     def _has_room_for(self, member_id: str) -> bool:
         most = self._rebalance.settings.group_max_size
         if self._rebalance.state is PREPARING_REBALANCE:
-            # A smaller group.max.size than the group has members lets the first to join again stay.
+            # If group.max.size is below the number of members, the first to rejoin may stay.
             return member_id in self._roster.awaiting_join or len(self._roster.awaiting_join) < most
         return self._rebalance.state is EMPTY or member_id in self._roster or len(self._roster) < most
 
@@ -80,7 +80,7 @@ class Joining:
 
     def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
         if request.group_instance_id is not None:
-            # No client does this: static members get no id in advance. Kafka fails on it as well.
+            # No client does this: static members get no id in advance. Kafka fails on it, too.
             self._rebalance.refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._rebalance.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
@@ -105,7 +105,7 @@ class Joining:
     def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
         same = member.protocols == request.protocols
         if self._rebalance.state is COMPLETING_REBALANCE and same:
-            # The answer to its first JoinGroup was lost.
+            # The response to its first JoinGroup was lost.
             self._rebalance.answer_join(member, waiter)
         elif self._rebalance.state is STABLE and same and member.member_id != self._roster.leader_id:
             self._outbox.respond(waiter, self._rebalance.join_result(member.member_id, members=False))
@@ -151,7 +151,7 @@ class Joining:
         member.session_timeout_ms = request.session_timeout_ms
         replaced = self._roster.awaiting_join.pop(member.member_id, None)
         if replaced is not None:
-            # The client has given up on that request and sent it again.
+            # The client has abandoned that request and retried.
             self._rebalance.refuse_join(replaced, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self._roster.awaiting_join[member.member_id] = waiter
 
@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # An older client that leads assigns again, so the response names its former self.
+            # An older client that leads assigns again, so the response names its previous id.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )
@@ -187,7 +187,7 @@ class Joining:
     # Leaving
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """LeaveGroup, of several members from v3 on."""
+        """LeaveGroup; v3 and later name several members."""
         out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))

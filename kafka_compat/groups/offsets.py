@@ -1,13 +1,14 @@
-"""The committed offsets of one group: what is visible, what is on its way to the log, what has expired.
+"""The offsets of one group: committed, not yet committed, pending in transactions, and expired.
 
 Rules
-- What the log holds changes in `replay` and `replay_end_marker` alone: `committed`, and per producer what its
-  open transaction has written (`pending`), which never shows but makes its partitions unstable (KIP-447).
-- A commit is staged from its append until its record is committed, or its client got an error.
-  Staged partitions are unstable, too, and do not expire.
-- An offset of a transaction shows when its commit marker comes, unless one outside transactions was written
-  after it. A deletion outside transactions holds for what open transactions have written before it.
-- Nothing expires where an open transaction is about to commit.
+- Only `replay` and `replay_end_marker` change what mirrors the log: `committed`, and for each producer the
+  offsets of its open transaction (`pending`), which are not visible but make their partitions unstable
+  (KIP-447).
+- A commit is staged from its append until its record is committed or its client gets an error. Staged
+  partitions are also unstable, and do not expire.
+- A transaction's offset becomes visible with its commit marker, unless a later one was written outside
+  transactions. A deletion outside transactions also covers what open transactions wrote before it.
+- Offsets do not expire while an open transaction is about to commit.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, Off
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset, and the end of the batch in `__consumer_offsets` that made it so."""
+    """A committed offset, and the end of the batch in `__consumer_offsets` that contains it."""
 
     value: OffsetAndMetadata
     log_offset: int
 
 
 _Staged = dict[TopicPartition, int]
-"""How many commits of a partition are on their way."""
+"""The number of commits in progress by partition."""
 
 
 class GroupOffsets:
@@ -41,10 +42,10 @@ class GroupOffsets:
         self._staged: _Staged = {}
         self._staged_in_transactions: _Staged = {}
 
-    # What the log holds
+    # State of the log
 
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
-        """A record is committed; `log_offset` is the one after its batch."""
+        """Apply a committed record; `log_offset` is the offset after its batch."""
         partition = (record.topic, record.partition)
         if producer_id != NO_PRODUCER_ID:
             self._replay_transactional(partition, record.value, log_offset, producer_id)
@@ -55,7 +56,7 @@ class GroupOffsets:
             return
         known = self.committed.get(partition)
         if known is None or known.log_offset <= log_offset:
-            # Not so for a second key of the same partition, in an older version.
+            # This does not apply to a second key of the same partition, in an older version.
             self.committed[partition] = CommittedOffset(record.value, log_offset)
 
     def _replay_transactional(
@@ -74,14 +75,14 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """A producer's transaction has ended: its offsets show, where no later commit does, or go."""
+        """End a producer's transaction: show its offsets, unless committed again later, or discard them."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)
             if known is None or known.log_offset < offset.log_offset:
                 self.committed[partition] = offset
 
-    # What is on its way
+    # Commits in progress
 
     def stage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
         staged = self._staged_in_transactions if in_transaction else self._staged
@@ -95,7 +96,7 @@ class GroupOffsets:
             if count > 1:
                 staged[partition] = count - 1
 
-    # What is asked
+    # Queries
 
     @property
     def any(self) -> bool:
@@ -106,7 +107,7 @@ class GroupOffsets:
         return None if committed is None else committed.value
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Whether a commit of this partition is still on its way."""
+        """Whether a commit for this partition is in progress."""
         return partition in self._staged or self._is_in_transaction(partition)
 
     def _is_in_transaction(self, partition: TopicPartition) -> bool:
@@ -116,11 +117,11 @@ class GroupOffsets:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """All with an offset, visible or on its way there, but for those of open transactions."""
+        """All partitions with a visible or staged offset, excluding open transactions."""
         return list(dict.fromkeys((*self.committed, *self._staged)))
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of the partitions that have an offset, visible or not."""
+        """The given partitions that have an offset, visible or not."""
         return [item for item in partitions if item in self.committed or self.is_unstable(item)]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
@@ -139,14 +140,13 @@ class GroupOffsets:
         protocol_type: str | None,
         subscribed_topics: frozenset[str] | None,
     ) -> list[TopicPartition]:
-        """What offsets.retention.minutes lets go (KIP-211).
+        """Offsets that expire by offsets.retention.minutes (KIP-211).
 
-        - A group with members keeps the offsets of the topics it subscribes to; others expire by the age of
-          the commit. Where the subscription cannot be read (not a consumer group, or rebalancing) nothing
-          expires.
-        - A group whose members have all gone: all its offsets expire once it has been empty for that long.
-        - Simple commits without a group: by the age of the commit.
-        - An offset with an expiry of its own (OffsetCommit v2–4) expires then, under the same protection.
+        - A group with members keeps the offsets of its subscribed topics; others expire by the age of the
+          commit. If the subscription is unknown (not a consumer group, or rebalancing) nothing expires.
+        - In a group without members all offsets expire once it has been empty for that time.
+        - Simple commits without a group expire by the age of the commit.
+        - An offset with its own expiry (OffsetCommit v2–4) expires then, with the same exceptions.
         """
         kept_topics: frozenset[str] = frozenset()
         empty_since_ms = -1

@@ -1,30 +1,30 @@
-"""The members and generations of one classic group. Pure: events and the time go in, responses and records go
-into the `outbox`. `joining.py` has the requests by which members join and leave, `group.py` the offsets.
+"""Rebalance state machine of one classic group: members, generations and assignments. Pure: events and the
+time are inputs; responses and records go into the `outbox`. `joining.py` handles JoinGroup and LeaveGroup,
+`group.py` the offsets.
 
 Rules
-- A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires, or changes what it
-  supports, and when the leader joins again. It ends when every member has joined, or when the longest
-  rebalance timeout of any member has passed; then members that have not joined are dropped, except static
-  ones.
+- A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires or changes its supported
+  protocols, and when the leader rejoins. It ends when every member has joined, or when the longest rebalance
+  timeout of any member has passed; then members that have not joined are removed, except static ones.
 - The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again while new members
   arrive, up to the rebalance timeout (KIP-134).
 - Joining ends in COMPLETING_REBALANCE with a new generation, a leader and a protocol that all members share.
-  The leader's SyncGroup brings the assignment; it is handed out when its record is committed, and the group
-  is STABLE. A member that has not sent SyncGroup within the rebalance timeout is dropped and the group
+  The leader's SyncGroup contains the assignment; it is distributed when its record is committed, and the
+  group is STABLE. A member that has not sent SyncGroup within the rebalance timeout is removed, and the group
   rebalances.
-- From JoinGroup v4 a new member is given an id first and must come back with it before its session ends
+- From JoinGroup v4 a new member first receives an id and must rejoin with it before its session expires
   (KIP-394).
 - A static member that returns without an id takes its former place without a rebalance, unless the chosen
-  protocol changes; its former self is fenced (KIP-345). From JoinGroup v9 the response tells
-  a returning leader that it leads and need not assign (KIP-814).
-- A member lives as long as its session timeout since its last sign of life. New members are given five
-  minutes until their first rebalance completes; after that, members that wait for an answer cannot expire.
+  protocol changes; its previous id is fenced (KIP-345). From JoinGroup v9 the response tells a returning
+  leader that it leads and need not assign (KIP-814).
+- A member expires when its session timeout has passed since its last request. New members have five minutes
+  until their first rebalance completes; after that, members that wait for a response cannot expire.
 - A member that is removed while it waits for a response gets one.
 - Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
-  deletions. What the log holds of the members is `stored`, which changes in its `replay`; pending
-  members, waiting requests and sessions are not in the log; each coordinator starts them from `stored`.
+  deletions. `stored` mirrors the members in the log and changes in its `replay`; pending members, waiting
+  requests and sessions are not in the log, and each coordinator initializes them from `stored`.
 
-The order of events and their answers is Kafka 3.9's.
+The order of events and their responses is Kafka 3.9's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that members get when the log refuses their generation."""
+"""The error for members if their generation cannot be written."""
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """New members wait for others in a long JoinGroup, perhaps longer than their session timeout."""
@@ -75,13 +75,13 @@ _SYNC: Final = Timer(TimerKind.SYNC)
 
 
 class AssignmentStored(NamedTuple):
-    """The leader's assignment for a generation."""
+    """The leader's assignment for a generation, being stored."""
 
     generation_id: int
 
 
 class StaticMemberStored(NamedTuple):
-    """A restarted static member has taken the place of its former self; `former` undoes it."""
+    """A restarted static member replacing its previous id, being stored; `former` undoes it."""
 
     member_id: str
     former: Member
@@ -90,14 +90,14 @@ class StaticMemberStored(NamedTuple):
 
 
 class EmptyGroupStored(NamedTuple):
-    """The group's last member is gone; nobody waits for this."""
+    """The group without its last member, being stored; no request waits for it."""
 
 
 class Rebalance:
-    """See the rules above. `timers.wake_at_ms` says when `tick` is due.
+    """The rebalance state machine. `timers.wake_at_ms` says when `tick` is due.
 
-    `state_timestamp_ms` is the wall-clock time of the last transition, -1 where an old record has none.
-    `subscribed_topics` is None when the group's subscription cannot be known.
+    `state_timestamp_ms` is the wall-clock time of the last transition, -1 if an old record has none.
+    `subscribed_topics` is None if the group's subscription cannot be determined.
     """
 
     def __init__(self, group_id: str, settings: GroupSettings, now: Now) -> None:
@@ -179,7 +179,7 @@ class Rebalance:
             self.outbox.note(f"removing member {member_id}: it has not joined in time")
             self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
-            # Only static members are left and none has come back: their sessions decide.
+            # Only static members are left and none has returned: their sessions decide.
             self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
             return
         self.generation_id += 1
@@ -223,7 +223,7 @@ class Rebalance:
     # Syncing
 
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
-        """SyncGroup: the leader brings the assignment, everyone else fetches its part."""
+        """SyncGroup: the leader sends the assignment, the other members receive theirs."""
         out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
@@ -268,12 +268,12 @@ class Rebalance:
         self.roster.unsynced.clear()
         self.timers.cancel(_SYNC)
 
-    # Signs of life
+    # Sessions
 
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
-        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to join again."""
+        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to rejoin."""
         error = self.check_member(member_id, group_instance_id)
         if error:
             return error
@@ -283,7 +283,7 @@ class Rebalance:
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     def tick(self, now: Now) -> Output:
-        """Let everything happen that is due at this time."""
+        """Process all deadlines that have passed at this time."""
         out = self.outbox.begin()
         for timer in self.timers.due(now.timer_ms):
             if not self.timers.take(timer, now.timer_ms):
@@ -326,10 +326,10 @@ class Rebalance:
         self.timers.cancel(Timer(TimerKind.PENDING, member_id))
         self.roster.remove(member_id)
 
-    # What has been written
+    # Completed writes
 
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
-        """Go on from what the log holds: stable, every member with a full session ahead of it."""
+        """Restore the stored generation: stable, every member with a full session timeout."""
         self.state = STABLE if snapshot.members else EMPTY
         self.state_timestamp_ms = snapshot.state_timestamp_ms
         self.generation_id = snapshot.generation_id
@@ -353,7 +353,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """Note the failure; the error for the members."""
+        """Record the failure of a write; returns the error for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
         return error
@@ -367,7 +367,7 @@ class Rebalance:
         else:
             self._transition(STABLE, now)
 
-    # Small parts
+    # Helpers
 
     def _transition(self, state: GroupState, now: Now) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
@@ -375,7 +375,7 @@ class Rebalance:
         self.state_timestamp_ms = now.wall_ms
 
     def die(self) -> None:
-        """Nothing of the group is left."""
+        """Mark the group as deleted."""
         self.state = DEAD
         self.timers.clear()
 
@@ -449,9 +449,9 @@ class Rebalance:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """All topics that any of the members subscribes to; None when one of them is not a subscription.
+    """All topics to which any member subscribes; None if a subscription cannot be parsed.
 
-    It is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
+    This is all that the broker reads of the consumer protocol, to keep the offsets of subscribed topics from
     expiring (KIP-211) or being deleted (KIP-496): every version of ConsumerProtocolSubscription begins with
     the version and an array of topic names.
     """

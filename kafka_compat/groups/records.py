@@ -1,9 +1,8 @@
-"""Group records as the bytes of `__consumer_offsets`, in the versions that Kafka 3.9 writes.
+"""Encoding and decoding of group records in `__consumer_offsets`, in the versions that Kafka 3.9 writes.
 
-Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with an
-expiry of its own, which v3 has no room for) and GroupMetadataValue v3. Every older and newer version of
-these values is read. Keys of other kinds belong to groups of the newer protocols (KIP-848, KIP-932) and are
-nobody's business here.
+Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with its own
+expiry, for which v3 has no field) and GroupMetadataValue v3. All older and newer versions of these values can
+be read. Other kinds of keys belong to groups of the newer protocols (KIP-848, KIP-932) and are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _GROUP_KEY_VERSION: Final = 2
 
 
 class MemberSnapshot(NamedTuple):
-    """A member as it is stored: only the metadata of the chosen protocol survives a restart, as in Kafka."""
+    """A member as stored: only the metadata of the chosen protocol survives a restart, as in Kafka."""
 
     member_id: str
     group_instance_id: str | None
@@ -47,7 +46,7 @@ class GroupSnapshot(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """A group's membership after a rebalance; None deletes the group."""
+    """The membership of a group after a rebalance; None deletes the group."""
 
     group_id: str
     value: GroupSnapshot | None
@@ -74,7 +73,7 @@ Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """(key, value); the value of a deletion is None. Raises ValueError for a text too long for its field."""
+    """(key, value); the value of a deletion is None. Raises ValueError for text too long for its field."""
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
@@ -83,7 +82,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """The record, or None for one of another kind. Raises MalformedRequest for bytes that are none at all."""
+    """The record; None for another kind of record. Raises MalformedRequest for invalid bytes."""
     version = int.from_bytes(key[:2], "big", signed=True)
     if version in _OFFSET_KEY_VERSIONS:
         offset_key = decode(OffsetCommitKey, version, key, 2)

@@ -1,4 +1,4 @@
-"""What members and administrators ask of a group, and what it answers: plain values."""
+"""Requests to a group and their results, as plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(StrEnum):
-    """The states of a classic group, by the names that ListGroups and DescribeGroups show."""
+    """The states of a classic group, by their names in ListGroups and DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -33,7 +33,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """JoinGroup. The last two fields follow from the request's version (KIP-394, KIP-814)."""
+    """A JoinGroup. The last two fields depend on the request's version (KIP-394, KIP-814)."""
 
     member_id: str
     group_instance_id: str | None
@@ -50,8 +50,8 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """SyncGroup. The protocol fields are None where the version has none; assignments come from the leader
-    only.
+    """A SyncGroup. The protocol fields are None in versions without them; only the leader
+    sends assignments.
     """
 
     generation_id: int
@@ -64,7 +64,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """One member of a LeaveGroup; a static member may be named by its instance id alone (KIP-345)."""
+    """One member of a LeaveGroup; a static member may be identified by its instance id alone (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -72,7 +72,7 @@ class Leaving:
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position. Epoch and expiry are -1 where the client gave none."""
+    """An offset to commit. Epoch and expiry are -1 if the client gave none."""
 
     offset: int
     leader_epoch: int
@@ -83,7 +83,7 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """OffsetCommit of partitions that exist, or with a producer TxnOffsetCommit. A group-less ("simple")
+    """An OffsetCommit for existing partitions, or with a producer a TxnOffsetCommit. A group-less ("simple")
     commit has generation -1 and no member id.
     """
 
@@ -94,11 +94,11 @@ class Commit:
     producer: TransactionalProducer | None = None
 
 
-# Answers
+# Results
 
 
 class JoinedMember(NamedTuple):
-    """What the leader learns of a member."""
+    """A member as the JoinGroup response shows it to the leader."""
 
     member_id: str
     group_instance_id: str | None
@@ -134,7 +134,7 @@ class LeaveResult:
 
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
-"""The answer to OffsetCommit and OffsetDelete."""
+"""The result of OffsetCommit and OffsetDelete."""
 
 Result = JoinResult | SyncResult | LeaveResult | PartitionErrors | ErrorCode
 

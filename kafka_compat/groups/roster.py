@@ -1,5 +1,5 @@
-"""Who is in a group, who waits for what, and which protocols all of them share. No rules of the rebalance
-here.
+"""The members of a group, their waiting requests, and the protocols that all of them support. The rebalance
+rules are elsewhere.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kafka_compat.groups.requests import JoinedMember, Protocols
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member as the group knows it. `is_new` until its first rebalance has completed. Its assignment is
-    what the log holds for it.
+    """One member of a group. `is_new` until its first rebalance has completed. Its assignment is the one in
+    the log.
     """
 
     member_id: str
@@ -38,10 +38,10 @@ class Member:
 class Roster:
     """The members of one group.
 
-    `members` keeps the order of arrival, which decides between equals: a leader that is gone is succeeded by
-    the longest-standing member. `pending` holds ids that were given out but not used yet (KIP-394); such
-    members count for the completion of a rebalance and for nothing else. `unsynced` are those whose
-    SyncGroup of this generation has not come yet.
+    `members` keeps the order of arrival, which breaks ties: the longest-standing member succeeds a leader
+    that has left. `pending` holds ids that were assigned but not used yet (KIP-394); such members count for
+    the completion of a rebalance and for nothing else. `unsynced` are the members whose SyncGroup of this
+    generation has not arrived yet.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Roster:
         self._supporters.update({name for name, _ in member.protocols})
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or a pending member. Whoever waits in its name must have been answered before."""
+        """Remove a member or a pending member. Its waiting request must have been completed before."""
         self.pending.discard(member_id)
         self.unsynced.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -98,7 +98,7 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Give a static member another id; its leadership and its place in the order go with it."""
+        """Change the id of a static member, which keeps its leadership and its position in the order."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {one.member_id: one for one in self.members.values()}
@@ -117,11 +117,11 @@ class Roster:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The patience of the most patient member."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one of those who joined; False when nobody did."""
+        """Ensure that the leader is a member that has joined; False if none has."""
         if self.leader_id is None:
             return False
         if self.leader_id not in self.awaiting_join:
@@ -132,11 +132,11 @@ class Roster:
         return True
 
     def shares_protocol(self, names: set[str]) -> bool:
-        """Whether every member supports one of these."""
+        """Whether every member supports one of these protocols."""
         return any(self._supporters[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with most votes: each member votes for the first of its own that all support."""
+        """The protocol with the most votes: each member votes for its first one that all support."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)
@@ -151,7 +151,7 @@ class Roster:
         )
 
     def snapshots(self, protocol: str | None, assignments: dict[str, bytes]) -> tuple[MemberSnapshot, ...]:
-        """All members as they are stored, with an assignment for each."""
+        """All members in storage form, with an assignment for each."""
         return tuple(
             MemberSnapshot(
                 member.member_id,
@@ -168,7 +168,7 @@ class Roster:
 
 
 class StoredGeneration:
-    """`snapshot` changes in `replay` alone; None before anything was stored, or when it was deleted."""
+    """The generation in the log. `snapshot` changes only in `replay`; None if there is none."""
 
     __slots__ = ("_assignments", "snapshot")
 
@@ -177,7 +177,7 @@ class StoredGeneration:
         self._assignments: dict[tuple[str | None, str], bytes] = {}
 
     def replay(self, snapshot: GroupSnapshot | None) -> None:
-        """A group's record is committed."""
+        """Apply a committed record of the group."""
         self.snapshot = snapshot
         members = () if snapshot is None else snapshot.members
         self._assignments = {
@@ -185,7 +185,7 @@ class StoredGeneration:
         }
 
     def assignment(self, member: Member) -> bytes:
-        """What the member is assigned. A static member's goes over to whoever takes its place (KIP-345)."""
+        """The assignment of a member. A static member's passes to its replacement (KIP-345)."""
         return self._assignments.get(_key(member.member_id, member.group_instance_id), b"")
 
 

@@ -1,4 +1,4 @@
-"""The settings of groups, and how they follow from the broker's configuration."""
+"""The settings of consumer groups, derived from the broker's configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Broker settings that groups obey, under Kafka's names and defaults."""
+    """Broker settings for groups, with Kafka's names and defaults."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
@@ -24,7 +24,7 @@ class GroupSettings:
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
-    """What server.properties says about groups."""
+    """The group settings in a broker's configuration."""
     return GroupSettings(
         group_min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=config.int("group.max.session.timeout.ms"),

@@ -1,4 +1,4 @@
-"""Deadlines of one group, as data: the group sets them, the runtime asks for the earliest one."""
+"""Deadlines of one group, as data: the group sets them, and the runtime asks for the earliest one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class TimerKind(Enum):
-    """What runs out."""
+    """The purpose of a timer."""
 
     JOIN = "join"
-    """The wait for members to (re)join; one per group."""
+    """The wait for members to join or rejoin; one per group."""
     SYNC = "sync"
     """The wait for every member's SyncGroup after a rebalance; one per group."""
     SESSION = "session"
     """A member's session."""
     PENDING = "pending"
-    """The wait for a member to come back with the id it was given (KIP-394)."""
+    """The wait for a member to rejoin with its assigned id (KIP-394)."""
 
 
 class Timer(NamedTuple):
@@ -27,8 +27,8 @@ class Timer(NamedTuple):
 class Timers:
     """At most one deadline per timer.
 
-    `wake_at_ms` is never later than the earliest deadline but may be earlier: heartbeats move deadlines away
-    all the time, and looking for the new earliest one is left to the next wake-up.
+    `wake_at_ms` is never later than the earliest deadline but may be earlier: heartbeats constantly move
+    deadlines, and finding the new earliest one is left to the next wake-up.
     """
 
     __slots__ = ("_deadlines_ms", "wake_at_ms")
@@ -53,13 +53,13 @@ class Timers:
         return self._deadlines_ms.get(timer)
 
     def due(self, now_ms: int) -> list[Timer]:
-        """Timers whose deadline has come, earliest first. Each must be taken with `take` before it acts."""
+        """Timers whose deadline has passed, earliest first. Call `take` on each before acting on it."""
         due = [timer for timer, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
         due.sort(key=self._deadlines_ms.__getitem__)
         return due
 
     def take(self, timer: Timer, now_ms: int) -> bool:
-        """Remove a due timer; False if an earlier one has cancelled it or moved it meanwhile."""
+        """Remove a due timer; False if an earlier one has canceled or moved it meanwhile."""
         deadline_ms = self._deadlines_ms.get(timer)
         if deadline_ms is None or deadline_ms > now_ms:
             return False

@@ -1,8 +1,8 @@
-"""Offsets in ZooKeeper, or in the embedded tree of a broker without one: where Kafka's oldest clients (before
+"""Offsets in ZooKeeper, or in the embedded tree of a standalone broker, where Kafka's oldest clients (before
 0.8.2) keep them.
 
-OffsetCommit and OffsetFetch version 0 know no coordinator: any broker takes them, and they stand as text
-under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and no group is listed for them.
+OffsetCommit and OffsetFetch version 0 have no coordinator: any broker accepts them. Offsets are stored as
+text under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and their groups are not listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_OFFSET = -1
 
 class ZooKeeperOffsets:
     def __init__(self, store: MetadataStore, metadata: MetadataCache, metadata_size_max: int) -> None:
-        """`metadata_size_max`: offset.metadata.max.bytes. The text itself is not kept."""
+        """`metadata_size_max`: offset.metadata.max.bytes. The metadata itself is not stored."""
         self._store = store
         self._metadata = metadata
         self._metadata_size_max = metadata_size_max
@@ -30,7 +30,7 @@ class ZooKeeperOffsets:
     async def commit(
         self, group: str, topic: str, partition: int, offset: int, metadata: str | None
     ) -> ErrorCode:
-        """Keep a position."""
+        """Store an offset."""
         if self._metadata.partition(topic, partition) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if metadata is not None and java_length(metadata) > self._metadata_size_max:
@@ -45,7 +45,7 @@ class ZooKeeperOffsets:
         return ErrorCode.NONE
 
     async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
-        """The position kept; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        """The stored offset; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
         if self._metadata.partition(topic, partition) is None:
             return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:

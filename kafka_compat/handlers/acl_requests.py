@@ -1,7 +1,7 @@
-"""What the requests about ACLs have in common: numbers of the wire as members, and filters.
+"""Shared parts of the ACL APIs: conversion of protocol numbers to enumeration members, and filters.
 
-A number that Kafka has not given to anything means something UNKNOWN, which matches nothing. UNKNOWN itself,
-0, is no request at all: Kafka closes the connection.
+An unassigned number becomes UNKNOWN, which matches nothing. UNKNOWN itself, 0, is invalid in a request: Kafka
+closes the connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=IntEnum)
 
 
 class WireFilter(Protocol):
-    """DescribeAcls as a whole, and each filter of DeleteAcls."""
+    """The fields of DescribeAcls, and of each filter of DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -34,14 +34,14 @@ class WireFilter(Protocol):
 
 
 def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
-    """Raises HungUp where one of the codes is UNKNOWN."""
+    """Raise HungUp if one of the codes is UNKNOWN."""
     if not all(codes):
         log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)
         raise HungUp
 
 
 def member(kind: type[M], code: int) -> M:
-    """The member of that code; UNKNOWN, 0, for a code that none has."""
+    """The enumeration member of a code; UNKNOWN, 0, for an unassigned code."""
     try:
         return kind(code)
     except ValueError:
@@ -49,7 +49,7 @@ def member(kind: type[M], code: int) -> M:
 
 
 def filter_of(wire: WireFilter, version: int) -> Filter:
-    """Version 0 knows no types of patterns: it asks for literal ones."""
+    """The filter of a request. Version 0 has no pattern types: it means literal patterns."""
     pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
     return Filter(
         acls.PatternFilter(
@@ -65,12 +65,12 @@ def filter_of(wire: WireFilter, version: int) -> Filter:
 
 
 def codes_of(wire: WireFilter) -> tuple[int, int, int, int]:
-    """Those that `refuse_unknown` looks at."""
+    """The codes that `refuse_unknown` checks."""
     return wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type
 
 
 def entry_fields(entry: acls.Entry) -> dict[str, Any]:
-    """An entry's fields as every response has them."""
+    """The fields of an entry in responses."""
     return {
         "principal": entry.principal,
         "host": entry.host,
@@ -80,7 +80,7 @@ def entry_fields(entry: acls.Entry) -> dict[str, Any]:
 
 
 def pattern_fields(pattern: acls.Pattern) -> dict[str, Any]:
-    """A pattern's fields as every response has them."""
+    """The fields of a pattern in responses."""
     return {
         "resource_type": pattern.resource_type,
         "resource_name": pattern.name,

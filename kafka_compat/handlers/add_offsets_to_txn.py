@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (key 25): a transaction will commit offsets of a group.
+"""AddOffsetsToTxn (key 25): announce that a transaction will commit offsets of a group.
 
-The group's partition of `__consumer_offsets` becomes one of the transaction's. From version 2 on a producer
-that was replaced is told PRODUCER_FENCED (KIP-588).
+The group's partition of `__consumer_offsets` is added to the transaction. From version 2 on a replaced
+producer gets PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # A producer looks for the group's coordinator only after this; looking makes the topic.
+        # A producer looks up the group's coordinator, which creates the topic, only after this.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

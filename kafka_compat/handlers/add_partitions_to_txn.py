@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (key 24): a transaction will write to partitions (KIP-98).
+"""AddPartitionsToTxn (key 24): add partitions to a transaction before it writes to them (KIP-98).
 
-Up to version 3 a producer sends it for itself; where one of its partitions does not exist, none is added.
-From version 4 on leaders send batches of transactions: to verify that a partition they are about to write to
-is in one, or, for producers of transaction.version 2, to add it (KIP-890).
+Up to version 3 a producer sends it for itself; if one of its partitions does not exist, none is added. From
+version 4 on partition leaders send batches of transactions: to verify that a partition is in a transaction
+before they append to it, or, for producers of transaction.version 2, to add it (KIP-890).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_partitions_to_txn(
     denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
     refused: PartitionErrors = {}
     for item in asked:
-        # Offsets have a request of their own: AddOffsetsToTxn.
+        # Offsets have a separate request: AddOffsetsToTxn.
         if is_internal(item[0]) or item[0] in denied:
             refused[item] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif ctx.services.metadata.partition(*item) is None:

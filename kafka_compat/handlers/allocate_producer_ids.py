@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): the controller gives a broker its next block of producer ids (KIP-730)."""
+"""AllocateProducerIds (key 67): the controller assigns a broker its next block of producer ids (KIP-730)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def allocate_producer_ids(
         cluster.service.tell_of_malformed(error, "no producer ids are given out")
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except MetadataStoreError:
-        # The session is broken or over: another broker is the controller, or will be.
+        # The session is lost or expired: another broker is or becomes the controller.
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return AllocateProducerIdsResponse(
         producer_id_start=block.first, producer_id_len=block.last - block.first + 1

@@ -1,5 +1,4 @@
-"""AlterConfigs (key 33): give a resource a whole new set of settings. Deprecated by KIP-339, still used by
-AKHQ."""
+"""AlterConfigs (key 33): replace all settings of a resource. Deprecated by KIP-339, still used by AKHQ."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ async def alter_each(
     alter: Callable[[R, KafkaError | None], Awaitable[None]],
     api: str,
 ) -> list[AlterConfigsResourceResponse]:
-    """The outcome of `alter` for each resource. It is also given why the client must not alter it, if so."""
+    """The outcome of `alter` for each resource; `alter` also receives the authorization error, if any."""
     counts = await ctx.long_work.finish(
         counted((each.resource_type, each.resource_name) for each in resources)
     )

@@ -1,5 +1,5 @@
-"""AlterPartition (key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2 names
-topics by id, 3 names the brokers with their epochs.
+"""AlterPartition (key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2
+identifies topics by id; version 3 includes broker epochs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""AlterPartitionReassignments (key 45): begin or cancel moves of replicas (KIP-455). Answered by the
-controller alone.
+"""AlterPartitionReassignments (key 45): begin or cancel reassignments of replicas (KIP-455). Served by the
+controller only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (key 34): have replicas of this broker move to other data folders (KIP-113).
+"""AlterReplicaLogDirs (key 34): move replicas of this broker to other log directories (KIP-113).
 
-Success says that a move has begun; DescribeLogDirs tells how far it is.
+Success means that a move has begun; DescribeLogDirs reports its progress.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): what this broker serves, derived from the handlers there are.
+"""ApiVersions (key 18): the APIs and versions that this broker serves, derived from its handlers.
 
-A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION (KIP-511); from version 3
-clients name their software; 3 also brings the supported and finalized features (KIP-584).
+An unknown version gets a response in version 0 with UNSUPPORTED_VERSION (KIP-511). From version 3 on clients
+name their software, and the response includes the supported and finalized features (KIP-584).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handler(0, 4)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """`request` is None where its version was unknown."""
+    """`request` is None if its version is unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
@@ -53,7 +53,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
-            # Older clients cannot read a feature with minimum version 0.
+            # Older clients cannot parse a feature with minimum version 0.
             response.supported_features = [
                 SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
             ]

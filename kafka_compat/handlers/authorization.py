@@ -1,6 +1,6 @@
-"""May the client do it? Handlers ask here, where Kafka's KafkaApis asks its authorizer (KIP-11).
+"""Authorization checks of the handlers, as in Kafka's KafkaApis (KIP-11).
 
-Without an authorizer everybody may do everything, and a question costs one look-up.
+Without an authorizer every request is allowed, and a check costs one lookup.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""What stands in an answer for the operations that are allowed where nobody asks for them."""
+"""The value of authorized operations in a response if they were not requested."""
 
 _SUPPORTED: Final = {
     ResourceType.TOPIC: (
@@ -38,7 +38,7 @@ _SUPPORTED: Final = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be done with a resource, as Kafka's AclEntry has it."""
+"""The operations on each resource type, as in Kafka's AclEntry."""
 _ALL: Final = {kind: sum(1 << one for one in some) for kind, some in _SUPPORTED.items()}
 
 _CODES: Final = {
@@ -52,7 +52,7 @@ _CODES: Final = {
 def allows(
     ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
 ) -> bool:
-    """Whether the client may do this; see Authorizer for `logged`."""
+    """Whether the client may execute the operation; see Authorizer for `logged`."""
     authorizer = ctx.authorizer
     return authorizer is None or authorizer.allows(
         ctx.principal, ctx.client_host, operation, resource_type, name, logged=logged
@@ -60,12 +60,12 @@ def allows(
 
 
 def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = True) -> bool:
-    """The same for the cluster."""
+    """As `allows`, for the cluster resource."""
     return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
 
 
 def may_write_idempotently(ctx: RequestContext) -> bool:
-    """Whoever may write to some topic may do so (KIP-679)."""
+    """Whether the client may write idempotently: it needs WRITE on any topic (KIP-679)."""
     if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
         return True
     authorizer = ctx.authorizer
@@ -75,35 +75,35 @@ def may_write_idempotently(ctx: RequestContext) -> bool:
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:
-    """What is raised where a resource of that type must not be touched, with Kafka's text."""
+    """The exception for a denied resource of that type, with Kafka's text."""
     code = _CODES[resource_type]
     return KafkaError(code, STANDARD_MESSAGES[code])
 
 
 def require(ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
-    """Raises KafkaError, which fails the request as a whole, unless the client may do this."""
+    """Raise KafkaError, which fails the whole request, unless the operation is allowed."""
     if not allows(ctx, operation, resource_type, name):
         raise refusal(resource_type)
 
 
 def require_cluster(ctx: RequestContext, operation: Operation) -> None:
-    """The same for the cluster."""
+    """As `require`, for the cluster resource."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """Why the client must not do this with the settings of a resource: those of brokers are the cluster's."""
+    """The error if the client may not use the settings of a resource; a broker's belong to the cluster."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
 
 
 class Denied:
-    """With which resources of a request the client may not do something: `name in denied`.
+    """The resources of a request for which an operation is denied: `name in denied`.
 
-    Each name is decided once, when it is first asked for.
+    Each name is decided once, at its first use.
     """
 
     __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
@@ -136,7 +136,7 @@ class Denied:
 
 
 def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-    """What the client may do with a resource, as a bit for each operation (KIP-430)."""
+    """The operations that the client may execute on a resource, as a bit field (KIP-430)."""
     if ctx.authorizer is None:
         return _ALL[resource_type]
     return sum(
@@ -147,7 +147,7 @@ def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: s
 
 
 def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
-    """The same of the cluster where that `is_asked`: nothing for who may not describe it."""
+    """As `allowed_operations`, for the cluster if `is_asked`; none if it may not be described."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not cluster_allows(ctx, Operation.DESCRIBE):

@@ -1,5 +1,5 @@
-"""ControlledShutdown (key 7): a broker that is about to stop has its leaderships moved. Answered by the
-controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
+"""ControlledShutdown (key 7): move the leaderships of a broker that is about to stop. Served by the
+controller only; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
 from kafka_compat.security.authorizer import Operation
 
 _NO_EPOCH = -1
-"""That of versions without one."""
+"""The broker epoch of versions without one."""
 
 
 @handler(0, 3, cluster=True)
@@ -33,7 +33,7 @@ async def controlled_shutdown(
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     error = ErrorCode(reply.error)
     if error == ErrorCode.BROKER_NOT_AVAILABLE and request.broker_epoch != _NO_EPOCH:
-        # What Kafka makes of the exception that it raises here, looking for the broker's epoch.
+        # The error code of the exception that Kafka throws here when it looks up the broker's epoch.
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
         error_code=error,

@@ -1,4 +1,4 @@
-"""CreateAcls (key 30). Without an authorizer: SECURITY_DISABLED for each."""
+"""CreateAcls (key 30): add ACLs. Without an authorizer each fails with SECURITY_DISABLED."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _binding(item: AclCreation) -> Binding:
         or entry.operation is Operation.ANY
         or entry.permission is Permission.ANY
     ):
-        # What Kafka says, too, and of all that the request holds.
+        # Kafka's message, too, for every ACL of the request.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH stand in filters alone")
     return Binding(pattern, entry)
 

@@ -1,4 +1,6 @@
-"""CreateDelegationToken (key 38, KIP-48): a token for the client itself, or for who has let it (KIP-373)."""
+"""CreateDelegationToken (key 38, KIP-48): a token for the client, or for an owner that allows
+it (KIP-373).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ async def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            # A request that Kafka fails with, too.
+            # Kafka fails on such a request, too.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owner = Principal(request.owner_principal_type, request.owner_principal_name)
     response = CreateDelegationTokenResponse(

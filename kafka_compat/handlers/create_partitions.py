@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): more partitions for a topic; each topic succeeds or fails by itself."""
+"""CreatePartitions (key 37): add partitions to topics; each topic succeeds or fails individually."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_compat.protocol.messages.create_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _STRICT_SINCE = 3
-"""From which version on a client understands that it makes too many (KIP-599)."""
+"""The first version whose clients support the quota of created partitions (KIP-599)."""
 
 
 @handler(0, 3)

@@ -1,5 +1,5 @@
-"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 6 that
-a client makes too many partitions (KIP-599), 7 the topic id.
+"""CreateTopics (key 19): create topics; each one succeeds or fails individually. Version 5 returns the
+settings in force, 6 reports an exceeded quota of created partitions (KIP-599), 7 returns the topic id.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""As KRaft's controller has it: one request must not keep the broker from everyone else's."""
+"""KRaft's controller has the same limit: one request must not block all others."""
 _STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
-"""How many topics of one request are made, or deleted, at the same time."""
+"""Topics of one request created, or deleted, in parallel."""
 
 
 @handler(0, 7)
@@ -72,7 +72,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
-        # A cluster's controller makes them together.
+        # The controller of a cluster creates them together.
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()
@@ -82,7 +82,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableTopicResult:
-    """For a client that may not know them, nor what else follows from the broker's defaults."""
+    """The response without settings and defaults, for a client that may not see them."""
     if result.name in hidden:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.topic_id = _NO_TOPIC_ID
@@ -105,7 +105,7 @@ async def _create(
     ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest, charge: Charge | None
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
-        # Whatever else is wrong, as with Kafka: kafkajs asks with counts of -1 and wants to know just that.
+        # Before other errors, as in Kafka: kafkajs sends counts of -1 to find out just that.
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):

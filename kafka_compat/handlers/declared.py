@@ -1,7 +1,7 @@
-"""What the handlers declare, and the table of it.
+"""The declarations of all handlers, and the generator of `served.py`.
 
-`python -m kafka_compat.handlers.declared` writes `served.py` anew: to be run when a handler is added, or
-serves other versions. A test compares the two.
+Run `python -m kafka_compat.handlers.declared` to regenerate `served.py` after adding a handler or changing
+its versions. A test compares the two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 
 def declarations() -> list[Declaration]:
-    """What every handler says of itself, by API key. Imports all of them."""
+    """The declarations of all handlers, by API key. Imports all of them."""
     found: Iterator[Any] = (
         getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
         for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)

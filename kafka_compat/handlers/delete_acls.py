@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31). Without an authorizer: SECURITY_DISABLED for each filter."""
+"""DeleteAcls (key 31): delete ACLs that match filters. Without an authorizer: SECURITY_DISABLED for each."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
 (KIP-107).
 
-Answered when the new start is on this broker's disk, and the logs of all living replicas start there, which
-followers learn with their next fetch. Those that take longer than the request's timeout get
-REQUEST_TIMED_OUT, and the records are deleted none the less. Where the disk refuses to note the start, a full
-one for instance, the answer is KAFKA_STORAGE_ERROR, upon which clients ask again: nobody reads the records
-any more, but a crash could bring them back.
+The response is sent when the new start is on this broker's disk and the logs of all live replicas start
+there; followers learn it with their next fetch. Partitions that exceed the request's timeout get
+REQUEST_TIMED_OUT, but their records are deleted. If the start cannot be stored, on a full disk for instance,
+the error is KAFKA_STORAGE_ERROR, after which clients retry: the records can no longer be read, but could
+reappear after a crash.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
         for wanted in topic.partitions:
             result.partitions.append(deletions.begin(topic.name, wanted))
             await turn.pause_if_due()
-    # Who was told that records are deleted does not get them back after a crash.
+    # Records reported as deleted must not reappear after a crash.
     await deletions.store()
     await deletions.finish(request.timeout_ms)
     deletions.tell_refusals()
@@ -57,18 +57,18 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
 
 
 class _Deletions:
-    """The partitions of one request, and those of them that followers have not come to yet."""
+    """The partitions of one request, and those whose followers lag behind."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []
-        """The log directories with what was deleted in them."""
+        """Deletions in progress, each with its log directory."""
         self._refusals: dict[str, Exception] = {}
         self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        """Delete here; the result may change until `finish` returns."""
+        """Delete on this broker; the result may change until `finish` returns."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
@@ -118,7 +118,7 @@ class _Deletions:
         self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
 
     def tell_refusals(self) -> None:
-        """Answer with the error what is not durable."""
+        """Set the error of partitions whose log start is not durable."""
         for path, result in self._begun:
             error = self._refusals.get(path)
             if error is not None:
@@ -126,7 +126,7 @@ class _Deletions:
                 result.low_watermark = UNKNOWN_LOW_WATERMARK
 
     async def finish(self, timeout_ms: int) -> None:
-        """Wait for the followers, for at most that long."""
+        """Wait for the followers, up to the timeout."""
         if self._pending:
             await asyncio.wait(self._pending, timeout=max(timeout_ms, 0) / 1000)
             for pending in self._pending:

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): by name, from version 6 also by topic id (KIP-516)."""
+"""DeleteTopics (key 20): delete topics by name, from version 6 on also by topic id (KIP-516)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 _NO_TOPIC_ID = UUID(int=0)
 _STRICT_SINCE = 5
-"""From which version on a client understands that it deletes too many partitions (KIP-599)."""
+"""The first version whose clients support the quota of deleted partitions (KIP-599)."""
 
 
 @handler(0, 6)
@@ -52,7 +52,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             if resolved is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
-            # Both questions are asked: the audit log is to tell of each.
+            # Both checks are made, so that the audit log shows both.
             is_hidden, is_denied = resolved in hidden, resolved in denied
             if is_hidden and name is None:
                 result.name = None
@@ -82,7 +82,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
 
     response = DeleteTopicsResponse()
     for first in range(0, len(wanted), TOPICS_AT_ONCE):
-        # A cluster's controller deletes them together.
+        # The controller of a cluster deletes them together.
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()

@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29). Without an authorizer: SECURITY_DISABLED, which tools take as "no ACLs here"."""
+"""DescribeAcls (key 29): list ACLs. Without an authorizer: SECURITY_DISABLED; tools show "no ACLs"."""
 
 from __future__ import annotations
 

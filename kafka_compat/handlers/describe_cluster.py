@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the brokers and who the controller is (KIP-700; version 1 adds the endpoint type,
+"""DescribeCluster (key 60): the brokers and the controller (KIP-700; version 1 adds the endpoint type,
 KIP-919).
 """
 
@@ -39,7 +39,7 @@ def describe_cluster(
 
 
 async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """As Metadata does: a broker that has just started would tell of a cluster without brokers."""
+    """Wait for the cluster metadata, as Metadata does: a newly started broker knows no brokers."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 

@@ -1,5 +1,6 @@
-"""DescribeConfigs (key 32). Version 1 tells where a value comes from, 3 its type and documentation (KIP-226,
-KIP-569)."""
+"""DescribeConfigs (key 32): settings of resources. Version 1 adds sources, 3 types and documentation
+(KIP-226, KIP-569).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
     turn = await ctx.long_work.begin()
     unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
     if unknown is not None:
-        # Kafka refuses the request as a whole.
+        # Kafka rejects the whole request.
         for some in batched(request.resources):
             response.results += [_refused(item, unknown) for item in some]
             await turn.pause_if_due()
@@ -41,7 +42,7 @@ async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest)
         asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
         result = described.get(asked)
         if result is None:
-            # What is asked for more than once is looked up, and held in memory, once.
+            # Repeated resources are looked up, and kept in memory, once.
             result = described[asked] = await _describe(ctx, request, resource)
         response.results.append(result)
         await turn.pause_if_due()
@@ -65,7 +66,7 @@ async def _describe(
         kind, name = resource.resource_type, resource.resource_name
         refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
         if refusal is not None:
-            # Not the one that this frame holds, as its traceback would lead to this frame.
+            # A new exception: this frame's own has a traceback that refers to this frame.
             raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:

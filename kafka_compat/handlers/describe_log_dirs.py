@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): the data folders with their partitions and sizes, copies under way included
+"""DescribeLogDirs (key 35): the log directories with their partitions and sizes, including copies in progress
 (version 4 adds disk space, KIP-827).
 """
 
@@ -34,7 +34,7 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> S
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    # Logs come and go between two steps.
+    # Logs may be created and deleted between two steps.
     for (topic, partition), log in list(log_dirs.logs.items()):
         yield None
         if wanted is None or (topic, partition) in wanted:

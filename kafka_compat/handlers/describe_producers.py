@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61): the producers that partitions know, with their open transactions (KIP-664).
+"""DescribeProducers (key 61): the active producers of partitions, with their open transactions (KIP-664).
 
-A follower answers as well as the leader: tools ask a broker for what it holds.
+A follower responds as well as the leader: tools inspect the state of a specific broker.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def describe_producers(
 
 
 def _refusal(ctx: RequestContext, topic: str, denied: Denied) -> KafkaError | None:
-    """Why nothing is told of a whole topic."""
+    """The error for a whole topic, if any."""
     try:
         check_topic_name(topic)
     except KafkaError as error:

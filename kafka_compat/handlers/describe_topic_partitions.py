@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics in pages, by name (KIP-966)."""
+"""DescribeTopicPartitions (key 75): topics and partitions in pages, by name (KIP-966)."""
 
 from __future__ import annotations
 

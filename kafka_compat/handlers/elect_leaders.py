@@ -1,5 +1,5 @@
-"""ElectLeaders (key 43): preferred or unclean elections by request (KIP-460). Answered by the controller
-alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
+"""ElectLeaders (key 43): preferred or unclean leader elections on request (KIP-460). Served by the controller
+only; other brokers return NOT_CONTROLLER for each partition, as in Kafka.
 """
 
 from __future__ import annotations

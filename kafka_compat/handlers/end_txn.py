@@ -1,9 +1,9 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-Answered once the decision is committed to `__transaction_state`: the markers follow whatever happens. From
-version 2 on a producer that was replaced is told PRODUCER_FENCED (KIP-588). With version 5 every transaction
-has an epoch of its own, and the answer brings the next one, or a new producer id when all epochs are used up
-(KIP-890 part 2).
+The response is sent once the decision is committed to `__transaction_state`: the markers follow whatever
+happens. From version 2 on a replaced producer gets PRODUCER_FENCED (KIP-588). With version 5 every
+transaction has its own epoch, and the response contains the next one, or a new producer id when all epochs
+are used up (KIP-890 part 2).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""ExpireDelegationToken (key 40, KIP-48): a token ends earlier or at once, by its owner's or a renewer's
-wish."""
+"""ExpireDelegationToken (key 40, KIP-48): expire a token earlier or at once, on request of its owner or a
+renewer.
+"""
 
 from __future__ import annotations
 

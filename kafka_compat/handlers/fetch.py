@@ -1,9 +1,9 @@
-"""Fetch (key 1): whole batches from each partition, after a long poll where there is too little to send.
+"""Fetch (key 1): whole batches from each partition, after a long poll if there is too little data.
 
-A request is answered at once when it finds fetch.min.bytes or an error, else when enough was committed or
-max_wait_ms is over. Versions: 3 brings the limit for the whole answer, 4 isolation levels, 7 sessions
-(KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions 0 to 3
-get formats 0 and 1.
+The response is sent at once if fetch.min.bytes are available or an error occurred, otherwise when enough was
+committed or max_wait_ms has passed. Versions: 3 adds the limit for the whole response, 4 isolation levels, 7
+sessions (KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions
+0 to 3 get formats 0 and 1.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[Partition
 def _planned(
     ctx: RequestContext, request: FetchRequest, targets: list[FetchTarget], forgotten: list[PartitionKey]
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an error response where the session is wrong."""
+    """The request with its session; an error response if the session is invalid."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -119,7 +119,7 @@ def _planned(
 
 
 def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) -> Steps[None]:
-    """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
+    """Remove unreadable topics from the plan. A session keeps them: they may become readable."""
     # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType

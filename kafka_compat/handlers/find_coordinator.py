@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker speaks for a group or a transactional id.
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
-Version 1 brings transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is made when a
-group's coordinator is first looked for, `__transaction_state` when a transactional id's is.
+Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created when a
+group's coordinator is first requested, `__transaction_state` when a transactional id's is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
-"""By the type of key: 0 a group, 1 a transactional id."""
+"""By key type: 0 a group, 1 a transactional id."""
 
 _RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {
@@ -60,7 +60,7 @@ async def _after_creation(
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
     if any(key not in denied for key in keys):
-        # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
+        # Failures become COORDINATOR_NOT_AVAILABLE, on which clients retry.
         with suppress(KafkaError):
             await ctx.services.topics.ensure_internal(topic)
     return await ctx.long_work.finish(_answers(ctx, request, denied))

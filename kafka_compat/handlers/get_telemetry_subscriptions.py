@@ -1,6 +1,6 @@
-"""GetTelemetrySubscriptions (key 71, KIP-714): which of its metrics a client is to push, and how often.
+"""GetTelemetrySubscriptions (key 71, KIP-714): the metrics that a client should push, and the interval.
 
-It is served only where pushes are taken. It asks for no rights, as in Kafka.
+Served only if the broker accepts pushes. No authorization is required, as in Kafka.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPRESSION_TYPES: Final = [
     CompressionType.GZIP,
     CompressionType.SNAPPY,
 ]
-"""The best one first: clients take the first that they know."""
+"""In order of preference: clients use the first that they support."""
 
 
 @handler(0, 0, telemetry=True)
@@ -55,7 +55,7 @@ async def get_telemetry_subscriptions(
 
 
 def client_of(ctx: RequestContext) -> Client:
-    """What is known of who asks."""
+    """The client attributes of a request."""
     caller = ctx.caller
     return Client(
         caller.client_id, caller.software_name, caller.software_version, caller.host, str(caller.port)
@@ -63,6 +63,6 @@ def client_of(ctx: RequestContext) -> Client:
 
 
 def forget_at_the_end(caller: Caller, telemetry: ClientTelemetry, instance_id: UUID) -> None:
-    """Have the instance forgotten when its caller leaves; of several of one session, the last."""
+    """Remove the instance when its caller disconnects; of several in one session, the last."""
     if not caller.session.has_left:
         caller.session.when_left(telemetry, partial(telemetry.forget, instance_id))

@@ -1,5 +1,4 @@
-"""IncrementalAlterConfigs (key 44, KIP-339): set, delete, append to or subtract from settings of a
-resource."""
+"""IncrementalAlterConfigs (key 44, KIP-339): set, delete, append to or subtract from single settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""InitProducerId (key 22): an id with an epoch for an idempotent or a transactional producer (KIP-98).
+"""InitProducerId (key 22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
-Without a transactional id any new producer id does. With one the epoch is raised, which fences every older
-producer of that id, and a transaction that is still open is aborted first. From version 3 on a producer may
-tell who it is (KIP-360); from version 4 on one that was replaced is told PRODUCER_FENCED (KIP-588).
+Without a transactional id any new producer id is suitable. With one the epoch is raised, which fences every
+older producer of that id, and an open transaction is aborted first. From version 3 on a producer may send its
+identity (KIP-360); from version 4 on a replaced one gets PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations

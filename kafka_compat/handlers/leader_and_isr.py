@@ -1,5 +1,5 @@
-"""LeaderAndIsr (key 4): the controller says what this broker leads and follows; each partition succeeds or
-fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader epochs (11).
+"""LeaderAndIsr (key 4): the controller assigns partitions to lead and to follow; each partition succeeds or
+fails individually. Fenced by broker epoch (77), controller epoch (11) and leader epochs (11).
 """
 
 from __future__ import annotations

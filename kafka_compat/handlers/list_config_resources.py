@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74): the names of what has settings.
+"""ListConfigResources (key 74): the names of resources that have settings.
 
-Version 0 is ListClientMetricsResources of Kafka 3.7, and tells of client metrics alone; version 1 of the
-types that are asked for, of all where none is (KIP-1142). Groups have no settings here.
+Version 0 is ListClientMetricsResources of Kafka 3.7 and lists only client metrics; version 1 lists the
+requested types, or all if none is given (KIP-1142). Groups have no settings here.
 """
 
 from __future__ import annotations

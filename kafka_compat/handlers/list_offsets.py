@@ -1,13 +1,13 @@
-"""ListOffsets (key 2): offsets by timestamp, and the special ones.
+"""ListOffsets (key 2): offsets by timestamp, and special offsets such as earliest and latest.
 
-Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the
-record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage
-(9+, never any here). Version 0 returns a list of offsets at which segments start, for the oldest clients.
+Negative timestamps name positions: -1 latest (with read_committed the last stable offset), -2 earliest, -3
+the record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered
+storage (9+, never any here). Version 0 returns a list of segment start offsets, for the oldest clients.
 
-A follower (replica id from 0 on) sees the log to its end. For others a leader that was just elected does not
-know what is committed until its followers have come to the start of its epoch: OFFSET_NOT_AVAILABLE.
+A follower (replica id 0 or above) sees the log to its end. For other clients a newly elected leader does not
+know what is committed until its followers have reached the start of its epoch: OFFSET_NOT_AVAILABLE.
 
-A look-up by time may decompress and walk whole batches; another thread does it, one after the other.
+A lookup by time may decompress and scan whole batches; it runs in another thread, one lookup at a time.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _answer(
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch) of a place below `end`, -1 for what is not there."""
+    """(timestamp, offset, leader epoch) of a position below `end`; -1 for missing values."""
     log = partition.log
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
@@ -131,8 +131,8 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
 
 
 def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_consumer: bool) -> list[int]:
-    """Where the segments start that were last modified no later than the wanted time, and the log end, newest
-    first: UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
+    """Start offsets of the segments last modified no later than the timestamp, and the log end, newest first:
+    UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
     """
     log = partition.log
     starts = log.segment_starts()
@@ -145,7 +145,7 @@ def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_co
         while newest and starts[newest - 1][1] > wanted.timestamp:
             newest -= 1
     if wanted.max_num_offsets < 0:
-        # Genuine Kafka stumbles over an array of negative size.
+        # Apache Kafka fails on an array of negative size.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     offsets = sorted((offset for offset, _ in starts[:newest][::-1][: wanted.max_num_offsets]), reverse=True)
     end = partition.high_watermark

@@ -1,6 +1,4 @@
-"""ListPartitionReassignments (key 46): moves of replicas that are under way (KIP-455). Answered by the
-controller alone.
-"""
+"""ListPartitionReassignments (key 46): reassignments in progress (KIP-455). Served by the controller only."""
 
 from __future__ import annotations
 

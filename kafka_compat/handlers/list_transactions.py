@@ -1,7 +1,7 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
 
-Version 1 can ask for those that run for longer than so many ms (KIP-994), version 2 for ids that match a
-regular expression (KIP-1152).
+Version 1 filters by a minimum duration in ms (KIP-994), version 2 by a regular expression on the id
+(KIP-1152).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Metadata (key 3): brokers, the controller, and topics by name or id, creating those that may be created on
-first use.
+"""Metadata (key 3): brokers, the controller, and topics by name or id, with auto-creation of topics if
+enabled.
 
-Versions: 0 takes an empty list as all topics, later ones null; 4 lets the client forbid creation; 8 to 10
-tell authorized operations; 10 brings topic ids, 12 look-up by id. The addresses told are those of the
-listener that the client came by.
+Versions: in 0 an empty list means all topics, in later ones null does; 4 lets the client forbid creation; 8
+to 10 return authorized operations; 10 adds topic ids, 12 lookup by id. The addresses are those of the
+listener to which the client is connected.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
 
 
 async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """This broker has just started, and no controller has told it of the cluster. The answer waits:
-    librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
+    """Wait until a newly started broker has received the cluster metadata: librdkafka 2.16 forgets all
+    brokers and coordinators when a response names none.
     """
     await ctx.services.await_metadata()
     answer = _answer(ctx, request)
@@ -69,7 +69,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
 def _topics(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
-    """The topics that are there; the names of those that are to be made go to `missing`."""
+    """The existing topics; names to be created are added to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []
@@ -96,7 +96,7 @@ def _topics(
         else:
             name = item.name or ""
             if name in denied:
-                # Not even whether it is there, or the broker's own.
+                # Do not reveal whether the topic exists or is internal.
                 answers.append(_denied(name))
                 continue
         known = cache.topics.get(name)
@@ -124,7 +124,7 @@ async def _with_new_topics(
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        # As CreateTopics, which refuses all of them, too.
+        # As in CreateTopics, which rejects all of them, too.
         log.warning(
             "%s asks for %d topics that are not there: %d partitions, more than one request may create (%d)",
             ctx.client_host,
@@ -133,7 +133,7 @@ async def _with_new_topics(
             PARTITIONS_PER_REQUEST_MAX,
         )
     quotas = ctx.services.quotas
-    # What is made by its first use counts, and is not refused.
+    # Auto-created topics count toward the quota but are not rejected.
     charge = None if quotas is None else quotas.mutation(ctx, None).charge
     turn = await ctx.long_work.begin()
     for name in names:
@@ -214,7 +214,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
         partition_index=partition.partition,
-        # Not one that the brokers of this response leave out: kafka-python never recovers from that.
+        # Omit a leader whose broker is not in this response: kafka-python never recovers from one.
         leader_id=NO_LEADER if leader is None else leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),

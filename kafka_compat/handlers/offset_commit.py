@@ -1,8 +1,8 @@
-"""OffsetCommit (key 8): store the positions of a group.
+"""OffsetCommit (key 8): store the committed offsets of a group.
 
-Version 0 knows no coordinator: any broker keeps its offsets in the metadata store. Version 1 alone carries a
-timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-320), 7 static members
-(KIP-345). Every answer says per partition how it went.
+Version 0 has no coordinator: any broker stores its offsets in the metadata store. Version 1 alone has a
+timestamp per partition, 2 to 4 an expiry for all; 6 adds leader epochs (KIP-320), 7 static members (KIP-345).
+Every response has an error code per partition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""OffsetDelete (key 47, KIP-496): forget a group's positions in topics that none of its members subscribes
-to.
-"""
+"""OffsetDelete (key 47, KIP-496): delete a group's offsets of topics to which no member subscribes."""
 
 from __future__ import annotations
 

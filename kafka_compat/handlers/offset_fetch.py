@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9): the positions of a group.
+"""OffsetFetch (key 9): return the committed offsets of groups.
 
-Version 2 can ask for all partitions and has an error for the group as a whole, 5 brings leader epochs
-(KIP-320), 7 `require_stable` (KIP-447), 8 several groups at once (KIP-709). Without an offset the answer is
--1 and no error. Version 0 knows no coordinator: any broker answers from the metadata store, and says
-UNKNOWN_TOPIC_OR_PARTITION where it has no offset.
+Version 2 can request all partitions and has a group-level error, 5 adds leader epochs (KIP-320), 7
+`require_stable` (KIP-447), 8 several groups at once (KIP-709). A missing offset is -1 without an error.
+Version 0 has no coordinator: any broker responds from the metadata store, with UNKNOWN_TOPIC_OR_PARTITION for
+a missing offset.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
 def _committed(
     ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
-    """What the group has of the partitions that are wanted; None asks for all that the client may see."""
+    """The group's offsets of the requested partitions; None means all that the client may see."""
     groups = ctx.services.groups
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}

@@ -1,5 +1,5 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ended, so that a reader finds out what was truncated
-(KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (key 23): the end offset of an epoch, by which readers detect truncation (KIP-101,
+KIP-320).
 """
 
 from __future__ import annotations

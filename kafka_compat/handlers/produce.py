@@ -1,12 +1,12 @@
-"""Produce (key 0): append one batch per partition, answer as `acks` asks.
+"""Produce (key 0): append one batch per partition, and respond as `acks` requires.
 
-acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this
-replica has the records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the
-errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
+With acks=0 there is no response, and the connection is closed after a failure; with acks=1 the response is
+sent once this replica has the records; with acks=all (-1) once every in-sync replica has. Versions: 3 adds
+format 2, 8 the errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 
-Records of a transaction are taken only where the transaction's coordinator knows that it writes (KIP-890); a
-client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others INVALID_TXN_STATE. From version
-12 on the coordinator learns of it by this very request.
+Transactional records are accepted only if the transaction's coordinator has registered the partition
+(KIP-890); otherwise a client of version 11 gets TRANSACTION_ABORTABLE, others INVALID_TXN_STATE. From version
+12 on this request itself registers the partition.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
 Validated = dict[int, ValidatedBatches | StorageError]
-"""What other threads found of batches, by the identity of their data in the request."""
+"""Validation results from other threads, by the identity of the data in the request."""
 
 QUICK_PARTITIONS_MAX: Final = 32
-"""So many small batches are checked and appended sooner than one could ask what time it is."""
+"""Checking and appending so many small batches takes less time than reading the clock for each."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
@@ -68,7 +68,7 @@ _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
-"""The shared default: nothing is sent."""
+"""The shared default, which is not sent."""
 
 
 @handler(0, 13)
@@ -83,7 +83,7 @@ def produce(
 def _append_verified(
     ctx: RequestContext, request: ProduceRequest, denied: list[TopicProduceResponse], validated: Validated
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    """Append to all partitions, once the coordinator of the transaction has said that it includes them."""
+    """Append to all partitions after the coordinator has confirmed that the transaction includes them."""
     verification = _verify(ctx, request)
     if verification is None:
         return _append_all(ctx, request, denied, {}, validated)
@@ -108,7 +108,7 @@ async def _when_verified(
 
 
 def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
-    """Whether the records are many, or nobody knows how many bytes they are."""
+    """Whether the records are large, or of unknown size."""
     partition_count = record_count = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -134,8 +134,8 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
-    """Partition after partition; those of a transaction are checked one by one, and appended together: what
-    the coordinator says of them holds until something else happens.
+    """Append partition after partition. Those of a transaction are checked individually and appended
+    together, since the coordinator's confirmation is valid only until the next event.
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
@@ -172,7 +172,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
 def _validated(
     ctx: RequestContext, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
 ) -> Steps[ValidatedBatches | StorageError | None]:
-    """What is found of a batch, here where that is quick, else in another thread; None where nobody looks."""
+    """The validation of a batch, in another thread if it is long; None if no validation is needed."""
     broker = ctx.services
     name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
     partition = None if name is None else broker.replicas.get(name, data.index)
@@ -181,7 +181,7 @@ def _validated(
     try:
         return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
-        # Its traceback leads to this frame's caller, which keeps what is returned here.
+        # Its traceback refers to this frame's caller, which keeps the returned object.
         return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
@@ -197,12 +197,12 @@ def _validate(
     try:
         return partition.log.validate(records, now_ms, api_version)
     except StorageError as error:
-        # Its traceback leads to the frame of the executor's worker, which keeps what is returned here.
+        # Its traceback refers to the executor worker's frame, which keeps the returned object.
         return error.with_traceback(None)
 
 
 def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
-    """The request outlives its frame."""
+    """Copy the records of a request that outlives its frame."""
     if ctx.is_kept:
         return
     for topic in request.topic_data:
@@ -230,9 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """The partitions of one request, one after the other; `denied` are the answers for those that the client
-    may not write to.
-    """
+    """Appends to the partitions of one request in order; `denied` are the errors of unauthorized ones."""
 
     __slots__ = (
         "_acks",
@@ -263,7 +261,7 @@ class _Appends:
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
-        """Go on with a topic; its name, None when nobody knows it."""
+        """Start a topic; returns its name, None if the topic is unknown."""
         ctx = self._ctx
         self._partitions = []
         answer: TopicProduceResponse = _new(TopicProduceResponse)
@@ -274,7 +272,7 @@ class _Appends:
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
     def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
-        """Append to a partition of the topic, unless the request is refused."""
+        """Append to a partition of the topic, unless the request is rejected."""
         if refusal is not None:
             answer = refused(data.index, refusal)
         else:
@@ -289,7 +287,7 @@ class _Appends:
         self._partitions.append(answer)
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
-        """What the handler returns."""
+        """The handler's result."""
         if self._acks == 0:
             if self._failed:
                 raise HungUp
@@ -301,7 +299,7 @@ class _Appends:
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode | None:
-    """A reason to refuse the whole request."""
+    """The error that rejects the whole request, if any."""
     if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
@@ -309,14 +307,14 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if is_transactional(data.records):
-                # Nobody may write in the name of no transactional id.
+                # Without a transactional id, transactional batches are never authorized.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
 
 def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
-    """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
-    nothing to ask.
+    """Ask whether the transaction includes the partitions in which it has no records yet; None if no
+    verification is needed.
     """
     broker = ctx.services
     transactional_id = request.transactional_id
@@ -357,7 +355,7 @@ def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None
 
 def _may_begin(partition: Partition, records: memoryview) -> bool:
     """Whether the batch is the first of its epoch, or its producer is known here. Clients of version 12 begin
-    each transaction with sequence 0, so any other means that a batch before it was lost.
+    each transaction with sequence 0, so another sequence means that an earlier batch was lost.
     """
     header = read_header(records)
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
@@ -371,7 +369,7 @@ def _append(
     verified: PartitionErrors,
     ready: ValidatedBatches | StorageError | None,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
+    """The result so far; with a partition and offset if acks requires waiting for that offset."""
     broker = ctx.services
     if name is None:
         return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
@@ -407,7 +405,7 @@ def _append(
 
 
 def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
-    """What is answered for every good batch. Field by field, since a constructor with names for its arguments
+    """The response for a successful batch. Set field by field, since a constructor with keyword arguments
     takes as long as the append of a small batch.
     """
     answer: PartitionProduceResponse = _new(PartitionProduceResponse)

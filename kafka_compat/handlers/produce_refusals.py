@@ -1,4 +1,4 @@
-"""What a producer is told of a batch that was not appended, and which of them it may not write."""
+"""The error responses to batches that were not appended, and the topics that a producer may not write to."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
-"""Errors of batches that Kafka refuses before it looks at the log."""
+"""Errors of batches that Kafka rejects before it accesses the log."""
 
 
 def refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    """With that code, and nothing else."""
+    """The response of a partition with only this error code."""
     return PartitionProduceResponse(
         index=index,
         error_code=code,
@@ -54,7 +54,7 @@ def refused(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
-    """For the error that the append ended with."""
+    """The response for the exception of an append."""
     answer = refused(index, code_of(error), str(error) or None)
     if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
         answer.log_start_offset = log_start_offset
@@ -66,10 +66,10 @@ def failure(index: int, error: Exception, log_start_offset: int) -> PartitionPro
 
 
 def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
-    """The refusal of a batch whose transaction does not include the partition."""
+    """The error of a batch whose transaction does not include the partition."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
-        # Clients that know nothing of verification try again upon this one.
+        # Clients without support for verification retry on this error.
         message = (
             "Unable to verify the partition has been added to the transaction. "
             f"Underlying error: {error.name}"
@@ -81,7 +81,7 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
 
 
 def is_transactional(records: Records | None) -> bool:
-    """Whether a batch says that it is part of a transaction."""
+    """Whether a batch is marked as part of a transaction."""
     return (
         isinstance(records, memoryview)
         and len(records) > ATTRIBUTES_LOW_BYTE
@@ -91,11 +91,11 @@ def is_transactional(records: Records | None) -> bool:
 
 
 def take_out_denied(ctx: RequestContext, request: ProduceRequest) -> Steps[list[TopicProduceResponse]]:
-    """Leave in the request what the client may write; the answers for the rest of it.
+    """Remove unauthorized topics from the request; returns the responses for them.
 
-    One topic is decided once; records of a transaction that is not the client's spoil the whole request.
+    Each topic is decided once; an unauthorized transactional id fails the whole request.
     """
-    # Not loaded by a broker where nobody decides.
+    # Not loaded by a broker without an authorizer.
     from kafka_compat.handlers.authorization import Denied, allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -1,6 +1,6 @@
-"""PushTelemetry (key 72, KIP-714): metrics of a client, which stand beside the broker's at /metrics.
+"""PushTelemetry (key 72, KIP-714): accept metrics of a client, to be exposed with the broker's at /metrics.
 
-What is compressed, and OTLP, is read in another thread. It asks for no rights, as in Kafka.
+Decompression and OTLP parsing run in another thread. No authorization is required, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152). Where it comes at the wrong time, as on a
-listener that authenticates nobody: ILLEGAL_SASL_STATE, and the connection lives, as with Kafka.
+"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152). Out of order, or on a listener without
+SASL: ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations

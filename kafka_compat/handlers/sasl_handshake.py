@@ -1,5 +1,5 @@
-"""SaslHandshake (key 17): which SASL mechanism comes next (KIP-43). Where it comes at the wrong time, as on a
-listener that authenticates nobody: ILLEGAL_SASL_STATE, and the connection lives, as with Kafka.
+"""SaslHandshake (key 17): choose the SASL mechanism (KIP-43). Out of order, or on a listener without SASL:
+ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHa
         refusal = SaslHandshakeResponse(
             error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=exchange.mechanisms
         )
-        # As Kafka: whoever was in is sent away without a word.
+        # As in Kafka, an authenticated client is disconnected without a response.
         answer = None if exchange.is_again else partial(deferred.complete, refusal)
         authentication.refused(str(error), answer)
         return deferred

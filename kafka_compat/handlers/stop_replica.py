@@ -1,5 +1,5 @@
-"""StopReplica (key 5): the controller says what this broker holds no more, and what of it to delete. Fenced
-by broker epoch (77), controller epoch (11) and leader epochs (74).
+"""StopReplica (key 5): the controller removes replicas from this broker, with or without deleting their data.
+Fenced by broker epoch (77), controller epoch (11) and leader epochs (74).
 """
 
 from __future__ import annotations

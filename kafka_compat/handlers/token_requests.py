@@ -1,4 +1,4 @@
-"""What the requests about delegation tokens have in common: who may send them, and what else is asked."""
+"""Shared parts of the delegation token APIs: which clients may use them, and when tokens are enabled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Only who has proved who it is, and not by a token: else a token would last for ever."""
+    """Whether the client is authenticated, and not by a token: tokens could otherwise be extended forever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
     protocol = next(item.security_protocol for item in listeners if item.name == name)
@@ -23,7 +23,7 @@ def may_ask(ctx: RequestContext) -> bool:
 
 
 def tokens_for(ctx: RequestContext) -> Keeper:
-    """The tokens, for a client that may ask for them. KafkaError for any other, and where there are none."""
+    """The tokens, for a client that may use them. Raises KafkaError otherwise, or if tokens are disabled."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = ctx.services.delegation_tokens

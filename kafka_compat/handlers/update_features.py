@@ -1,5 +1,5 @@
-"""UpdateFeatures (key 57): as with Kafka 3.9 on ZooKeeper there is no feature to finalize (KIP-584), so every
-change is refused, for the reason that Kafka gives. Answered by the controller alone.
+"""UpdateFeatures (key 57): always rejected, with Kafka's message, since Kafka 3.9 on ZooKeeper has no
+features to finalize (KIP-584). Served by the controller only.
 """
 
 from __future__ import annotations

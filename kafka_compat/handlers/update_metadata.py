@@ -1,5 +1,5 @@
-"""UpdateMetadata (key 6): the controller says what this broker answers Metadata with. Fenced by broker epoch
-(77) and controller epoch (11).
+"""UpdateMetadata (key 6): the controller sends the cluster metadata with which this broker responds to
+Metadata. Fenced by broker epoch (77) and controller epoch (11).
 """
 
 from __future__ import annotations

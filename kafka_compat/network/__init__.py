@@ -1,1 +1,1 @@
-"""Sockets, frames, and the way of a request to its handler and back."""
+"""The network layer: sockets, frames, and the path of a request to its handler and of its response back."""

@@ -1,13 +1,14 @@
-"""Accepting connections on one listening socket, also when the process runs out of descriptors.
+"""Acceptance of connections on one listening socket, including when the process runs out of file descriptors.
 
 Rules
-1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them leaves the loop to others.
-2. Some descriptors are kept for files (`reserved_descriptors`): a connection that would take one of them is
-   closed at once, unless files that are open as a cache make room (`make_room`). The kernel gives the
-   lowest number that is free, so the number of a new connection says how many are in use.
-3. Should there be none at all, a spare one is given up to accept the connection and close it: a client that
-   is refused at once is better off than one that waits in the backlog, and the loop does not spin.
-4. The log says so once in QUIET_S, and what to do.
+1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them does not block the event
+   loop.
+2. Some descriptors are reserved for files (`reserved_descriptors`). A connection that would take one of them
+   is closed at once, unless closing cached open files frees some (`make_room`). The kernel assigns the lowest
+   free number, so the number of a new connection shows how many are in use.
+3. When no descriptor is left, a spare one is released to accept the connection and close it: rejecting a
+   client at once is better than leaving it in the backlog, and the loop does not spin.
+4. This is logged once per QUIET_S, with advice.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ QUIET_S = 30.0
 _RETRY_S = 0.1
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
-# Kafka's documentation asks for this many.
+# The minimum recommended in Kafka's documentation.
 _RECOMMENDED = 100_000
 
 
 def reserved_descriptors(limit: int) -> int:
-    """How many of `limit` descriptors connections leave for files."""
+    """The number of `limit` descriptors reserved for files, which connections must not use."""
     return min(max(limit // 8, 16), 1024)
 
 
 class Descriptors:
-    """The spare descriptor of a server, and its word in the log when there are too few."""
+    """The spare descriptor of a server, and the throttled warning when descriptors run out."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.make_room: Callable[[int], bool] = lambda kept: False
-        """Closes some files if more than so many are open; whether that was done."""
+        """Closes files if more than this many are open; returns whether it did."""
         self._spare = -1
         self._logged_s = -QUIET_S
         self._refused = 0
@@ -58,7 +59,7 @@ class Descriptors:
                 self._spare = -1
 
     def give_spare(self) -> bool:
-        """Free one descriptor for a moment; False when there is none to free."""
+        """Close the spare descriptor to free its number; False if there is none."""
         if self._spare < 0:
             return False
         os.close(self._spare)
@@ -77,7 +78,7 @@ class Descriptors:
         return descriptor < limit - reserved or self.make_room(reserved)
 
     def refused(self, host: str) -> None:
-        """Say, once in a while, that connections are refused, and why."""
+        """Log, at most once per QUIET_S, that connections are rejected, and why."""
         self._refused += 1
         now_s = monotonic()
         if now_s - self._logged_s < QUIET_S:
@@ -98,7 +99,7 @@ class Descriptors:
 
 
 class Acceptor:
-    """See the rules above. `accepted(socket, peer)` takes a new connection over."""
+    """Accepts the connections of one listening socket; `accepted(socket, peer)` takes over each one."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Acceptor:
         self._held = False
 
     def hold(self) -> None:
-        """Accept no more, and let clients wait, until `go_on`."""
+        """Stop accepting until `go_on`; clients wait in the backlog."""
         self._held = True
         self._loop.remove_reader(self._listening.fileno())
 
@@ -129,14 +130,14 @@ class Acceptor:
         self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
 
     def let_go(self) -> None:
-        """Accept no more; the listening socket stays open."""
+        """Stop accepting for good; the listening socket stays open."""
         if self._retry is not None:
             self._retry.cancel()
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening.fileno())
 
     def stop(self) -> None:
-        """Accept no more, and close the listening socket."""
+        """Stop accepting, and close the listening socket."""
         self.let_go()
         self._listening.close()
 
@@ -154,7 +155,7 @@ class Acceptor:
                     log.warning("Cannot accept connections for the moment: %s", error.strerror)
                     self._pause()
                     return
-                # Else the connection ended before it was accepted.
+                # Otherwise the connection ended before it was accepted.
                 continue
             if not self._descriptors.allow(accepted.fileno()):
                 accepted.close()

@@ -1,14 +1,15 @@
-"""Which connections are let in, and when.
+"""Connection limits: which new connections are served, delayed or closed (max.connections, creation rates).
 
 Rules
-1. Where there is no slot for a connection (max.connections, of the broker or of its listener), its listener
-   accepts no more until one is free: clients wait in the backlog. With several listeners, that of the brokers
-   is let in by the broker's limit; then who was idle for the longest elsewhere has to go.
-2. Where connections come faster than max.connection.creation.rate, of the broker or of the listener, the
-   listener waits before it serves the last one and accepts others (KIP-612).
-3. Where they come from one address faster than its connection_creation_rate, they are accepted, left alone
-   for as long as the address is to wait, and closed.
-4. More than max.connections.per.ip of an address are closed at once.
+1. When no slot is free for a connection (max.connections of the broker or of its listener), its listener
+   stops accepting until one is; clients wait in the backlog. With several listeners, the inter-broker
+   listener is exempt from the broker's limit: the longest-idle connection of another listener is closed
+   instead.
+2. When connections arrive faster than max.connection.creation.rate of the broker or the listener, the
+   listener delays the last one, and accepts others only after it (KIP-612).
+3. When they arrive from one address faster than its connection_creation_rate, they are accepted, left
+   unserved for the throttle time of the address, and closed.
+4. Connections beyond max.connections.per.ip of an address are closed at once.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
-"""Rule 3: so many hold a descriptor; what comes beside them is closed at once."""
+"""Maximum of connections delayed by rule 3, which hold descriptors; further ones are closed at once."""
 _MAPPED = "::ffff:"
-"""What an address of IPv4 has before it, where both kinds are listened to."""
+"""The prefix of an IPv4 address on a dual-stack socket."""
 
 
 UNLIMITED = 2**31 - 1
-"""What Kafka's settings have for a rate, or a number of connections, without a bound."""
+"""The value of Kafka's settings for an unlimited rate or number of connections."""
 
 
 class Limits(NamedTuple):
-    """What a server grants its clients.
+    """Connection and memory limits of a server.
 
-    `frame_deadline_ms` bounds how long a frame may stay unfinished: a client that sends half a frame and
-    waits would otherwise hold a buffer for the whole of connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` are for all connections together, see budget.py. Listeners without a limit of their
-    own have the server's.
+    `frame_deadline_ms` limits how long a frame may stay unfinished: a client that stops after half a frame
+    would otherwise hold a buffer until connections.max.idle.ms. `request_memory_bytes` and
+    `answer_memory_bytes` apply to all connections together, see budget.py. Listeners without a limit of their
+    own use the server's.
     """
 
     request_max_bytes: int
@@ -63,12 +64,12 @@ class Limits(NamedTuple):
 
 
 def bound(setting_bytes: int) -> int:
-    """The bound that a setting means: none where it is not positive, as in Kafka."""
+    """The limit that a setting stands for: none if it is not positive, as in Kafka."""
     return setting_bytes if setting_bytes > 0 else sys.maxsize
 
 
 class Admission:
-    """The connections of a server, counted."""
+    """Connection counts of a server, and the decisions based on them."""
 
     def __init__(
         self,
@@ -77,7 +78,9 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` are made when there is any. `note_refusal` hears the address of who is refused, and why."""
+        """`rates` is created with the first limit. `note_refusal` gets the address and reason
+        of a rejection.
+        """
         self.limits = limits
         self._rates = rates
         self._note_refusal = note_refusal
@@ -86,17 +89,17 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._per_listener: Counter[str] = Counter()
         self.waiting: list[Callable[[], None]] = []
-        """Called when there may be a slot."""
+        """Called when a slot may be free."""
 
     def wait_ms(self, listener: str) -> int:
-        """Rule 2, for a connection that came now."""
+        """Throttle time of the listener after a new connection (rule 2)."""
         rates = self._rates.made
         if rates is None:
             return 0
         return rates.wait_ms(listener, _now_ms(), with_broker=not self.is_protected(listener))
 
     def refused_ms(self, listener: str, host: str) -> int:
-        """Rule 3."""
+        """Throttle time of an address before its connection is closed (rule 3); 0 if it is accepted."""
         rates = self._rates.made
         if rates is None:
             return 0
@@ -104,7 +107,7 @@ class Admission:
         return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether it is the one of the brokers beside others."""
+        """Whether this is the inter-broker listener, and there are others."""
         return self._several and listener == self.limits.inter_broker_listener
 
     def has_slot(self, listener: str) -> bool:
@@ -115,11 +118,11 @@ class Admission:
         return self.is_protected(listener) or self.total < limits.connections_max
 
     def has_too_many(self) -> bool:
-        """Whether brokers took the slots of others."""
+        """Whether connections of brokers exceed the broker's limit."""
         return self.total > self.limits.connections_max
 
     def allows(self, host: str) -> bool:
-        """Rule 4."""
+        """Whether the address may have another connection (rule 4)."""
         limits = self.limits
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
@@ -142,15 +145,15 @@ class Admission:
         self.look_again()
 
     def look_again(self) -> None:
-        """Those who wait for a slot may find one."""
+        """Notify the listeners that wait for a slot."""
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each()
 
 
 class Door:
-    """One listener's connections on their way in. `hold` and `go_on` stop its acceptor and start it again;
-    `let_in` takes a connection over.
+    """Admission of one listener's connections. `hold` and `go_on` pause and resume its acceptor; `let_in`
+    takes over an admitted connection.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class Door:
         self._left_alone: dict[socket.socket, asyncio.TimerHandle] = {}
 
     def knock(self, accepted: socket.socket, peer: Any) -> None:
-        """A connection was accepted."""
+        """Admit, delay or close a newly accepted connection."""
         admission, listener = self._admission, self._listener
         wait_ms = admission.wait_ms(listener)
         if wait_ms <= 0 and admission.has_slot(listener):
@@ -186,7 +189,7 @@ class Door:
             admission.waiting.append(self._look)
 
     def close(self) -> None:
-        """Close what waits."""
+        """Close the connections that wait."""
         if self._waits is not None:
             self._waits.cancel()
         if self._held is not None:
@@ -221,7 +224,7 @@ class Door:
             try:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
-                # It ended just now: its options cannot be set.
+                # The connection has just ended: its options cannot be set.
                 log.debug("a connection ended as it began: %s", error)
                 accepted.close()
 

@@ -1,20 +1,20 @@
-"""How much memory all connections of a server may hold together: one budget for requests that are not whole
-or not served yet, one for answers that are not sent yet.
+"""Memory budgets shared by all connections of a server: one for requests that are incomplete or not yet
+served, one for responses that are not yet sent.
 
 Rules of the request budget
-1. An unfinished frame that wants to grow beyond the budget waits in line; its connection is not read from
-   meanwhile. What a small request needs (FIRST_BYTES) nobody waits for.
-2. Nobody overtakes the line. Whoever is first in it when the budget is used up is favoured: that one frame
-   may grow until it is whole, so that a budget full of unfinished frames never stands still. The budget is
-   exceeded by one frame at most.
-3. While the budget is used up, connections receive little at a time (`short`), so that bytes wait in the
-   kernel and not here, and no buffer is kept for later.
+1. An unfinished frame that would grow beyond the budget waits in a queue; meanwhile its connection is not
+   read. Small requests (up to FIRST_BYTES) never wait.
+2. The queue is first in, first out. When the budget is used up, the frame at its head may grow until it is
+   complete, so that a budget full of unfinished frames never stalls. The budget is exceeded by at most one
+   frame.
+3. While the budget is used up (`short`), connections receive little at a time, so that bytes wait in the
+   kernel, and no buffer is kept for reuse.
 
-Rules of the answer budget
-4. While more than the budget is unsent (`short`), a connection that has unsent answers of its own is not
-   served: who reads its answers is not held up by who does not.
-5. At twice the budget (`full`) nobody is served until there is room. It is made (`relieve`) by closing
-   connections that took nothing of their answers for STUCK_S, those with the most first.
+Rules of the response budget
+4. While more than the budget is unsent (`short`), a connection with unsent responses of its own is not
+   served: clients that read their responses are not held up by clients that do not.
+5. At twice the budget (`full`) no connection is served until there is room. `relieve` makes room by closing
+   connections that have read none of their responses for STUCK_S, those with the most bytes first.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""Rule 5: from when on a client that takes nothing of its answers is cut off, if memory is short."""
+"""Rule 5: a client that has not read its responses for this long is disconnected if memory is short."""
 
 
 class WantsMemory(Protocol):
-    """An unfinished frame in line."""
+    """An unfinished frame that waits for memory."""
 
     @property
     def wants_bytes(self) -> int: ...
 
     def grant_memory(self) -> None:
-        """Grow, and tell the budget by `change`."""
+        """Grow, and report it to the budget by `change`."""
 
 
 class RequestBudget:
-    """See rules 1 to 3."""
+    """The memory budget of requests (rules 1 to 3)."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -53,18 +53,18 @@ class RequestBudget:
 
     @property
     def keeps_spares(self) -> bool:
-        """Whether there is so much room that buffers may be kept for later."""
+        """Whether enough memory is free to keep buffers for reuse."""
         return self.used_bytes * 2 <= self.limit_bytes
 
     def change(self, by_bytes: int) -> None:
-        """Count memory that a connection took, or (negative) gave back."""
+        """Add memory that a connection allocated, or (negative) released."""
         self.used_bytes += by_bytes
         self.short = self.used_bytes >= self.limit_bytes
         if by_bytes < 0 and self._line:
             self._serve_line()
 
     def ask(self, who: WantsMemory) -> bool:
-        """Whether `who` may grow by what it wants; if not, it is called by `grant_memory` when it may."""
+        """Whether `who` may grow by what it wants; if not, its `grant_memory` is called when it may."""
         if who is self.favoured:
             return True
         if not self._line:
@@ -77,7 +77,7 @@ class RequestBudget:
         return False
 
     def leave(self, who: WantsMemory) -> None:
-        """The frame of `who` is whole, or its connection ended."""
+        """Remove `who` from the queue: its frame is complete, or its connection has ended."""
         self._line.pop(who, None)
         if self.favoured is who:
             self.favoured = None
@@ -100,14 +100,14 @@ class RequestBudget:
 
 
 class HoldsAnswers(Protocol):
-    """A connection, as the answer budget sees it."""
+    """A connection, as the response budget sees it."""
 
     @property
     def answer_bytes(self) -> int: ...
 
     @property
     def taken_s(self) -> float:
-        """When the client last took bytes of its answers, or had taken all of them."""
+        """When the client last read response bytes, or had read all of them."""
 
     def go_on(self) -> None: ...
 
@@ -115,7 +115,7 @@ class HoldsAnswers(Protocol):
 
 
 class AnswerBudget:
-    """See rules 4 and 5. `call_soon` is the loop's; `on_full` is called when twice the budget is reached."""
+    """The memory budget of responses (rules 4 and 5). `on_full` is called at twice the budget."""
 
     def __init__(
         self, limit_bytes: int, call_soon: Callable[[Callable[[], None]], object], on_full: Callable[[], None]
@@ -129,7 +129,7 @@ class AnswerBudget:
         self._on_full = on_full
 
     def change(self, by_bytes: int) -> None:
-        """Count answers that wait to be sent, or (negative) were sent."""
+        """Add response bytes that wait to be sent, or (negative) were sent."""
         self.used_bytes += by_bytes
         was_short, self.short = self.short, self.used_bytes > self.limit_bytes
         was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes
@@ -139,7 +139,7 @@ class AnswerBudget:
             self._call_soon(self._wake)
 
     def may_answer(self, who: HoldsAnswers) -> bool:
-        """Whether another request of `who` may be served; if not, it is called by `go_on` when it may."""
+        """Whether another request of `who` may be served; if not, its `go_on` is called when it may."""
         if not self.short or (who.answer_bytes == 0 and not self.full):
             self._waiting.pop(who, None)
             return True
@@ -150,7 +150,7 @@ class AnswerBudget:
         self._waiting.pop(who, None)
 
     def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
-        """Cut off who takes nothing, if twice the budget is reached; returns how many."""
+        """At twice the budget, close connections that do not read; returns how many."""
         if not self.full:
             return 0
         stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]

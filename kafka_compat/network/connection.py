@@ -1,19 +1,20 @@
-"""One client connection: bytes in, frames to the dispatcher, answers out (output.py) in the order of their
-requests.
+"""One client connection: it reads bytes, passes complete frames to the dispatcher, and sends responses
+(output.py) in the order of the requests.
 
 Rules
-1. Requests are served in turns (turns.py), one after the other, until the turn is over. What is left is kept,
-   and reading stops until it was served.
-2. While a serial request (an `async def` handler) runs, later requests of this connection wait, as they do in
-   Kafka: a client that sends CreateTopics and then Metadata on one connection counts on it.
-3. Before each request it is asked whether it may be served: not while too many requests or too many bytes of
-   answers of this connection are outstanding, nor while the answer budget says no (budget.py). Nothing is
-   looked up, converted or encoded for a client that does not take what it asked for before.
-4. A request that has begun to come is read to its end as the request budget allows, whatever holds back its
-   service. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which it was read from.
-5. While the connection is muted (KIP-219: its client is over a quota), later requests wait, too, and no more
-   of them is read than fits FIRST_BYTES. A client that goes is noticed at once where it has asked nothing
-   more, else when the mute ends, or when it was idle for too long: a mute does not keep a connection alive.
+1. Requests are served one after the other within a turn (turns.py). Requests left at its end are kept, and
+   reading stops until they are served.
+2. While a serial request (an `async def` handler) runs, later requests of the connection wait, as in Kafka: a
+   client that sends CreateTopics and then Metadata on one connection relies on it.
+3. A request is served only while the connection is below its limits for outstanding requests and unsent
+   response bytes, and while the response budget allows it (budget.py). Nothing is looked up, converted or
+   encoded for a client that does not read its responses.
+4. A request whose first bytes have arrived is read to its end as the request budget allows, even if serving
+   is paused. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which the connection was
+   read.
+5. While the connection is muted (KIP-219: its client exceeds a quota), later requests wait, and at most
+   FIRST_BYTES of them are read. A disconnect is noticed at once if no further request is waiting, otherwise
+   when the mute ends or the idle timeout passes: a mute does not keep a connection alive.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ _MUTED: Final = 2
 
 
 class Connection:
-    """See the rules above. Made by Server for each accepted socket."""
+    """The connection of one client, created by Server for each accepted socket."""
 
     def __init__(
         self, server: Host, listener_name: str, accepted: socket.socket, peer: Any, entrance: Entrance | None
     ) -> None:
-        """`entrance` is what a client has to pass before it is served, if anything."""
+        """`entrance` is the listener's authentication, if it requires any."""
         self.server = server
         self.listener_name = listener_name
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.dispatch = server.dispatch
-        """Serves a frame; another function while the client is not let in yet."""
+        """Serves a frame; a different function before the client is authenticated."""
         self.authentication: Exchange | None = None
-        """How far the client has proved who it is, where the listener asks that by SASL."""
+        """The state of the client's SASL authentication, if the listener requires it."""
         self.session = Session(self)
         self.caller = Caller(
             ANONYMOUS,
@@ -71,12 +72,12 @@ class Connection:
             local_port=int(local[1]),
             session=self.session,
         )
-        """Who the client is. Another than at first once it has said so, and proved it."""
+        """The client's identity, replaced by each authentication and change of client id."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
-        """Requests whose responses come later, and which are canceled when the connection has ended."""
+        """Requests that are answered later, and canceled when the connection ends."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -86,7 +87,7 @@ class Connection:
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
-        """_SERIAL, _MUTED, or both: no request is served."""
+        """_SERIAL, _MUTED, or both: no request is served. 0: none of these."""
         self._muted_until_s = 0.0
         self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
@@ -106,17 +107,17 @@ class Connection:
             server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )
         self.respond = self._output.respond
-        """The answer to the request being dispatched right now."""
-        # Without it, an answer behind another one waits for the client's delayed acknowledgement, some 40 ms.
+        """Sends the response to the current request."""
+        # Otherwise a response after another one waits for the client's delayed acknowledgement, some 40 ms.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
-            # A buffer that fits the cache: with one that the kernel grows, large fetches cost twice the CPU.
+            # A buffer that fits the cache: if the kernel grows it, large fetches use twice the CPU.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
 
     @property
     def principal(self) -> Principal:
-        """Who the client is."""
+        """The authenticated principal of the client."""
         return self.caller.principal
 
     # --- requests
@@ -132,7 +133,7 @@ class Connection:
             turns.line_up(self, first=False)
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, and at least one; whether there are more to serve now."""
+        """Serve requests until `until_s`, and at least one; returns whether more can be served now."""
         if self._reader.unserved:
             return self._serve(now_s, until_s)
         if not self._reading:
@@ -141,7 +142,7 @@ class Connection:
         return self._read(now_s, until_s)
 
     def let_in(self, principal: Principal) -> None:
-        """The client has passed the entrance: requests are served as this principal's."""
+        """Serve requests as this principal's: the client is authenticated."""
         self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
@@ -149,8 +150,8 @@ class Connection:
         self._reader.min_frame_bytes = 1
 
     def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
-        """The client is not let in: nothing more of it is served. After the delay, which costs those who try
-        many passwords, `answer` is called and the connection closed.
+        """Reject the client and serve nothing more. After the delay, which slows down password guessing,
+        `answer` is called and the connection is closed.
         """
         self.server.refused(self, reason)
         self.begin_serial()
@@ -163,7 +164,7 @@ class Connection:
             self.close()
 
     def hold_out(self, dispatch: Callable[[Connection, memoryview], bool], frame_max_bytes: int) -> None:
-        """Have frames served by `dispatch` until the client is let in; they may be that large at most."""
+        """Pass frames of at most that size to `dispatch` until the client is authenticated."""
         self.dispatch = dispatch
         self._reader.max_frame_bytes = frame_max_bytes
         self._reader.min_frame_bytes = 0
@@ -191,18 +192,18 @@ class Connection:
         reader.received(count)
         has_more = self._serve(now_s, until_s)
         tls = self._tls
-        # What TLS has taken from the socket already makes no event.
+        # Bytes that TLS has already read from the socket cause no event.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
-        """Serve the frames that are whole; whether some are left that could be served now."""
+        """Serve the complete frames; returns whether some are left that could be served now."""
         reader = self._reader
         output = self._output
         dispatch = self.dispatch
         has_more = False
         rest = True
         try:
-            # Nothing waits, as nearly always, or it is looked at closer.
+            # Nearly always nothing is waiting; otherwise check in detail.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
             if (free or self._limits_hold()) and not self._held:
@@ -250,7 +251,7 @@ class Connection:
         return has_more
 
     def _account(self) -> None:
-        """Tell the request budget what this connection holds, and ask it for what it wants."""
+        """Report the memory of this connection to the request budget, and ask it for more if needed."""
         reader = self._reader
         budget = self._request_budget
         if not budget.keeps_spares:
@@ -282,13 +283,13 @@ class Connection:
         return self._reader.wants_bytes
 
     def grant_memory(self) -> None:
-        """The request budget has room for the unfinished frame."""
+        """Grow the unfinished frame: the request budget has room."""
         self._reader.grow()
         self._charge()
         self.go_on()
 
     def begin_serial(self) -> None:
-        """Later requests wait until `end_serial`."""
+        """Make later requests wait until `end_serial`."""
         self._held |= _SERIAL
 
     def end_serial(self) -> None:
@@ -296,7 +297,7 @@ class Connection:
         self.go_on()
 
     def mute(self, for_s: float) -> None:
-        """Later requests wait for so long, or as long as they have to anyway. See rule 5."""
+        """Delay later requests by this time, or until an existing mute ends if that is later (rule 5)."""
         until_s = monotonic() + for_s
         if self.closed or until_s <= self._muted_until_s:
             return
@@ -307,7 +308,7 @@ class Connection:
         self._mute_ends = self._loop.call_later(for_s, self._unmute)
 
     def unmute(self) -> None:
-        """Serve them now."""
+        """Serve the delayed requests now."""
         if self._held & _MUTED:
             if self._mute_ends is not None:
                 self._mute_ends.cancel()
@@ -323,15 +324,15 @@ class Connection:
             self._account()
         self.go_on()
 
-    # --- answers
+    # --- responses
 
     def add_slot(self, slot: Slot) -> Slot:
-        """A place for the answer to the request being dispatched, which comes later by `complete`."""
+        """Reserve the place of the response to the current request, to be set by `complete`."""
         self._output.slots.append(slot)
         return slot
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """The answer to an earlier request; None where the request wants no answer."""
+        """Set the response to an earlier request; None if the request wants none."""
         if not self.closed:
             self._output.complete(slot, parts)
             if not self._reading:
@@ -339,18 +340,18 @@ class Connection:
 
     @property
     def answer_bytes(self) -> int:
-        """Bytes of answers that wait in memory."""
+        """Bytes of responses that wait in memory."""
         return self._output.memory_bytes
 
     @property
     def taken_s(self) -> float:
-        """When the client last took bytes of answers that had to wait."""
+        """When the client last read bytes of responses that had to wait."""
         return self._output.taken_s
 
     # --- flow and end
 
     def _limits_hold(self, part: int = 1) -> bool:
-        """Rule 3. `part`: how far below the limits things must be, to begin again after a pause."""
+        """Whether rule 3 allows a request. `part` divides the limits, to resume well below them."""
         output = self._output
         return (
             output.unsent_bytes <= UNSENT_BYTES_MAX // part
@@ -375,7 +376,7 @@ class Connection:
             self._clock_stopped_s = 0.0
 
     def go_on(self) -> None:
-        """Something that this connection may have waited for has happened."""
+        """Resume after an event for which this connection may have waited."""
         if self.closed:
             return
         if self._closing:
@@ -395,21 +396,21 @@ class Connection:
 
     @property
     def idle(self) -> bool:
-        """Whether the client has no answer to wait for that is not ready."""
+        """Whether no response to this client is pending."""
         return not self._output.slots and not self._held & _SERIAL
 
     @property
     def active_s(self) -> float:
-        """When bytes last came, or went that had waited."""
+        """When bytes were last received, or sent after waiting."""
         return max(self.last_active_s, self._output.taken_s)
 
     def frame_is_late(self, now_s: float, deadline_s: float) -> bool:
-        """Whether the client took longer than `deadline_s` for a frame, of the time that it was read from."""
+        """Whether a frame took longer than `deadline_s`, counting only the time in which it was read."""
         started_s = self.frame_started_s
         return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
 
     def holds_up(self, now_s: float, stalled_s: float) -> bool:
-        """Whether it holds memory of requests that others wait for, and its client does nothing about it."""
+        """Whether it holds request memory for which others wait, while its client is inactive."""
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
@@ -419,7 +420,7 @@ class Connection:
         )
 
     def release_memory(self) -> None:
-        """Give back buffers kept for speed; called when the connection has been quiet."""
+        """Release the buffers kept for reuse; called when the connection is idle."""
         self._reader.release_spare()
         self._charge()
 
@@ -428,14 +429,14 @@ class Connection:
         self.abort()
 
     def abort(self) -> None:
-        """Close at once, unsent answers are dropped."""
+        """Close at once, dropping unsent responses."""
         if not self.closed:
             self.closed = True
             self._loop.remove_reader(self._socket.fileno())
             self._loop.call_soon(self.connection_lost)
 
     def close(self) -> None:
-        """Close after what was written has been sent."""
+        """Close after all responses have been sent."""
         if self.closed:
             return
         self._pause_reading()
@@ -444,12 +445,12 @@ class Connection:
             self.abort()
 
     def connection_lost(self) -> None:
-        """The end, whoever brought it about."""
+        """Clean up after the end of the connection, whichever side closed it."""
         if self._mute_ends is not None:
-            # It may have hours to go.
+            # The timer may have hours to run.
             self._mute_ends.cancel()
         self._output.clear()
-        # Whoever holds the connection for longer must not hold its buffers.
+        # Code that still refers to the connection must not keep its buffers.
         self._reader.close()
         self._socket.close()
         while self.parked:

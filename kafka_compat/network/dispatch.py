@@ -1,8 +1,7 @@
-"""From a frame to the call of its API, and from the response back to bytes, in the order of the requests.
+"""Decode each frame, call its API, and encode the responses in the order of the requests.
 
-A response that is there at once goes out at once; one that comes later (Deferred) has a place (slot) kept for
-it among those of the connection. A frame that is no request closes its connection, as with Kafka. The process
-lives.
+A response that is available at once is sent at once; for a later one (Deferred) a slot is kept among the
+connection's responses. An invalid frame closes its connection, as in Kafka; the process continues.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
-"""Key, version, correlation id, and the length of the client id, which follows."""
+"""Key, version, correlation id, and the length of the client id that follows."""
 SHORT_HEADER_BYTES: Final = 8
-"""The same without a client id."""
+"""As HEADER_BYTES, without a client id."""
 
 
 class AwaitedSlot(Slot):
-    """The place of a response that comes later, and what it is encoded with."""
+    """The slot of a later response, and the data to encode it."""
 
     __slots__ = ("_dispatcher", "api", "connection", "correlation_id", "version")
 
@@ -57,19 +56,19 @@ class AwaitedSlot(Slot):
         self.correlation_id = correlation_id
 
     def answer(self, deferred: Deferred) -> None:
-        """The response is there."""
+        """Encode and send the response."""
         self._dispatcher.answer_late(self, deferred)
 
 
 class Dispatcher:
-    """Serves the frames of one broker. `dispatch` is what the server calls."""
+    """Serves the frames of one broker. The server calls `dispatch`."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve one frame; False when the connection must be closed."""
+        """Serve one frame; False if the connection must be closed."""
         try:
             return self._dispatch(connection, frame)
         except HungUp:
@@ -90,7 +89,8 @@ class Dispatcher:
             raise MalformedRequest(f"API key {key} is not served")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                # KIP-511: a version we do not know is answered in version 0: the client can choose again.
+                # KIP-511: the response to an unknown version is in version 0; the client can choose again.
+                # another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not served")
@@ -118,7 +118,7 @@ class Dispatcher:
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
-        # What `_answer` does with a response that is there, without the call.
+        # What `_answer` does with an available response, inlined.
         try:
             parts = api.encode(version, correlation_id, response)
         except TooLong:
@@ -130,7 +130,7 @@ class Dispatcher:
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
-        """The answer to a request that is not served for this reason; None where it gets none."""
+        """The response to a request rejected for this reason; None if it gets none."""
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -156,7 +156,7 @@ class Dispatcher:
         began_s: float,
         deferred: Deferred,
     ) -> None:
-        """Serve a request that is decoded in the codec's thread. Its frame counts as unserved until then."""
+        """Serve a request that is decoded in the codec's thread. Until then its frame counts as unserved."""
         calls, caller, size_bytes = self._calls, connection.caller, len(frame)
         budget = connection.server.request_budget
         budget.change(size_bytes)
@@ -185,7 +185,7 @@ class Dispatcher:
     def _answer(
         self, connection: Connection, api: Api, version: int, correlation_id: int, result: Any
     ) -> bool:
-        """Answer the request that is being dispatched; False: its connection is to be closed."""
+        """Respond to the current request; False if its connection must be closed."""
         if result is None:
             return True
         if isinstance(result, Deferred):
@@ -206,7 +206,7 @@ class Dispatcher:
         return True
 
     def answer_late(self, slot: AwaitedSlot, deferred: Deferred) -> None:
-        """The response to an earlier request is there."""
+        """Respond to an earlier request."""
         connection = slot.connection
         connection.parked.discard(deferred)
         if deferred.is_hung_up:
@@ -242,7 +242,7 @@ class Dispatcher:
             deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
-        """Answer from the codec's thread; until then the answers behind wait, their requests do not."""
+        """Encode in the codec's thread; meanwhile later responses wait, but later requests are served."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:
@@ -270,7 +270,7 @@ def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
 
 
 def _kept(frame: memoryview) -> memoryview:
-    """A frame that may be read when its connection receives again. One that is larger than what connections
-    keep for the next frame is not used for another.
+    """A frame that stays valid when its connection receives again: a copy, unless the frame is larger than
+    the buffers that connections reuse.
     """
     return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))

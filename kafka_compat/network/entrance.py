@@ -1,11 +1,12 @@
-"""What a listener asks of its clients before they are served: TLS, SASL, or one after the other.
+"""TLS and SASL authentication that a listener requires before it serves a client's requests.
 
 Rules
-1. Until a client is let in, its frames go to `dispatch` here, and no further unless they are ApiVersions,
-   SaslHandshake or SaslAuthenticate at their time; they have at most sasl.server.max.receive.size bytes.
-2. From its beginning a connection has the time of one frame (kafka.compat.frame.timeout.ms) for its first
-   whole request, and for TLS.
-3. A session that has an end keeps its frames coming here: after the end, only a new handshake is served.
+1. Until a client is authenticated, its frames go to `dispatch` here, which serves only ApiVersions,
+   SaslHandshake and SaslAuthenticate, in their order, of at most sasl.server.max.receive.size bytes.
+2. A new connection has kafka.compat.frame.timeout.ms for its first complete request, and for the TLS
+   handshake.
+3. Frames of a session that expires continue to pass through here: after it expires, only a new handshake is
+   served.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _KEYS: Final = frozenset(ApiKey)
 
 
 class TlsTerms(NamedTuple):
-    """How a listener speaks TLS. `context` gives that of now; `refusal` says after a handshake why a
-    connection may not go on, if so; `principal_of` whose a certificate (DER) is, None for nobody.
+    """TLS of a listener. `context` returns the current context; `refusal` the reason to close a connection
+    after its handshake, if any; `principal_of` the principal of a certificate (DER) or of None.
     """
 
     context: Callable[[], ssl.SSLContext]
@@ -45,14 +46,14 @@ class TlsTerms(NamedTuple):
 
 
 class SaslTerms(NamedTuple):
-    """How a listener's clients prove who they are."""
+    """SASL configuration of a listener."""
 
     new_exchange: Callable[[], Exchange]
     frame_max_bytes: int
 
 
 class SaslAuthentication:
-    """See api.caller.Authentication; that of one client."""
+    """SASL authentication of one client; see api.caller.Authentication."""
 
     def __init__(self, entrance: ListenerEntrance, connection: Connection, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -60,16 +61,16 @@ class SaslAuthentication:
         self._connection = connection
 
     def passed(self) -> None:
-        """The exchange is complete: later requests are those of its principal."""
+        """Serve later requests as the authenticated principal's: the exchange is complete."""
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
-        """The client has to leave. After the delay `answer` is called."""
+        """Reject the client. `answer` is called after the delay."""
         self._connection.turn_away(reason, self.exchange.offer.failure_delay_ms, answer)
 
 
 class ListenerEntrance:
-    """See the rules above; that of one listener, which has one of both terms or both."""
+    """Authentication of one listener, with TLS, SASL or both."""
 
     def __init__(self, server: Server, tls: TlsTerms | None, sasl: SaslTerms | None) -> None:
         self._server = server
@@ -77,7 +78,7 @@ class ListenerEntrance:
         self._sasl = sasl
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """A client has come: what its connection is to have in the place of its socket, if anything."""
+        """The object that replaces the new connection's socket, if any (TLS)."""
         connection.frame_started_s = monotonic()
         if self._sasl is not None:
             exchange = connection.authentication = self._sasl.new_exchange()
@@ -110,7 +111,7 @@ class ListenerEntrance:
                 connection.let_in(principal)
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
-        """A client has proved by SASL who it is."""
+        """Record that a client has authenticated by SASL."""
         assert exchange.principal is not None
         again = connection.principal is not ANONYMOUS
         self._server.authentications.count(connection.listener_name, PASSED_AGAIN if again else PASSED)
@@ -125,7 +126,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame of a client that is not let in, or for some time only; False: it is to be closed."""
+        """Serve a frame of a client not yet authenticated or whose session expires; False to close."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

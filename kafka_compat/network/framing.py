@@ -1,15 +1,15 @@
-"""Cutting a byte stream into request frames: a four-byte big-endian size, then so many bytes.
+"""Split a byte stream into request frames: a four-byte big-endian size, followed by that many bytes.
 
-Pure: no socket. Whoever reads asks for a place to receive into (`writable`), says how many bytes came
-(`received`), and takes one frame after the other (`next_frame`) until there is none.
+Pure: no socket. The caller asks for a buffer to receive into (`writable`), reports the number of bytes read
+(`received`), and takes frames (`next_frame`) until none is left.
 
 Rules
-1. Reads go to a scratch buffer that all connections of a server share, because most end on a frame boundary:
-   frames that lie in it whole are views of it. Only what must outlive the turn is copied: the head of an
-   unfinished frame, or frames that are to be served later (`keep_unserved`).
-2. An unfinished frame grows with the bytes that came, never with the bytes announced: its buffer holds at
-   most 4 KiB more than twice the bytes that came. `wants_bytes` says what it needs next, so that its owner
-   can let it wait for memory; `writable` grows it unasked.
+1. Reads go to a scratch buffer that all connections of a server share, because most reads end on a frame
+   boundary: complete frames in it are views of it. Only bytes that must outlive the turn are copied: the head
+   of an unfinished frame, or frames to be served later (`keep_unserved`).
+2. An unfinished frame grows with the bytes received, never with the size announced: its buffer holds at most
+   4 KiB more than twice the bytes received. `wants_bytes` says what it needs next, so that its owner can make
+   it wait for memory; `writable` grows it without asking.
 3. A connection that sends large frames keeps its buffer for the next one, up to 4 MiB: fresh pages cost more
    than the copy.
 """
@@ -23,15 +23,15 @@ _SIZE: Final = Struct(">i")
 SCRATCH_BYTES: Final = 256 * 1024
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
-"""What an unfinished frame gets when it begins."""
+"""The initial buffer of an unfinished frame."""
 
-# One step of growth takes a millisecond or two at most.
+# One step of growth takes at most a millisecond or two.
 _STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
 
 class InvalidFrame(Exception):
-    """The size prefix is not positive or above the limit: the peer does not speak this protocol, or means a
+    """The size prefix is not positive or exceeds the limit: the peer speaks another protocol, or needs a
     larger limit. `prefix` are the four bytes.
     """
 
@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """Frames of one connection. A frame is a view that is valid until the next call of `writable`."""
+    """The frames of one connection. A frame is a view that is valid until the next call of `writable`."""
 
     __slots__ = (
         "_end",
@@ -62,11 +62,11 @@ class FrameReader:
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = 1
-        """0 while a client authenticates itself: a token of GSSAPI may be empty, and a frame of its own."""
+        """0 during authentication: a GSSAPI token may be empty, and is a frame of its own."""
         self.held_bytes = 0
-        """Memory of this connection alone; the shared scratch buffer does not count."""
+        """Memory of this connection alone, excluding the shared scratch buffer."""
         self._scratch = scratch
-        # What is being cut: source[position:end], either the scratch buffer or a copy of its rest.
+        # The bytes being split: source[position:end], in the scratch buffer or a copy of its rest.
         self._source = scratch
         self._position = 0
         self._end = 0
@@ -80,7 +80,7 @@ class FrameReader:
     # --- receiving
 
     def writable(self) -> memoryview:
-        """Where the next bytes of the stream belong. Not to be asked while frames are unserved."""
+        """The buffer for the next bytes of the stream. Must not be called while frames are unserved."""
         partial = self._partial
         if partial is None:
             return self._scratch
@@ -90,7 +90,7 @@ class FrameReader:
         return self._given
 
     def received(self, count: int) -> None:
-        """Take `count` bytes that were written to `writable()`."""
+        """Process `count` bytes that were written to `writable()`."""
         if self._partial is None:
             self._position = 0
             self._end = count
@@ -99,22 +99,22 @@ class FrameReader:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether the first bytes of a frame arrived and its last ones did not."""
+        """Whether a frame has been received in part."""
         return self._partial is not None and self._filled < self._need
 
     @property
     def wants_bytes(self) -> int:
-        """How much memory the unfinished frame must get before it can receive more; 0 while it has room."""
+        """Memory that the unfinished frame needs before it can receive more; 0 while it has room."""
         partial = self._partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
         return self._step_bytes(len(partial))
 
     def grow(self) -> None:
-        """Give the unfinished frame the memory that it wants."""
+        """Allocate the memory that the unfinished frame needs."""
         partial = self._partial
         assert partial is not None
-        # A view that someone still has would keep the buffer from growing where it lies.
+        # An existing view would keep the buffer from growing in place.
         self._given.release()
         step_bytes = self._step_bytes(len(partial))
         partial += _ZEROS[:step_bytes]
@@ -124,15 +124,15 @@ class FrameReader:
         doubled_bytes = max(FIRST_BYTES, min(capacity_bytes, _STEP_BYTES_MAX))
         return min(self._need - capacity_bytes, doubled_bytes)
 
-    # --- cutting
+    # --- splitting
 
     @property
     def unserved(self) -> bool:
-        """Whether bytes wait to be cut by `next_frame`, if only the head of a frame."""
+        """Whether received bytes wait for `next_frame`, even if only part of a frame."""
         return self._position < self._end or (self._partial is not None and self._filled == self._need)
 
     def next_frame(self) -> memoryview | None:
-        """The body of the next frame that is whole; None when there is none. Raises InvalidFrame."""
+        """The body of the next complete frame; None if there is none. Raises InvalidFrame."""
         position = self._position
         left = self._end - position
         if left >= 4:
@@ -157,21 +157,21 @@ class FrameReader:
         return None
 
     def keep_unserved(self) -> None:
-        """Copy what `next_frame` has not cut yet, so that other connections may use the scratch buffer."""
+        """Copy bytes not yet returned by `next_frame`; other connections may then use the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
-            # Not to bytes: what appends a batch stamps it in place.
+            # Not converted to bytes: appending a batch modifies it in place.
             self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
             self._position, self._end = 0, len(self._source)
             self.held_bytes += self._end
 
     def release_spare(self) -> None:
-        """Give back the memory kept for the next large frame."""
+        """Release the memory kept for the next large frame."""
         if self._spare is not None:
             self.held_bytes -= len(self._spare)
             self._spare = None
 
     def close(self) -> None:
-        """Give back all memory: nothing more is received or cut."""
+        """Release all memory; nothing more can be received."""
         self.release_spare()
         self._partial = None
         self._position = self._end = 0
@@ -193,7 +193,7 @@ class FrameReader:
                 self.release_spare()
             partial = bytearray(min(need, max(len(head), FIRST_BYTES)))
             self.held_bytes += len(partial)
-        # By a view: a bytearray would first make another one of what it is to take over.
+        # By a view: a bytearray would first copy the bytes.
         with memoryview(partial) as view:
             view[: len(head)] = head
         self._partial = partial
@@ -203,7 +203,7 @@ class FrameReader:
     def _finish(self, partial: bytearray) -> memoryview | None:
         self._partial = None
         if self._need == 4:
-            # A size prefix that came in pieces.
+            # A size prefix that arrived in parts.
             self.held_bytes -= 4
             size = _SIZE.unpack_from(partial)[0]
             if size < self.min_frame_bytes or size > self.max_frame_bytes:

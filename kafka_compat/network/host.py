@@ -1,4 +1,4 @@
-"""What a connection needs of those who made it."""
+"""Interfaces through which a connection uses its server and its listener's authentication."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.exchange import Exchange
 
 Connection: TypeAlias = Any
-"""A network.connection.Connection, which stands on this."""
+"""A network.connection.Connection, which imports this module."""
 
 
 class Host(Protocol):
-    """What a connection needs of its server."""
+    """The server as its connections use it."""
 
     loop: asyncio.AbstractEventLoop
     limits: Limits
@@ -32,22 +32,22 @@ class Host(Protocol):
     dispatch: Callable[[Connection, memoryview], bool]
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Say in the log what a peer sent that is no request."""
+        """Log the invalid first bytes of a peer."""
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Say in the log why a client was not let in."""
+        """Log why a client was rejected."""
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Keep for those who look why somebody at this address was refused something."""
+        """Record the rejection of this address and its reason, for the status displays."""
 
     def forget(self, connection: Connection) -> None: ...
 
 
 class Entrance(Protocol):
-    """What a listener asks of its clients before they are served."""
+    """The authentication that a listener requires of its clients."""
 
     def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
-        """A client has come: what its connection is to have in the place of its socket, if anything."""
+        """The object that replaces the new connection's socket, if any (TLS)."""
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
-        """A client has proved by SASL who it is."""
+        """Record that a client has authenticated by SASL."""

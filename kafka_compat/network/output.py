@@ -1,12 +1,12 @@
-"""The answers of one connection on their way to its socket.
+"""Output queue of one connection: responses on their way to the socket, in the order of the requests.
 
 Rules
-1. Answers leave in the order of their requests (the protocol promises it), though they may be ready in any
-   order: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
-2. One queue owns all writes. What the socket takes at once never enters it. Slices of files go out by
-   sendfile where the socket takes plain text; nothing overtakes a part that is half sent.
-3. What waits is counted, wherever it waits: all of it in `unsent_bytes`, what is in memory in `memory_bytes`
-   and in the server's answer budget.
+1. Responses are sent in the order of their requests (the protocol requires it), in whatever order they become
+   ready: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
+2. One queue owns all writes. Bytes that the socket takes at once never enter it. File slices are sent by
+   sendfile if the socket is plain text; nothing overtakes a half-sent part.
+3. All unsent bytes are counted: in total in `unsent_bytes`, those in memory in `memory_bytes` and in the
+   server's response budget.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
 
-# Larger parts in memory are not copied together with their neighbours.
+# Larger parts in memory are not joined with their neighbors.
 _JOINED_BYTES_MAX: Final = 64 * 1024
-# Answers to requests that came together leave together, up to this many.
+# Responses to requests that arrived together are sent together, up to this size.
 _BATCH_PARTS_MAX: Final = 64
-# Then others get a turn, however fast the client reads.
+# After this much other connections are served, however fast the client reads.
 _DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Slot:
-    """The place of one unanswered request in the order of answers."""
+    """The place of one pending response in the order of responses."""
 
     __slots__ = ("done", "parts")
 
@@ -45,8 +45,8 @@ class Slot:
 
 
 class Output:
-    """See the rules above. `on_sent` is called when some of what waited was sent, `on_failure` when the
-    socket broke or a file did.
+    """The output queue of one connection. `on_sent` is called when waiting bytes were sent, `on_failure`
+    after an error of the socket or of a file.
     """
 
     __slots__ = (
@@ -78,9 +78,9 @@ class Output:
         self.unsent_bytes = 0
         self.memory_bytes = 0
         self.slots: deque[Slot] = deque()
-        """Requests whose answers have not left for the queue."""
+        """Requests whose responses have not been passed to the queue."""
         self.taken_s = 0.0
-        """When the client last took bytes that had waited, or something began to wait."""
+        """When the client last read bytes that had waited, or bytes began to wait."""
         self._loop = loop
         self._socket = connected
         self._budget = budget
@@ -99,7 +99,7 @@ class Output:
     # --- in the order of requests
 
     def respond(self, parts: list[Part]) -> None:
-        """The answer to the request being dispatched right now."""
+        """Send the response to the current request."""
         if self.slots:
             slot = Slot()
             self.slots.append(slot)
@@ -112,7 +112,7 @@ class Output:
             self._send(parts)
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
-        """The answer to an earlier request; None where the request wants no answer."""
+        """Set the response to an earlier request; None if the request wants none."""
         slot.done = True
         slot.parts = parts
         slots = self.slots
@@ -134,14 +134,14 @@ class Output:
         else:
             self._send(ready)
 
-    # --- together
+    # --- batches
 
     def begin_batch(self) -> None:
-        """Answers are sent when `end_batch` is called: one system call instead of one each."""
+        """Collect responses until `end_batch`, to send them in one system call instead of one each."""
         self._batch = []
 
     def send_large_batch(self) -> None:
-        """Send what a batch has, and begin the next, once it is large."""
+        """If the batch is large, send it and begin the next one."""
         batch = self._batch
         if batch and (len(batch) > _BATCH_PARTS_MAX or _size_of(batch[-1]) > _JOINED_BYTES_MAX):
             self.end_batch()
@@ -153,7 +153,7 @@ class Output:
         if batch:
             self._send(batch)
 
-    # --- to the socket
+    # --- sending
 
     def _send(self, parts: list[Part]) -> None:
         if self._queue:
@@ -171,7 +171,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # Its size was promised: the client must ask again.
+                        # Its size was announced: the client must retry.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue
@@ -190,7 +190,7 @@ class Output:
             self._write(b"".join(small))
 
     def _write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send what the queue has nothing before; what the socket does not take at once is queued."""
+        """Send if the queue is empty; queue what the socket does not take at once."""
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -211,7 +211,7 @@ class Output:
     def _enqueue(self, parts: list[Part]) -> None:
         for part in parts:
             if isinstance(part, FileSlice):
-                # While it waits it takes no memory: what does is counted.
+                # While it waits it uses no memory; buffered bytes are counted.
                 part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)
@@ -231,7 +231,7 @@ class Output:
             self._budget.change(sign * memory_bytes)
 
     def _drain(self) -> None:
-        """Send what the socket takes; called again when it takes more."""
+        """Send what the socket takes; called again when it is writable."""
         queue = self._queue
         unsent_before = self.unsent_bytes
         try:
@@ -266,7 +266,7 @@ class Output:
             sent = self._socket.send(memoryview(part)[self._head_sent_bytes :])
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
-        # Only now: until its last byte is sent, the whole part stays in memory.
+        # Only now: the whole part stays in memory until its last byte is sent.
         self.memory_bytes -= size_bytes
         self._budget.change(-size_bytes)
         self._next_part()
@@ -277,7 +277,7 @@ class Output:
             position = part.position + self._head_sent_bytes
             sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
             if sent == 0:
-                # The framing cannot be kept, the client must ask again.
+                # The frame cannot be completed; the client must retry.
                 raise EOFError("a segment ended before a slice that was promised")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
@@ -287,7 +287,7 @@ class Output:
         self._next_part()
 
     def _send_read_slice(self, part: FileSlice) -> None:
-        """As `_send_slice`, where bytes do not go as they are. They are read again if they had to wait."""
+        """As `_send_slice`, for sockets that transform bytes (TLS). Bytes that had to wait are read again."""
         while self._head_sent_bytes < part.size_bytes:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
@@ -303,7 +303,7 @@ class Output:
         self._head_sent_bytes = 0
 
     def clear(self) -> None:
-        """Drop everything; the socket is about to be closed."""
+        """Drop everything before the socket is closed."""
         if self._watching:
             self._watching = False
             self._loop.remove_writer(self._socket.fileno())
@@ -312,12 +312,13 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
-        # Callbacks of the connection, which refers to this object: it is to be freed without the collector.
+        # Callbacks of the connection, which refers to this object: break the reference cycle.
+        # collector.
         self._on_sent = self._on_failure = _ignore
 
 
 def _ignore(*_: object) -> None:
-    """The callback of an output whose connection has ended."""
+    """Callback of an output whose connection has ended."""
 
 
 def _size_of(part: Part) -> int:

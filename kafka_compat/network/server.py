@@ -1,4 +1,4 @@
-"""Listening sockets, the connections they accepted, and the limits that hold for them."""
+"""The server of all listeners: listening sockets, the connections accepted on them, and their limits."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 REAP_INTERVAL_S = 1.0
 REAPED_AT_ONCE: Final = 1_000
-"""How many connections are looked at in each interval: all of them where there are no more."""
+"""The maximum of connections checked in each interval."""
 QUIET_S: Final = 10.0
-# How long requests may lie unfinished or unserved while others wait for the memory that they hold.
+# How long requests may stay unfinished or unserved while others wait for their memory.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
@@ -49,7 +49,7 @@ _PAUSE_MAX_S: Final = 86_400.0
 
 
 Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
-"""The answer to a frame that is not served, for the reason given; None: there is none."""
+"""The response to a frame that is rejected for the given reason; None: no response."""
 
 
 def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
@@ -60,18 +60,18 @@ class Server:
     """Accepts connections on every listener and hands their frames to `dispatch`."""
 
     dispatch: Callable[[Connection, memoryview], bool]
-    """Serves a frame; whether the connection stays open."""
+    """Serves a frame; returns whether the connection stays open."""
     refusal: Refusal
 
     def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
-        """`rates` are looked at once they were made."""
+        """`rates` is consulted once it has been created."""
         self.limits = limits
         self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
-        """By the listener's name; where there is none, clients are served at once."""
-        # macOS has os.sendfile with other limits; reading and writing works everywhere.
+        """By listener name; without an entry, clients are served without authentication."""
+        # os.sendfile has other limits on macOS; reading and writing works everywhere.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
         self.turns = Turns(monotonic, self.loop.call_soon)
@@ -79,9 +79,9 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
-        """Host and port by the listener's name: the host as it is written, the port that was free for 0."""
+        """Host and port by listener name: the host as configured, the actual port in place of 0."""
         self.accepted: dict[str, int] = {}
-        """How many connections came by each listener, those included that are gone."""
+        """The number of connections accepted by each listener, including closed ones."""
         self.authentications = Authentications()
         self._admission: Admission
         self._doors: list[Door] = []
@@ -90,22 +90,22 @@ class Server:
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self.refusals: Refusals | None = None
-        """Who was refused, and why; None: nobody wants to look."""
+        """Recent rejections; None: not recorded."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> tuple[str, int]:
-        """Claim the address without accepting yet. Raises OSError when it is taken or not ours."""
+        """Bind the address without accepting yet. Raises OSError if it is in use or not local."""
         family = socket.AF_INET6 if ":" in listener.host or not listener.host else socket.AF_INET
         if family == socket.AF_INET6 and not listener.host and not socket.has_dualstack_ipv6():
             family = socket.AF_INET
         address: tuple[str, int]
         if listener.host:
-            # As bytes, since text takes the codec for international names, which is much to load.
+            # As bytes, since text would load the large codec for internationalized names.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            # Of a name with addresses of both kinds, Java takes the first of IPv4.
+            # For a name with both kinds of addresses, Java uses the first IPv4 address.
             family, _, _, _, bind_to = min(found, key=lambda each: each[0] != socket.AF_INET)
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
@@ -118,7 +118,7 @@ class Server:
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:
-            # Accepted sockets inherit it; set later, it would not count for the window that is offered first.
+            # Accepted sockets inherit it; set later, it would not affect the initial window.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         self._note_bound(listener, listening)
@@ -127,18 +127,18 @@ class Server:
     def _note_bound(self, listener: Listener, listening: socket.socket) -> None:
         host, port = listening.getsockname()[:2]
         if host not in EVERY_INTERFACE:
-            # A name stays as written: it is what a certificate is made out for, and what others resolve.
+            # The configured name is kept: certificates are issued for it, and clients resolve it.
             host = listener.host
         self.bound[listener.name] = (host, port)
 
     def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
-        """Listen with what `give_up_sockets` of another server returned, instead of `bind`."""
+        """Listen on the sockets that `give_up_sockets` of another server returned, instead of `bind`."""
         for listener, listening in sockets:
             self._sockets.append((listener, listening))
             self._note_bound(listener, listening)
 
     def give_up_sockets(self) -> list[tuple[Listener, socket.socket]]:
-        """Accept no more, and give the listening sockets away: clients that come wait there."""
+        """Stop accepting, and return the listening sockets; new clients wait in their backlogs."""
         for acceptor in self._acceptors:
             acceptor.let_go()
         self._acceptors.clear()
@@ -148,8 +148,8 @@ class Server:
     async def start(
         self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
     ) -> None:
-        """Accept connections on everything that was bound, and have `dispatch` serve their frames. Clients
-        that came before waited in the backlog.
+        """Accept connections on all bound listeners, and serve their frames by `dispatch`. Earlier clients
+        waited in the backlog.
         """
         self.dispatch = dispatch
         self.refusal = refusal
@@ -182,21 +182,21 @@ class Server:
             connection.close()
 
     def pause(self) -> None:
-        """Accept no connection and serve no further request until `resume`; clients wait."""
+        """Accept no connections and serve no further requests until `resume`; clients wait."""
         for acceptor in self._acceptors:
             acceptor.hold()
         for connection in self.connections:
             connection.mute(_PAUSE_MAX_S)
 
     def resume(self) -> None:
-        """Go on, after `pause`."""
+        """Accept and serve again after `pause`."""
         for acceptor in self._acceptors:
             acceptor.go_on()
         for connection in self.connections:
             connection.unmute()
 
     def set_limits(self, limits: Limits) -> None:
-        """Grant others from now on; what there is stays as it is."""
+        """Apply new limits; existing connections stay open."""
         self.limits = self._admission.limits = limits
         self._admission.look_again()
 
@@ -209,7 +209,7 @@ class Server:
             self._make_room()
 
     def _make_room(self) -> None:
-        """A broker came though there was no slot."""
+        """Close an idle connection for a broker's connection beyond the limit."""
         others = [
             one
             for one in self.connections
@@ -228,19 +228,19 @@ class Server:
 
     @property
     def tls_scratch(self) -> memoryview:
-        """Where all TLS connections receive into."""
+        """The receive buffer shared by all TLS connections."""
         if self._tls_scratch is None:
             self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
         return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:
-        """Say in the log what a peer sent that is no request."""
+        """Log the invalid first bytes of a peer."""
         self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
         if self.refusals is not None:
             self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Say in the log why a client was not let in."""
+        """Log why a client was rejected."""
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
@@ -249,7 +249,7 @@ class Server:
         self.note_refusal(host, f"not let in on the listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
-        """Keep for those who look why somebody at this address was refused something."""
+        """Record the rejection of this address and its reason, for the status displays."""
         if self.refusals is not None:
             self.refusals.note(host, reason)
 
@@ -286,7 +286,7 @@ class Server:
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
 
     def _some_connections(self) -> list[Connection]:
-        """The next ones in turn: with 10,000 of them each is looked at every ten intervals."""
+        """The next connections to check: with 10,000 of them each is checked every ten intervals."""
         some = list(islice(self._to_reap, REAPED_AT_ONCE))
         if len(some) < REAPED_AT_ONCE:
             self._to_reap = iter(list(self.connections))

@@ -1,5 +1,5 @@
-"""Peers that are no clients, or are refused: what they seem to speak and what to do, for the log; who was
-refused lately, and why; how many clients have authenticated, by listener.
+"""Diagnosis of rejected peers: the protocol that an invalid peer seems to speak, and recent rejections with
+their reasons. Also counts of authentications by listener.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class Strangers:
-    """Writes each line once in QUIET_S for an address, and TEXTS_MAX different ones at most."""
+    """Logs about peers, each line once per QUIET_S and address, at most TEXTS_MAX different ones."""
 
     def __init__(self) -> None:
         self._logged: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
-        """Log what the peer at `host` sent in place of a request's size."""
+        """Log the bytes that the peer at `host` sent instead of a request size."""
         self.tell(host, f"Closing a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
-        """Log something of the peer at `host`, unless it was logged just now."""
+        """Log a message about the peer at `host`, unless it was just logged."""
         since_s, texts = self._logged.get(host, (-QUIET_S, set()))
         if now_s - since_s >= QUIET_S:
             if len(self._logged) >= _REMEMBERED_MAX:
@@ -43,7 +43,7 @@ class Strangers:
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:
-    """What the four bytes look like, and what to do."""
+    """The protocol that the four bytes look like, and advice."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
             "this looks like a TLS hello, and the listener speaks plaintext: "
@@ -64,7 +64,7 @@ _TEXT_MAX: Final = 500
 
 
 class Refused(NamedTuple):
-    """The same refusal of the same host, `times` times so far."""
+    """A rejection of one host for one reason, and how many `times` it occurred."""
 
     host: str
     reason: str
@@ -74,15 +74,15 @@ class Refused(NamedTuple):
 
 
 class Refusals:
-    """The last KINDS_MAX different ones. `now_ms` is the time of day."""
+    """The last KINDS_MAX different rejections. `now_ms` is the time of day."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[tuple[str, str], Refused] = {}
-        """The one that was last is last."""
+        """In order of the last occurrence, latest last."""
 
     def note(self, host: str, reason: str) -> None:
-        """Somebody at this address was refused something."""
+        """Record the rejection of an address."""
         reason, now_ms = reason[:_TEXT_MAX], self._now_ms()
         known = self._known.pop((host, reason), None)
         if known is not None:
@@ -93,7 +93,7 @@ class Refusals:
         self._known[host, reason] = Refused(host, reason, now_ms, now_ms, 1)
 
     def last(self) -> list[Refused]:
-        """All that are known, the last one first."""
+        """All recorded rejections, the latest first."""
         return list(reversed(self._known.values()))
 
 
@@ -101,23 +101,23 @@ PASSED: Final = "successful-authentication"
 PASSED_AGAIN: Final = "successful-reauthentication"
 FAILED: Final = "failed-authentication"
 FAILED_AGAIN: Final = "failed-reauthentication"
-"""As Kafka names them; again: on a connection that was let in before (KIP-368)."""
+"""Kafka's names; reauthentication: on an already authenticated connection (KIP-368)."""
 
 
 class Authentications:
-    """How many clients have shown by TLS or SASL who they are, and how many could not, since the broker's
-    start. On listeners without security there are none.
+    """Counts of successful and failed authentications by TLS or SASL since the broker's startup. Listeners
+    without security have none.
     """
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
         self.expired = 0
-        """Connections that were closed since their session had ended."""
+        """Connections closed because their session had expired."""
 
     def count(self, listener: str, kind: str) -> None:
-        """One more."""
+        """Count one authentication."""
         self._counts[listener, kind] = self._counts.get((listener, kind), 0) + 1
 
     def of(self, listener: str, kind: str) -> int:
-        """How many there were."""
+        """The number of authentications."""
         return self._counts.get((listener, kind), 0)

@@ -1,13 +1,13 @@
-"""TLS over a connected socket, in the place of that socket.
+"""TLS over a connected socket, with the interface of a plain socket.
 
 Rules
-1. OpenSSL works on two buffers in memory, never on the socket: one system call moves as much as there is,
-   where an `ssl.SSLSocket` makes two for each record of 16 KiB.
-2. The handshake is made by whoever reads: `recv_into` gives nothing until it is over.
-3. What was encrypted is sent before anything else is encrypted. `send` tells of bytes when the last of what
-   became of them is with the kernel; until then it raises BlockingIOError, and the next call is to be made
-   with the same bytes.
-4. A peer that makes this side answer (new keys), and takes none of the answers, is cut off: UNSENT_BYTES_MAX.
+1. OpenSSL works on two memory buffers, never on the socket: one system call moves all available bytes, while
+   `ssl.SSLSocket` makes two for each record of 16 KiB.
+2. The handshake is driven by reads: `recv_into` returns no data until it is complete.
+3. Encrypted bytes are sent before anything else is encrypted. `send` reports bytes as sent when all of their
+   ciphertext has reached the kernel; until then it raises BlockingIOError, and must be called again with the
+   same bytes.
+4. A peer that causes responses (key updates) but does not read them is disconnected at UNSENT_BYTES_MAX.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import suppress
 from typing import Final, Protocol, cast
 
 CHUNK_BYTES: Final = 64 * 1024
-"""How much is encrypted at once: four records."""
+"""Bytes encrypted at once: four records."""
 UNSENT_BYTES_MAX: Final = 64 * 1024
 
 
 class Wire(Protocol):
-    """What a connection asks of its socket, with TLS or without. Raises OSError; BlockingIOError when it must
+    """A socket as a connection uses it, with or without TLS. Raises OSError, and BlockingIOError when it must
     wait.
     """
 
@@ -40,7 +40,7 @@ class Wire(Protocol):
 
 
 class TlsSocket:
-    """See the rules above. The server's side of one connection."""
+    """The server side of one TLS connection."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class TlsSocket:
         on_open: Callable[[TlsSocket], None],
         on_refusal: Callable[[str], None],
     ) -> None:
-        """All connections share `scratch`. `on_open` is called when the handshake is over, `on_refusal` with
-        the reason when it failed.
+        """All connections share `scratch`. `on_open` is called after the handshake, `on_refusal` with the
+        reason if it fails.
         """
         self.has_more = False
-        """Whether `recv_into` may give more without anything new from the peer."""
+        """Whether `recv_into` may return more without new bytes from the peer."""
         self.is_open = False
         self._socket = connected
         self._scratch = scratch
@@ -74,20 +74,20 @@ class TlsSocket:
         self._socket.setsockopt(level, name, value)
 
     def peer_certificate(self) -> bytes | None:
-        """The peer's certificate (DER), which was verified; None where it has shown none."""
+        """The peer's verified certificate (DER); None if it sent none."""
         return self.session.getpeercert(binary_form=True)
 
     # --- receiving
 
     def recv_into(self, room: memoryview) -> int:
-        """As socket.recv_into: 0 at the end."""
+        """As socket.recv_into: returns 0 at the end of the stream."""
         if self.has_more:
             count = self._read(room)
             if count or self._ended:
                 return count
         if self._ended:
             return 0
-        # No more than fits: bytes wait in the kernel, and not here.
+        # No more than fits: excess bytes wait in the kernel.
         received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
         if received:
             self._incoming.write(self._scratch[:received])
@@ -97,7 +97,7 @@ class TlsSocket:
             self._shake_hands()
         count = self._read(room)
         if self._outgoing.pending or self._unsent:
-            # An alert, a session ticket, or new keys that the peer asked for.
+            # An alert, a session ticket, or a key update requested by the peer.
             self._flush()
             if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
                 raise ConnectionAbortedError("it takes none of the answers that it asks TLS for")
@@ -141,13 +141,13 @@ class TlsSocket:
 
     def _end(self) -> None:
         self._ended = True
-        # What came before the end is given first.
+        # Bytes received before the end are returned first.
         self.has_more = True
 
     # --- sending
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """As socket.send; see rule 3."""
+        """As socket.send, with the restriction of rule 3."""
         if not self._flush():
             raise BlockingIOError
         if self._owed_bytes:
@@ -167,7 +167,7 @@ class TlsSocket:
         return sent
 
     def _flush(self) -> bool:
-        """Send what is encrypted; whether all of it was."""
+        """Send encrypted bytes; returns whether all were sent."""
         while True:
             unsent = self._unsent
             if not unsent:
@@ -183,23 +183,24 @@ class TlsSocket:
                 return False
 
     def close(self) -> None:
-        """Say goodbye as far as the socket takes it at once, and close it."""
+        """Send close_notify if the socket takes it at once, and close."""
         if self.is_open and not self._unsent:
             with suppress(OSError, ValueError):
                 self.session.unwrap()
             with suppress(OSError):
                 self._flush()
         self._socket.close()
-        # They refer to the connection, and it to this object: both are to be freed without the collector.
+        # They refer to the connection, which refers to this object: break the reference cycle.
+        # collector.
         self._on_open = self._on_refusal = _ignore
 
 
 def _ignore(_: object) -> None:
-    """The callback of a socket that is closed."""
+    """Callback of a closed socket."""
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """Why a handshake failed, for whoever looks after the broker."""
+    """The reason of a failed handshake, for operators."""
     reason = error.reason or ""
     if reason in _REASONS:
         return _REASONS[reason]
@@ -228,7 +229,7 @@ _REASONS: Final = {
         "the client's certificate is not signed by a CA of ssl.truststore, or is no longer valid"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
-    # The client knows a CA of that name, which has another key.
+    # The client knows a CA of that name with a different key.
     "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
         "the client does not accept this broker's certificate: it does not trust the CA, or the name in "

@@ -1,14 +1,14 @@
-"""How connections share the event loop: who is served next, and for how long.
+"""Scheduling of connections on the event loop: which one is served next, and for how long.
 
 Rules
-1. In one iteration of the loop, clients are served for SLICE_S. Within it a connection that has something to
-   read is served at once; that is all that happens while there is little to do.
-2. When the slice is used up, connections wait in line, and are served in the next iterations, each for
-   TURN_S, less while many wait, and at least one request.
-3. There are two lines: one of clients that ask one thing at a time, and one of those who keep asking (their
-   last turn ended with requests left) or were never served before. The first is served FIRST_IN_A_ROW times
-   for once that the second is, so a flood waits behind a client that asks now and then, and is not stopped by
-   it.
+1. In one iteration of the loop, clients are served for SLICE_S. Within it a readable connection is served at
+   once; under light load nothing else happens.
+2. When the slice is used up, connections wait in line and are served in the next iterations, each for TURN_S,
+   less while many wait, and at least one request.
+3. There are two lines: one of clients that send single requests, and one of clients with continuous requests
+   (requests were left when their last turn ended) or that were never served. The first is served
+   FIRST_IN_A_ROW times for each time that the second is, so a flood waits behind an occasional client without
+   being stalled by it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from typing import Final, Protocol
 SLICE_S: Final = 0.010
 TURN_S: Final = 0.005
 FIRST_IN_A_ROW: Final = 4
-# While many are in line, their turns take this together.
+# The total time of the turns while many connections wait.
 _ROUND_S: Final = 0.050
 
 
 class TakesTurns(Protocol):
-    """A connection, as it is in line."""
+    """A connection that waits for its turn."""
 
     closed: bool
     in_line: bool
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
-        """Serve requests until `until_s`, and at least one; whether there are more to serve now."""
+        """Serve requests until `until_s`, and at least one; returns whether more can be served now."""
 
 
 class Turns:
-    """See the rules above. `time` and `call_soon` are the loop's."""
+    """The scheduler of a server's connections. `time` and `call_soon` are the loop's."""
 
     def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.ends_s = 0.0
-        """Until then whoever has something to read is served at once."""
+        """Until then readable connections are served at once."""
         self._time = time
         self._call_soon = call_soon
         self._first: deque[TakesTurns] = deque()
@@ -49,12 +49,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many connections are in line."""
+        """The number of waiting connections."""
         return len(self._first) + len(self._others)
 
     def begin(self, now_s: float) -> bool:
-        """Begin a new slice after `ends_s`; False while there is a line, or if this iteration had its
-        slice."""
+        """Begin a slice after `ends_s`; False while connections wait, or after this iteration's slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S
@@ -62,7 +61,7 @@ class Turns:
         return True
 
     def line_up(self, connection: TakesTurns, *, first: bool) -> None:
-        """Serve the connection when its turn comes. `first`: it belongs into the first line."""
+        """Queue the connection for its turn, in the first line if `first`."""
         if connection.in_line:
             return
         connection.in_line = True

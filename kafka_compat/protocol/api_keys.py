@@ -1,4 +1,4 @@
-"""Kafka's API keys (up to 4.1), by the names that Kafka gives them."""
+"""Kafka's API keys (up to 4.1), under Kafka's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Which API a request calls. Keys without a schema here are named all the same, for messages and logs."""
+    """The API of a request. Keys without a schema here are included for messages and logs."""
 
     PRODUCE = 0
     FETCH = 1

@@ -1,4 +1,4 @@
-"""What the codec reads from, and what it writes."""
+"""Buffers and low-level helpers with which the codec reads and writes bytes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
 
 class TooLong(Exception):
-    """A message has more elements in its arrays than its decoder or encoder was told to go through."""
+    """The arrays of a message have more elements than the decoder or encoder may process."""
 
 
 class FileSliceLike(Protocol):
-    """Bytes that stay in a file until the socket takes them, such as a slice of a log segment."""
+    """Bytes that remain in a file until they are sent, such as a slice of a log segment."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -35,16 +35,16 @@ def size_of(value: Records) -> int:
 
 @lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
-    """The UUID of 16 bytes; remembered, since a broker meets the same few topic ids again and again."""
+    """The UUID of 16 bytes; cached, since a broker uses the same few topic ids."""
     return UUID(bytes=raw)
 
 
 STEP_BYTES: Final = 1024 * 1024
-"""The interpreter gives no other thread its turn while it copies; so much takes about half a millisecond."""
+"""A copy holds the interpreter; one of this size takes about half a millisecond."""
 
 
 def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
-    """`buffer[start:stop]`, copied without holding up other threads for long."""
+    """`buffer[start:stop]`, copied without blocking other threads for long."""
     copied = BytesIO()
     for position in range(start, stop, STEP_BYTES):
         copied.write(buffer[position : min(position + STEP_BYTES, stop)])
@@ -56,12 +56,12 @@ ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 @cache
 def array_layouts(code: str) -> tuple[Struct, ...]:
-    """Layouts of short arrays by their length: replica lists have mostly three elements."""
+    """Layouts of short arrays by length: most replica lists have three elements."""
     return tuple(Struct(f">{length}{code}") for length in range(16))
 
 
 def uvarint(value: int) -> bytes:
-    """`value` (not negative) as an unsigned varint."""
+    """A non-negative `value` as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -71,7 +71,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The unsigned varint at `position`, and the position after it; IndexError or ValueError without one."""
+    """The unsigned varint at `position`, and the next position. Raises IndexError or ValueError."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -87,7 +87,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
-    """The position after `count` tagged fields, none of which this version knows."""
+    """The position after `count` unknown tagged fields."""
     end = len(buffer)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
@@ -99,7 +99,7 @@ def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
 
 
 def tagged_section(fields: list[tuple[int, bytes]]) -> bytes:
-    """Tagged fields, in ascending order of their tags, with their count before them."""
+    """Tagged fields in ascending order of tags, preceded by their count."""
     parts = [uvarint(len(fields))]
     for tag, payload in fields:
         parts += (uvarint(tag), uvarint(len(payload)), payload)

@@ -1,4 +1,4 @@
-"""Bytes to messages and back. Decoders and encoders are compiled when a (class, version) is first met."""
+"""Decoding and encoding of messages. The codec of a (class, version) is compiled at its first use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kafka_compat.protocol.schema import Message, schema_of
 M = TypeVar("M")
 
 UNBOUNDED: Final = sys.maxsize
-"""As `elements_max`: however long it takes."""
+"""As `elements_max`: no limit."""
 
 HOT_APIS: Final = ("api_versions", "fetch", "produce")
-"""Whose codecs are compiled beforehand: what a record passes through, and every client's first request."""
+"""APIs with precompiled codecs: the path of records, and every client's first request."""
 COMPILED_CODECS: Final = {
     f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
 }
@@ -28,14 +28,14 @@ _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeEr
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
-"""What is wrong in longer messages is not looked for: that takes some hundred times as long as decoding."""
+"""Errors in longer messages are not located: that takes some hundred times as long as decoding."""
 
-# Records in memory that are larger go to the socket by themselves, not copied together with their neighbours.
+# Larger records in memory are sent as they are, not joined with the bytes around them.
 _COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
-    """Bytes that are no message of the version that they claim to be. Says where, and what is wrong there."""
+    """Bytes that are not a valid message of the given version. The text gives the position and the error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message)
@@ -44,8 +44,8 @@ class MalformedRequest(KafkaError):
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
     """The message of class `cls` that starts at `position` of `buffer` and ends at or before its end.
 
-    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for bytes that are left over
-    when `exact` is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for remaining bytes if `exact`
+    is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
@@ -62,7 +62,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
 def decode_at(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
 ) -> tuple[M, int]:
-    """As `decode`, and the position after the message. Raises TooLong soon where its arrays have more than
+    """As `decode`, and the position after the message. Raises TooLong early if its arrays have more than
     `elements_max` elements.
     """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
@@ -77,8 +77,8 @@ def decode_at(
 def decode_long(
     cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """As `decode_at`, for a message of any length, in another thread than the event loop's: it lets that one
-    have its turn, where what is compiled keeps the interpreter to itself until it returns.
+    """As `decode_at`, for a message of any length, in a thread beside the event loop: it yields the
+    interpreter, which compiled code otherwise holds until it returns.
     """
     decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
@@ -90,9 +90,9 @@ def decode_long(
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """The bytes of a message whose records are in memory.
 
-    Fields that `version` does not carry are left out. Raises ValueError, naming the field, for a value that
-    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong soon
-    where its arrays have more than `elements_max` elements.
+    Fields that `version` does not have are left out. Raises ValueError, naming the field, for a value that
+    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong early if
+    its arrays have more than `elements_max` elements.
     """
     parts: list[Records] = []
     _encode(message, version, parts.append, parts.append, elements_max)
@@ -102,7 +102,7 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
     """As `encode`, for messages with records that may be slices of files.
 
-    Those stand in the list as they came, in their place among the bytes before and after them.
+    Slices are list elements of their own, between the bytes before and after them.
     """
     parts: list[Records] = []
     alone: list[int] = []  # the indexes of parts that are not joined with their neighbours
@@ -124,8 +124,8 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
 
 def encode_long(message: object, version: int) -> list[Records]:
-    """As `encode_parts`, for a message of any length, in another thread than the event loop's: it lets that
-    one have its turn, where joining a million parts would not.
+    """As `encode_parts`, for a message of any length, in a thread beside the event loop: it yields the
+    interpreter, which joining a million parts would hold.
     """
     joined = bytearray()
     alone: list[tuple[int, Records]] = []
@@ -159,13 +159,14 @@ def encode_long(message: object, version: int) -> list[Records]:
 
 
 def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """The length of what `encode_parts` returned: what a frame announces."""
+    """The total length of the result of `encode_parts`, as a frame states it."""
     return sum(map(size_of, parts))
 
 
 def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
-    """The message and version of bytes that start with their version, as the records of `__consumer_offsets`
-    and the embedded consumer protocol do."""
+    """The message and version of bytes that start with their version, such as the records of
+    `__consumer_offsets` and the embedded consumer protocol.
+    """
     if len(buffer) < 2:
         raise MalformedRequest(f"{cls.__name__}: no version")
     (version,) = _VERSION.unpack_from(buffer)
@@ -173,7 +174,7 @@ def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
 
 
 def encode_versioned(message: object, version: int) -> bytes:
-    """The bytes of a message with its version before them."""
+    """The bytes of a message, preceded by its version."""
     return _VERSION.pack(version) + encode(message, version)
 
 
@@ -240,7 +241,7 @@ def _interruptible_encoder(cls: type, version: int) -> Any:
 
 
 def _compiled_codecs(messages: str) -> Any:
-    """The module that the compiled form has for the messages of a hot API (see codec_module), or None."""
+    """The compiled module of a hot API's codecs (see codec_module), or None."""
     if not IS_COMPILED or messages not in COMPILED_CODECS:
         return None
     return import_module(COMPILED_CODECS[messages])

@@ -1,7 +1,7 @@
-"""The source of a module that holds the decoders and encoders of one API's messages, for mypyc to compile.
+"""Source generator of a module with the decoders and encoders of one API's messages, for mypyc to compile.
 
-The compiled form of this package has one beside the messages of each of `codec.HOT_APIS` (decision 9):
-the same lines that `compiler` would load when a version is first met, with the types of their variables.
+The compiled package has one beside the messages of each of `codec.HOT_APIS` (decision 9): the same lines that
+`compiler` would load at the first use of a version, with the types of their variables.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MADE = {
     "ApiVersionsRequest": {"decode": 3},
     "ApiVersionsResponse": {"encode": 0},
 }
-"""What is made, from which version on: what clients of the last years send, and what followers do."""
+"""The codecs generated, from this version on: those of recent clients and of followers."""
 
 _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
 _TYPES = {"a": "list[Any]", "c": "int", "t": "int", "stop": "int", "payload": "list[Any]"}
-"""Of the numbered variables, by the letters they begin with; the others are Any, as is an array to encode,
+"""Types of the numbered variables by their first letters. Other variables are Any, as is an array to encode,
 which may be None or any sequence.
 """
 _NUMBERED = re.compile(r"\b(a|c|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
@@ -56,7 +56,7 @@ uvarints: Final = ONE_BYTE_UVARINTS
 
 
 def codec_module(api: str) -> str:
-    """The source for the messages of one API, named as its module in `messages`."""
+    """The source for the messages of one API, named like its module in `messages`."""
     module = import_module(f"kafka_compat.protocol.messages.{api}")
     classes: dict[str, type[Message]] = {
         name: value
@@ -93,7 +93,7 @@ def _body(kind: str, cls: type[Message], version: int) -> Source:
 
 
 def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
-    """The lines, with the types of their variables before them and each constant by a name of the module."""
+    """The lines, preceded by the types of their variables, with constants as module names."""
     body = "\n".join(source.lines)
     for name, value in source.names.items():
         if not re.search(rf"\b{name}\b", body):
@@ -116,7 +116,7 @@ def _with_constants(source: Source, classes: dict[str, type[Message]], constants
 
 
 def _type_of(expression: str) -> str:
-    """Precise for what unpacks, so that its tuple is taken apart as one."""
+    """The type of a variable; precise for unpacked values, so that mypyc unpacks their tuple directly."""
     unpacks = re.fullmatch(r"Struct\('(.*)'\)\.unpack_from", expression)
     if unpacks is None:
         return "Any"
@@ -125,7 +125,7 @@ def _type_of(expression: str) -> str:
 
 
 def _expression(value: Any, classes: dict[str, type[Message]]) -> str | None:
-    """What stands for a constant in the module; None for what the opening lines bring."""
+    """The definition of a constant in the module; None if the opening lines import it."""
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value)
     owner = getattr(value, "__self__", None)

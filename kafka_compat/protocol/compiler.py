@@ -1,9 +1,9 @@
 """Generates one decoder and one encoder per (message class, version), as Python source that is then exec'd.
 
-What makes the generated code quick: adjacent fixed-size values, with the length or count that follows them,
-are read and written by one prebuilt Struct; the one-byte varint is handled in line; nested structs are
-nested loops of one function; objects are made without their `__init__`. The source is registered in
-linecache, so that a traceback shows it. `kafka_compat.protocol.interpreter` says the same without tricks.
+The generated code is fast because adjacent fixed-size values, with the length or count that follows them, are
+read and written by one prebuilt Struct; the one-byte varint is handled inline; nested structs are nested
+loops of one function; objects are created without their `__init__`. The source is registered in linecache for
+tracebacks. `kafka_compat.protocol.interpreter` is the same codec without optimizations.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records
 def compile_decoder(cls: type[Message], version: int) -> Decoder:
     """`decode(buffer, position, elements_max) -> (message, position after it)`.
 
-    The function raises struct.error, IndexError or ValueError for bytes that are no such message; TooLong
-    before it goes through more than `elements_max` elements of arrays, of which 32 numbers count as one, as
-    does a KiB of a bytes field.
+    The function raises struct.error, IndexError or ValueError for invalid bytes, and TooLong before it
+    processes more than `elements_max` array elements, where 32 numbers, or a KiB of a bytes field, count as
+    one.
     """
     generator = DecoderSource(version, version in schema_of(cls).flexible)
     return cast(Decoder, generator.compile(cls, f"decode {cls.__name__} v{version}"))
 
 
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
-    """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in turn.
+    """`encode(message, write, write_records, elements_max)`: calls one of the two with each part in order.
 
-    TooLong as for a decoder; then some parts are written.
+    Raises TooLong like a decoder, after some parts were written.
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))

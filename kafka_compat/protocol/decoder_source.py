@@ -1,4 +1,4 @@
-"""The source of the decoder of one version of a message class. See compiler.py."""
+"""Source generator of the decoder of one version of a message class. See compiler.py."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class DecoderSource(Source):
             self.line("    p = e")
 
     def length(self, code: str, nullable: bool, target: str) -> str:
-        """Reads a length or count into `n`, deals with null, and opens the branch of all other values.
+        """Read a length or count into `n`, handle null, and open the branch of all other values.
 
         Returns the expression for the length: a compact one is sent increased by one (KIP-482).
         """
@@ -174,7 +174,7 @@ class DecoderSource(Source):
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
-            # A variable of its own: compiled by mypyc, a loop looks at the bound of its range anew each time.
+            # A separate variable: code compiled by mypyc evaluates the bound of a range in each iteration.
             bound = self.variable("c")
             self.line(f"{bound} = {count}")
             self.spend(bound)

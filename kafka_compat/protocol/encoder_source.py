@@ -1,4 +1,4 @@
-"""The source of the encoder of one version of a message class. See compiler.py."""
+"""Source generator of the encoder of one version of a message class. See compiler.py."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class EncoderSource(Source):
         self.line(f"{self.write}(b'\\0' if {fields} is None else tagged_section({fields}))")
 
     def differs(self, spec: FieldSpec, value: str) -> str:
-        """The condition under which a tagged field is sent."""
+        """The condition for sending a tagged field."""
         if spec.default is None and spec.factory is None:
             return f"{value} is not None"
         if isinstance(spec.default, list):
@@ -94,14 +94,14 @@ class EncoderSource(Source):
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {self.differs_from(spec.default, value, shared)}"
         if isinstance(spec.default, UUID):
-            # The comparison of UUIDs is a call of Python; most often it is the default itself.
+            # Comparing UUIDs is a Python call; most often the value is the default itself.
             shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {value} != {shared}"
         return f"{value} != {self.constant('default', spec.default)}"
 
     def differs_from(self, default: Message, value: str, shared: str) -> str:
-        """The condition under which a message is another than `default`, told field by field where all of
-        them are numbers: every fetch of a follower asks.
+        """The condition that a message differs from `default`, field by field if all are numbers: it is
+        evaluated in every follower fetch.
         """
         values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
         if all(isinstance(known, int) for known in values.values()):
@@ -140,7 +140,7 @@ class EncoderSource(Source):
         self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
 
     def length(self, code: str) -> None:
-        """Writes `n`, which in flexible versions is already one more than the length."""
+        """Write `n`, which in flexible versions is already the length plus one."""
         if not self.flexible:
             self.fixed("n", code)
             self.flush()

@@ -19,7 +19,7 @@ _SHORT: Final = struct.Struct(">h")
 
 
 class RequestHeader(NamedTuple):
-    """`api_key` may be one that no handler serves; `client_id` is None when the client sent null."""
+    """The header of a request. `api_key` may be unserved; `client_id` is None if the client sent null."""
 
     api_key: int
     api_version: int
@@ -55,7 +55,7 @@ def decode_client_id(
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The header as it is on the wire."""
+    """The encoded header."""
     start = _START.pack(header.api_key, header.api_version, header.correlation_id)
     if header.api_key == ApiKey.CONTROLLED_SHUTDOWN and header.api_version == 0:
         return start
@@ -78,8 +78,8 @@ def decode_response_header(api_key: int, version: int, buffer: Buffer, position:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """Whether tagged fields follow the correlation id of a response. Those of ApiVersions never have them:
-    its client may not know yet what the broker speaks (KIP-511).
+    """Whether a response header has tagged fields. Those of ApiVersions never do: its client may not yet know
+    the broker's versions (KIP-511).
     """
     return version >= flexible_from(api_key) and api_key != ApiKey.API_VERSIONS
 

@@ -1,7 +1,7 @@
-"""The codec as an executable specification: slow, short, and precise about what is wrong.
+"""The codec as an executable specification: slow, short, and precise about errors.
 
-`kafka_compat.protocol.compiler` generates code that does the same; the tests compare the two. The running
-broker comes here only to explain why generated code refused something.
+`kafka_compat.protocol.compiler` generates code that does the same; the tests compare the two. A running
+broker uses it only to explain why generated code rejected a message.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from kafka_compat.protocol.buffers import (
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 STRING_BYTES_MAX = 0x7FFF
-"""What a length of two bytes can say; Kafka takes no longer string in flexible versions either."""
+"""The maximum of a two-byte length; Kafka accepts no longer string in flexible versions either."""
 
 
 class Refused(ValueError):
-    """What is wrong, and where: `path` is dotted from the message, `position` is in bytes."""
+    """An error and its place: `path` is dotted from the message, `position` is in bytes."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
 
 
 def absent_value(spec: FieldSpec) -> Any:
-    """What a field holds in a version that does not carry it, and when nobody sets it."""
+    """The value of a field in a version without it, and if it is not set."""
     if spec.factory is not None:
         return spec.factory()
     return [] if isinstance(spec.default, list) else spec.default
 
 
 def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes that a value can take; so the bytes that are left bound the count of an array."""
+    """The minimum size of a value, so that the remaining bytes limit the count of an array."""
     if isinstance(wire_type, ArrayOf):
         return 1 if flexible else 4
     if isinstance(wire_type, Wire):
@@ -56,13 +56,13 @@ def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> in
 
 
 def interpret_decode(cls: type[Message], version: int, buffer: Buffer, position: int) -> tuple[Message, int]:
-    """The message at `position` and the position after it; Refused when the bytes are no such message."""
+    """The message at `position` and the position after it. Raises Refused for invalid bytes."""
     flexible = version in schema_of(cls).flexible
     return _Decoder(memoryview(buffer), version, flexible).struct(cls, position, cls.__name__)
 
 
 def interpret_encode(message: Message, version: int) -> list[Records]:
-    """The bytes of `message`, in parts; Refused when a value does not fit its field."""
+    """The bytes of `message`, in parts. Raises Refused if a value does not fit its field."""
     flexible = version in schema_of(type(message)).flexible
     parts: list[Records] = []
     _Encoder(parts, version, flexible).struct(message, type(message).__name__)

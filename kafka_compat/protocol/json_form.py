@@ -1,5 +1,5 @@
-"""Messages as JSON has them: the names of the fields as they are here, bytes as base64, ids as text; and the
-names of APIs.
+"""Messages as JSON, with field names in snake_case, bytes as base64 and ids as text; and API names as users
+write them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BYTES = ("bytes", "records")
 
 
 def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
-    """A message, or what is in one, without the fields of these names."""
+    """A message, or part of one, without the fields of these names."""
     if isinstance(value, list | tuple):
         return [to_json(item, leave_out) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):
@@ -33,7 +33,7 @@ def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
 
 
 def from_json(cls: type, given: Mapping[str, Any]) -> Any:
-    """A message of that class, or one of its structs. Raises ValueError for fields that it has not."""
+    """A message of that class, or one of its structs. Raises ValueError for unknown fields."""
     specs = {spec.name: spec for spec in fields_of(cls)}
     if unknown := sorted(given.keys() - specs.keys()):
         raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
@@ -53,11 +53,11 @@ def _value(kind: WireType, value: Any) -> Any:
 
 
 def api_name(key: ApiKey) -> str:
-    """As users know it: INIT_PRODUCER_ID is InitProducerId."""
+    """The name of an API for users: INIT_PRODUCER_ID is InitProducerId."""
     return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def api_named(name: str) -> ApiKey | None:
-    """The API that users call so, in whatever case; None where there is none."""
+    """The API with that user-facing name, ignoring case; None for an unknown one."""
     known = {key.name.replace("_", "").lower(): key for key in ApiKey}
     return known.get(name.replace("_", "").lower())

@@ -1,4 +1,4 @@
-"""How a wire message is written down: a class that is schema, type and documentation at once.
+"""Definition of messages as classes that are schema, type and documentation at once.
 
     @struct
     class TopicData:
@@ -10,9 +10,9 @@
         topics: list[TopicData] | None = field(nullable="1+", default=[])
 
 Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, field names
-in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The
-decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
-default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
+in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The decorators
+turn such a class into a slotted one with a keyword-only constructor in which every field has a default.
+Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _NULLABLE = (NullableString, NullableBytes, NullableRecords)
 class FieldSpec(NamedTuple):
     """One field of a message class, as the codec sees it.
 
-    `nullable` is empty for a field that can never be null; `tag` is None for an ordinary field. A list
-    default stands for a new empty list; a struct default is made by `factory`.
+    `nullable` is empty for a field that is never null; `tag` is None for an ordinary field. A list default
+    stands for a new empty list; a struct default is created by `factory`.
     """
 
     name: str
@@ -81,7 +81,7 @@ class FieldSpec(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What the decorator of a whole message says about it. `api_key` is None for versioned records."""
+    """The parameters of a message's decorator. `api_key` is None for versioned records."""
 
     kind: str
     api_key: int | None
@@ -115,10 +115,10 @@ def field(
     nullable: str = "",
     tag: int | None = None,
 ) -> Any:
-    """A field with more to say than its type and default.
+    """Declare a field with properties beyond its type and default.
 
-    `versions` are those that carry it; `nullable` those in which it may be null (by default all, when its
-    type admits None); `tag` makes it a tagged field, sent only when its value differs from the default.
+    `versions` are those that have it; `nullable` those in which it may be null (by default all, if its type
+    admits None); `tag` makes it a tagged field, sent only if its value differs from the default.
     """
     return _Field(versions, nullable, tag, default, default_factory)
 
@@ -151,13 +151,13 @@ WireType = Wire | ArrayOf | type[Message]
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def struct(cls: type[T]) -> type[T]:
-    """A part of messages."""
+    """A nested part of messages."""
     return _slotted(cls, {})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    """The body of a request; `versions` are all that the codec knows, not those that a broker serves."""
+    """The body of a request; `versions` are those of the codec, which may exceed the served ones."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
@@ -169,7 +169,7 @@ def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def data(*, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Versioned bytes outside of requests, such as the keys and values of `__consumer_offsets`."""
+    """Versioned bytes outside requests, such as the keys and values of `__consumer_offsets`."""
     return _message(Schema("data", None, parse_versions(versions), parse_versions(flexible)))
 
 
@@ -179,13 +179,13 @@ def fields_of(cls: type) -> tuple[FieldSpec, ...]:
 
 
 def schema_of(cls: type) -> Schema:
-    """What the decorator of a whole message class said."""
+    """The parameters of a message's decorator."""
     found: Schema = cls.__dict__["__schema__"]
     return found
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
-    # The codec fills the two tables as versions are met: by the version what is quickest, by ~version what
+    # The codec fills both tables as versions are used: by version the fastest codec, by ~version the one that
     # another thread may run for long.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
@@ -220,7 +220,7 @@ def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:
-    """The wire type that an annotation stands for, and whether it admits None."""
+    """The wire type of an annotation, and whether it admits None."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return metadata[0], annotation in _NULLABLE
@@ -235,7 +235,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
 
 
 def frozen_default(factory: Callable[[], T]) -> T:
-    """One value that many messages share as the default of a tagged struct; changing it raises TypeError.
+    """A shared default value of a tagged struct; changing it raises TypeError.
 
     A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
     """
@@ -253,7 +253,7 @@ def frozen_default(factory: Callable[[], T]) -> T:
 
 
 def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
-    """A keyword-only `__init__`; made at its first call, since most classes are never constructed."""
+    """A keyword-only `__init__`; created at its first call, since most classes are never instantiated."""
     names: dict[str, Any] = {"ABSENT": object()}
     parameters, body = [], []
     for spec in cls.__fields__:

@@ -1,4 +1,4 @@
-"""Python source that is being generated: what decoders and encoders have in common."""
+"""Python source under construction, shared by the generators of decoders and encoders."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Source:
         return self.flexible and spec.tag is not None
 
     def spend(self, elements: str) -> None:
-        """Counts elements of an array against what is left of them."""
+        """Deduct the elements of an array from the remaining allowance."""
         self.line(f"left -= {elements}")
         self.line("if left < 0: raise TooLong")
 

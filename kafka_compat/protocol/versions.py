@@ -1,4 +1,4 @@
-"""Version ranges, spelled as Kafka's message definitions spell them: "3", "0-9", "12+", "none"."""
+"""Version ranges, written as in Kafka's message definitions: "3", "0-9", "12+", "none"."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALL: Final = Versions(0, HIGHEST)
 
 @cache
 def parse_versions(text: str) -> Versions:
-    """The range that `text` spells; ValueError when it spells none of the four forms."""
+    """The range in `text`. Raises ValueError if it has none of the four forms."""
     if text == "none":
         return NONE
     if text.endswith("+"):

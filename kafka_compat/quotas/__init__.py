@@ -1,1 +1,1 @@
-"""What clients may use, and how long those that use more wait."""
+"""Client quotas: limits on what clients use, and the throttling of clients that exceed them."""

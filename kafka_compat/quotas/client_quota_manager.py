@@ -1,12 +1,13 @@
-"""What quotas do to requests: the stages that calls go through while some are stored, and what handlers ask.
+"""Enforcement of client quotas: the stages that requests pass while quotas are stored, and the checks used by
+handlers.
 
-As Kafka does it. The size of a Produce counts for producer_byte_rate, that of a consumer's Fetch response for
-consumer_byte_rate, the time that a request was worked on for request_percentage (100 is the whole time of the
-event loop, where Kafka's threads have 100 each), and partitions that are made and deleted for
-controller_mutation_rate. A client is throttled for the longest of what its quotas ask for. What brokers ask
-of each other is exempt, and so is what a request with acks=0 costs beside its bytes.
+As in Kafka, the size of a Produce counts toward producer_byte_rate, that of a consumer's Fetch response
+toward consumer_byte_rate, the time spent on a request toward request_percentage (100 is the whole time of the
+event loop, while each of Kafka's threads counts as 100), and created and deleted partitions toward
+controller_mutation_rate. A client is throttled for the longest time that any of its quotas requires. Requests
+between brokers are exempt, and so are requests with acks=0, except for their bytes.
 
-What each client used of late, and for how long it was throttled, is there for those who look (`used`).
+The recent usage and throttle times of each client are available for metrics (`used`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 
 PRODUCE, FETCH, TIME, CHANGES = "Produce", "Fetch", "Request", "ControllerMutation"
-"""What is used, by the names of Kafka's MBeans."""
+"""The resources limited, by the names of Kafka's MBeans."""
 THROTTLE_WINDOWS: Final = Windows(2, 30_000)
-"""Throttle times are an average over that: metrics.num.samples of metrics.sample.window.ms, by default."""
+"""Throttle times are averaged over this: the defaults of metrics.num.samples and metrics.sample.window.ms."""
 
 _EXEMPT: Final = frozenset(
     (
@@ -38,7 +39,7 @@ _EXEMPT: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.ALTER_PARTITION,
-        # Answered before it is known who asks.
+        # Answered before the client is identified.
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
     )
@@ -48,14 +49,14 @@ _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 
 
 class Named(Protocol):
-    """Who a client is, as kafka_compat.security.principal has it."""
+    """A principal, as in kafka_compat.security.principal."""
 
     @property
     def name(self) -> str: ...
 
 
 class Asking(Protocol):
-    """What is used of a request's context, as kafka_compat.api.handler has it."""
+    """The part of a request context that is used here; see kafka_compat.api.handler."""
 
     @property
     def principal(self) -> Named: ...
@@ -68,20 +69,20 @@ class Asking(Protocol):
 
 
 class Used(NamedTuple):
-    """What those who share a quota used of late."""
+    """Recent usage by the clients that share a quota."""
 
     resource: str
     owner: Owner
     rate: float
-    """Bytes, percents of the event loop's time, or partitions made and deleted, a second."""
+    """Bytes, percents of the event loop's time, or partitions changed, per second."""
     throttle_ms: float
-    """For how long requests were throttled, on average of those that were; not a number where none was."""
+    """The average throttle time of throttled requests; NaN if there were none."""
     tokens: float | None
-    """How many partitions may be made at once; None of another resource."""
+    """Credits for partition changes; None for other resources."""
 
 
 class Enforcement:
-    """The rates of all clients of a broker. `now_ms` tells the time of a clock that never goes back."""
+    """Usage rates of all clients of a broker, and their throttling. `now_ms` is a monotonic clock."""
 
     def __init__(self, now_ms: Callable[[], int], windows: Windows, mutation_windows: Windows) -> None:
         self._now_ms = now_ms
@@ -99,7 +100,7 @@ class Enforcement:
         }
 
     def put(self, user: Name, client_id: Name, stored: Mapping[str, str]) -> None:
-        """Take over the quotas of an entity, all of them. Raises ValueError for what is no number."""
+        """Replace all quotas of an entity. Raises ValueError for an invalid number."""
         rates = {kind: float(stored[kind]) for kind in self._quotas if kind in stored}
         for kind, quotas in self._quotas.items():
             quotas.put(user, client_id, rates.get(kind))
@@ -111,7 +112,7 @@ class Enforcement:
     # --- stages
 
     def throttle(self, ctx: Any, request: Any, response: Any) -> int:
-        """For how many ms the client of a request that is done is to be throttled."""
+        """The throttle time in ms after a request."""
         for measured in self._measured.values():
             measured.asked_ms = 0
         throttle_ms = self._throttle_ms(ctx, request, response)
@@ -124,7 +125,7 @@ class Enforcement:
     def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
-            # None of what cannot be read, and where the stages came while it was decoded.
+            # None for undecodable requests, and if the stages were added during decoding.
             return 0
         if key is ApiKey.PRODUCE:
             client = _client(ctx)
@@ -142,7 +143,7 @@ class Enforcement:
         return by_time
 
     def sent(self, ctx: Any, took_s: float) -> None:
-        """An answer took so long to encode and send; that counts for what comes next."""
+        """Record the time to encode and send a response, which counts toward later requests."""
         request = ctx.request
         if self._request.quotas and request is not None and not _is_exempt(ctx, ctx.api_key, request):
             self._request.count(*_client(ctx), 100 * took_s, self._now_ms())
@@ -155,12 +156,13 @@ class Enforcement:
     # --- for handlers
 
     def fetch_max_bytes(self, ctx: Asking) -> int:
-        """More than that at once would be throttled however long the client waited before."""
+        """The response size above which a fetch would be throttled regardless of earlier usage."""
         return self._fetch.window_max(*_client(ctx))
 
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
-        """For how many ms a consumer is to be throttled that would get such a response; then the response is
-        to be empty, and its bytes do not count."""
+        """The throttle time in ms for a fetch response of that size; if it is positive the response must be
+        empty, and its bytes do not count.
+        """
         for measured in self._measured.values():
             measured.asked_ms = 0
         now_ms = self._now_ms()
@@ -172,14 +174,14 @@ class Enforcement:
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
-        """The quota of a request that changes topics, strict from a version on (None: never)."""
+        """The quota for a request that changes topics, strict from a version on (None: never)."""
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
 
-    # --- for those who look
+    # --- usage for metrics
 
     def used(self) -> Iterator[Used]:
-        """By all who have a quota and are measured."""
+        """Usage of all measured clients with a quota."""
         now_ms = self._now_ms()
         for resource, measured in self._measured.items():
             for owner, rate in measured.in_use(now_ms):
@@ -188,7 +190,7 @@ class Enforcement:
             yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
 
     def _longest(self) -> str | None:
-        """Which quota throttles the request of now; None of a consumer's, which was noted when it read."""
+        """The quota that throttles the current request; None for a consumer's, recorded when it read."""
         longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
         return longest if self._measured[longest].asked_ms > 0 else None
 
@@ -211,8 +213,8 @@ class Enforcement:
 
 
 class Mutation:
-    """What one request may make and delete (KIP-599). A strict one is refused while the client owes
-    something; others are done, and the client is throttled.
+    """The quota for partitions created and deleted by one request (KIP-599). A strict request is rejected
+    while the client exceeds its quota; others are executed, and the client is throttled.
     """
 
     def __init__(
@@ -226,7 +228,7 @@ class Mutation:
         self._noted_ms = 0
 
     def charge(self, partitions: int) -> None:
-        """So many are about to be made or deleted. Raises KafkaError where they must not be."""
+        """Count partitions about to be created or deleted. Raises KafkaError if the quota forbids it."""
         now_ms = self._now_ms()
         ask = self._rates.refused_for_ms if self._is_strict else self._rates.record
         wait_ms = ask(*self._client, partitions, now_ms)
@@ -237,7 +239,7 @@ class Mutation:
 
     @property
     def throttle_time_ms(self) -> int:
-        """What is left of the wait."""
+        """The remaining throttle time."""
         return java_int(max(self._wait_ms - (self._now_ms() - self._noted_ms), 0))
 
 

@@ -1,7 +1,7 @@
-"""Quotas of users, clients and addresses as they are kept in the metadata store (KIP-546).
+"""Quotas of users, clients and addresses in the metadata store (KIP-546): validation, storage and listing.
 
-They are validated, stored and told as Kafka does it, under /config/users, /config/clients and /config/ips;
-what comes of them is in `enforcement`. A name that is None is the default of its kind.
+They behave as in Kafka and are stored under /config/users, /config/clients and /config/ips;
+`client_quota_manager` enforces them. A name that is None is the default of its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 _KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
-"""Name by kind; a user with a client has both."""
+"""Name by kind; an entity of a user and a client has both."""
 
 _RATES: dict[str, type] = {
     "producer_byte_rate": int,
@@ -38,7 +38,7 @@ _EPSILON = 1e-6
 
 
 class Condition(NamedTuple):
-    """What an entity must have: this name (None: the default) of a kind, or with `any_name` whatever name."""
+    """A condition on one kind of component: this name (None: the default), or any (`any_name`)."""
 
     kind: str
     name: str | None
@@ -49,14 +49,14 @@ class Condition(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One quota to set, or with None to remove."""
+    """A quota to set, or with None to remove."""
 
     key: str
     value: float | None
 
 
 class ClientQuotas:
-    """`on_changed` is called with the path of each entity whose quotas were stored: `users/U/clients/C`."""
+    """The stored quotas. `on_changed` is called with the path of each changed entity: `users/U/clients/C`."""
 
     def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
         self._store = store
@@ -65,9 +65,9 @@ class ClientQuotas:
     async def describe(
         self, conditions: Sequence[Condition], strict: bool
     ) -> list[tuple[Entity, dict[str, float]]]:
-        """The entities for which all conditions hold, and with `strict` no kind is there without one.
+        """The entities that match all conditions and, with `strict`, have no further components.
 
-        Raises KafkaError when the conditions make no sense together.
+        Raises KafkaError if the conditions contradict each other.
         """
         kinds = [condition.kind for condition in conditions]
         _check_kinds(kinds)
@@ -90,8 +90,7 @@ class ClientQuotas:
         return found
 
     async def alter(self, entity: Entity, changes: Iterable[Change], validate_only: bool) -> None:
-        """Store an entity's quotas with these changes. Raises KafkaError, and changes nothing, when one is
-        not possible."""
+        """Apply changes to an entity's quotas. Raises KafkaError, with nothing changed, if one is invalid."""
         path = await _path_of(entity)
         quotas = await stored_settings(self._store, f"/config/{path}")
         for key, value in changes:
@@ -153,7 +152,7 @@ async def _path_of(entity: Mapping[str, str | None]) -> str:
 
 
 def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
-    """The value as Kafka writes it into the store."""
+    """The value in Kafka's storage format."""
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
     if known[key] is float:

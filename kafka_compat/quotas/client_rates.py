@@ -1,4 +1,4 @@
-"""The rates of clients, of one kind of quota, and what they may have. Pure. Only clients with a quota are
+"""Usage rates of clients for one kind of quota, and their limits. Pure. Only clients with a quota are
 measured.
 """
 
@@ -23,13 +23,13 @@ from kafka_compat.quotas.rates import (
 
 
 class ClientRates:
-    """Something per second: bytes, or percents of the time of a processor."""
+    """Rates per second: of bytes, or of percentages of processor time."""
 
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
-        """No client is throttled for longer than `throttle_max_ms` at a time, where there is such a bound."""
+        """Throttle times are at most `throttle_max_ms`, if given."""
         self.quotas = Quotas()
         self.asked_ms = 0
-        """For how long `record` has throttled since this was set to 0."""
+        """The throttle time returned by `record` since this was set to 0."""
         self._windows = windows
         self._throttle_max_ms = throttle_max_ms
         self._rates: RateTable[Owner] = RateTable(windows)
@@ -38,7 +38,7 @@ class ClientRates:
         return len(self._rates)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count `value`; for how many ms the client is to be throttled, not above 0 where it is not."""
+        """Count `value`; returns the throttle time in ms, 0 or less if the client is within its quota."""
         owner = self.quotas.owner(user, client_id)
         bound = self.quotas.rate(owner)
         if bound is None:
@@ -53,19 +53,19 @@ class ClientRates:
         return self.asked_ms
 
     def count(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """Count `value` for whatever comes next; a negative one takes back."""
+        """Count `value` toward later requests; a negative value undoes an earlier one."""
         owner = self.quotas.owner(user, client_id)
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
-        """Those who have a quota, and their rates."""
+        """The clients with a quota, and their rates."""
         for owner, rate in self._rates.items():
             if self.quotas.rate(owner) is not None:
                 yield owner, rate.value(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
-        """What is throttled for certain, even where nothing was before it, is more than this."""
+        """The largest value that is not throttled even without earlier usage."""
         bound = self.quotas.rate(self.quotas.owner(user, client_id))
         if bound is None:
             return sys.maxsize
@@ -73,21 +73,21 @@ class ClientRates:
 
 
 class MutationRates:
-    """Partitions made and deleted per second (KIP-599)."""
+    """Partitions created and deleted per second (KIP-599)."""
 
     def __init__(self, windows: Windows) -> None:
         self.quotas = Quotas()
         self._windows = windows
         self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
         self._came: RateTable[Owner] = RateTable(windows)
-        """What was made and deleted, for those who look."""
+        """Partition changes, for metrics."""
 
     def __len__(self) -> int:
         return len(self._buckets)
 
     def refused_for_ms(self, user: str, client_id: str, count: float, now_ms: int) -> int:
-        """Count so many partitions, if nothing was owed before; else for how many ms this client has to wait,
-        and nothing is counted.
+        """Count partitions if the client is within its quota; otherwise return the time in ms until it is,
+        and count nothing.
         """
         owner = self.quotas.owner(user, client_id)
         rate = self.quotas.rate(owner)
@@ -101,7 +101,7 @@ class MutationRates:
         return wait_ms
 
     def record(self, user: str, client_id: str, count: float, now_ms: int) -> int:
-        """Count so many partitions whatever was before; for how many ms the client is to be throttled."""
+        """Count partitions regardless of earlier usage; returns the throttle time in ms."""
         owner = self.quotas.owner(user, client_id)
         rate = self.quotas.rate(owner)
         if rate is None:
@@ -112,7 +112,7 @@ class MutationRates:
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
 
     def in_use(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
-        """Those who have a quota: what they changed a second, and what is left in their buckets."""
+        """The clients with a quota: their changes per second, and the remaining credits."""
         for owner, came in self._came.items():
             bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
             if bound is not None and bucket is not None:

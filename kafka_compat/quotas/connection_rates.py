@@ -1,7 +1,7 @@
-"""How fast connections may come: to the broker, to each listener, and from each address (KIP-612). Pure.
+"""Connection creation rates of the broker, of each listener, and of each address (KIP-612). Pure.
 
-The listeners wait when theirs or the broker's rate is exceeded, for a window at most. An address is refused,
-and what it tried does not count. Who may come as fast as he likes is not measured.
+Listeners wait when their own or the broker's rate is exceeded, for at most one window. An address is
+rejected, and its rejected connections do not count. Without a limit nothing is measured.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ UNLIMITED = 2**31 - 1
 
 
 class ConnectionRates:
-    """See above. Rates are connections per second; UNLIMITED is none at all."""
+    """Limits of connections per second; UNLIMITED means no limit."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
@@ -25,12 +25,12 @@ class ConnectionRates:
         self._default_max = UNLIMITED
 
     def limit(self, broker: int, listeners: dict[str, int]) -> None:
-        """Take over max.connection.creation.rate, of all listeners together and of each."""
+        """Set max.connection.creation.rate of the broker and of each listener."""
         self._broker_max = broker
         self._listener_max = listeners
 
     def limit_address(self, host: str | None, rate: int | None) -> None:
-        """What connection_creation_rate is of an address, or (None) of all others. None takes it away."""
+        """Set connection_creation_rate of an address, or (None) of all others. None removes it."""
         if host is None:
             self._default_max = UNLIMITED if rate is None else rate
         elif rate is None:
@@ -39,9 +39,10 @@ class ConnectionRates:
             self._address_max[host] = rate
 
     def wait_ms(self, listener: str, now_ms: int, *, with_broker: bool) -> int:
-        """A connection has come: how long its listener is to wait before it serves it, and accepts another.
+        """Count a connection; returns how long its listener must wait before it serves it and accepts
+        another.
 
-        `with_broker`: it counts for the broker, too.
+        `with_broker`: it counts toward the broker's limit, too.
         """
         wait_ms = 0
         for rate, bound in self._rates(listener, with_broker):
@@ -49,7 +50,7 @@ class ConnectionRates:
         return wait_ms
 
     def refused_ms(self, listener: str, host: str, now_ms: int, *, with_broker: bool) -> int:
-        """How long a connection from an address is to be left alone, and then closed; 0 where it may be."""
+        """How long to leave a connection from an address unserved before closing it; 0 if it is accepted."""
         bound = self._address_max.get(host, self._default_max)
         if bound == UNLIMITED:
             return 0

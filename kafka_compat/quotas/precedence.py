@@ -1,12 +1,12 @@
-"""Whose quota counts for a client: the most specific that is stored, in Kafka's order (KIP-55). Pure.
+"""Selection of the quota that applies to a client: the most specific one, in Kafka's order (KIP-55). Pure.
 
     1. /config/users/<user>/clients/<client-id>        5. /config/users/<default>/clients/<default>
     2. /config/users/<user>/clients/<default>          6. /config/users/<default>
     3. /config/users/<user>                            7. /config/clients/<client-id>
     4. /config/users/<default>/clients/<client-id>     8. /config/clients/<default>
 
-Quotas of 3 and 6 are shared by all clients of a user, those of 7 and 8 by all users of a client id, the
-others are of one user's client id alone.
+Quotas 3 and 6 are shared by all clients of a user, 7 and 8 by all users of a client id; the others apply to
+one client id of one user.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 ANY = ""
-"""Of an entity: whatever user, or client id, it may be. Neither is ever empty in an entity."""
+"""In an entity: any user, or any client id. Neither is ever empty in a stored entity."""
 
 Name = str | None
-"""None is Kafka's <default>: each that has no quota of its own."""
+"""None is Kafka's <default>, for names without a quota of their own."""
 
 Owner = tuple[str, str]
-"""Who shares a rate: user and client id, or ANY."""
+"""The clients that share a rate: user and client id, or ANY."""
 
 
 class Quotas:
@@ -36,14 +36,14 @@ class Quotas:
         return iter(self._rates)
 
     def put(self, user: Name, client_id: Name, rate: float | None) -> None:
-        """Set the quota of an entity, or with None take it away."""
+        """Set the quota of an entity, or with None remove it."""
         if rate is None:
             self._rates.pop((user, client_id), None)
         else:
             self._rates[user, client_id] = rate
 
     def owner(self, user: str, client_id: str) -> Owner:
-        """With whom a client shares its rate."""
+        """The entity whose rate a client shares."""
         rates = self._rates
         if (user, client_id) in rates or (user, None) in rates:
             return user, client_id
@@ -56,7 +56,7 @@ class Quotas:
         return ANY, client_id
 
     def rate(self, owner: Owner) -> float | None:
-        """What those who share it may have; None where nobody said so."""
+        """The limit of an entity; None without one."""
         user, client_id = owner
         rates = self._rates
         candidates: tuple[tuple[Name, Name], ...]
@@ -67,7 +67,7 @@ class Quotas:
         elif client_id:
             candidates = ((ANY, client_id), (ANY, None))
         else:
-            # A client without an id is nobody's, as with Kafka.
+            # A client without an id has no client quota, as in Kafka.
             return None
         for entity in candidates:
             rate = rates.get(entity)

@@ -1,5 +1,5 @@
-"""How fast something was lately, and how long to wait until it is slow enough again: Kafka's Rate,
-TokenBucket and QuotaUtils. Pure: the time is handed in, in ms of a clock that never goes back.
+"""Measurement of recent rates, and the throttle time after which a rate is within its limit: Kafka's Rate,
+TokenBucket and QuotaUtils. Pure: the time is passed in, in ms of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ _LONG_MAX = 2**63 - 1
 
 
 class Windows(NamedTuple):
-    """Over how long rates are measured: quota.window.num samples of quota.window.size.seconds each."""
+    """The measured period: quota.window.num samples of quota.window.size.seconds each."""
 
     samples: int
     size_ms: int
 
 
 def quota_windows(setting: Callable[[str], int]) -> Windows:
-    """Those of quotas of clients and connections."""
+    """The windows of client and connection quotas."""
     return Windows(setting("quota.window.num"), 1000 * setting("quota.window.size.seconds"))
 
 
 def mutation_windows(setting: Callable[[str], int]) -> Windows:
-    """Those of quotas of changes that the controller makes."""
+    """The windows of controller mutation quotas."""
     samples = setting("controller.quota.window.num")
     return Windows(samples, 1000 * setting("controller.quota.window.size.seconds"))
 
 
 class SampledRate:
-    """What was recorded per second, over the last samples.
+    """The rate per second of recorded values over the last samples.
 
-    A sample begins with the first record after the one before it was full; it counts until `samples` windows
-    after its last record. There is one sample more than windows, for the one that the beginning of the
-    measured time cuts. Too short a history counts as if it were all windows but one.
+    A sample begins with the first record after the previous one was full, and counts until `samples` windows
+    after its last record. There is one more sample than windows, for the one cut by the start of the measured
+    period. A shorter history counts as all windows but one.
     """
 
     __slots__ = ("_current", "_samples", "_windows")
@@ -44,11 +44,11 @@ class SampledRate:
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._samples: list[list[float]] = []
-        """[when it began, when it last got something, the sum] of each; the oldest is used anew."""
+        """[start, time of the last record, sum] of each sample; the oldest is reused."""
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """`value` may be negative: then it takes back what was recorded."""
+        """Count `value`; a negative one undoes an earlier record."""
         samples = self._samples
         if not samples:
             samples.append([now_ms, now_ms, 0.0])
@@ -63,26 +63,26 @@ class SampledRate:
         sample[2] += value
 
     def measure(self, now_ms: int) -> tuple[float, int]:
-        """The rate per second, and over how many ms it was measured."""
+        """The rate per second, and the measured period in ms."""
         self._forget_old(now_ms)
         window_ms = self._window_ms(now_ms)
         return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
 
     def value(self, now_ms: int) -> float:
-        """The rate per second as `measure` has it, for somebody who only looks: nothing is forgotten."""
+        """The rate per second as in `measure`, without dropping old samples."""
         begin_ms = min((sample[0] for sample in self._recent(now_ms)), default=now_ms)
         return self.total(now_ms) / (self._window_of(int(begin_ms), now_ms) / 1000)
 
     def total(self, now_ms: int) -> float:
-        """All that was recorded over the last samples; nothing is forgotten."""
+        """The sum over the last samples, without dropping old ones."""
         return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether a new one would say the same from now on."""
+        """Whether it is equivalent to a new one."""
         return not self._recent(now_ms)
 
     def _recent(self, now_ms: int) -> list[list[float]]:
-        """The samples that count."""
+        """The samples within the measured period."""
         age_ms = self._windows.samples * self._windows.size_ms
         return [sample for sample in self._samples if now_ms - sample[1] < age_ms]
 
@@ -103,7 +103,7 @@ class SampledRate:
 
 
 class SampledAverage:
-    """The average of what was recorded over the last samples."""
+    """The average of recorded values over the last samples."""
 
     __slots__ = ("_counts", "_sums")
 
@@ -116,14 +116,14 @@ class SampledAverage:
         self._counts.record(1, now_ms)
 
     def value(self, now_ms: int) -> float:
-        """Not a number where nothing was recorded, as with Kafka's."""
+        """The average; NaN without records, as in Kafka."""
         count = self._counts.total(now_ms)
         return self._sums.total(now_ms) / count if count else math.nan
 
 
 class TokenBucket:
-    """Credits that come at a rate, up to what comes in all windows together, and go with each record, below
-    zero, too (KIP-599). A new one is full.
+    """Credits that accrue at a rate, up to the amount of all windows, and are spent by each record, also
+    below zero (KIP-599). A new bucket is full.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
@@ -142,7 +142,7 @@ class TokenBucket:
         return self._tokens
 
     def is_idle(self, rate: float, now_ms: int) -> bool:
-        """Whether a new one would say the same from now on."""
+        """Whether it is equivalent to a new one."""
         return self.tokens(rate, now_ms) >= self._burst(rate)
 
     def _refill(self, rate: float, now_ms: int) -> None:
@@ -158,8 +158,8 @@ class TokenBucket:
 
 
 def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
-    """For how long nothing is to come, that a rate measured over `window_ms` falls to its bound; not above 0
-    where it is within it.
+    """The time without records after which a rate measured over `window_ms` falls to its limit; 0 or less if
+    within it.
     """
     if rate <= bound:
         return 0
@@ -168,36 +168,36 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 
 def refill_time_ms(tokens: float, rate: float) -> int:
-    """How long a bucket takes until it has no debts; not above 0 where it has none."""
+    """The time until a bucket is no longer negative; 0 or less if it is not."""
     if tokens >= 0:
         return 0
     return java_round(-tokens / rate * 1000 if rate else math.inf)
 
 
 def java_round(value: float) -> int:
-    """Math.round, which goes no further than a long."""
+    """Java's Math.round, limited to the range of a long."""
     if value >= _LONG_MAX:
         return _LONG_MAX
     return math.floor(value + 0.5)
 
 
 def java_int(value: int) -> int:
-    """A long as an int, of which only the last 32 bits count. Kafka so makes -1 of an endless wait, which
-    then is none: a quota of 0 bytes holds nobody back.
+    """A Java long cast to int, which keeps the low 32 bits. Kafka thus turns an infinite wait into -1, which
+    means none: a quota of 0 bytes does not throttle.
     """
     return (value + 2**31) % 2**32 - 2**31
 
 
 OWNERS_MAX = 20_000
 LOOKED_AT = 2
-"""For each that is new so many of the longest unused are looked at, whether they can be forgotten."""
+"""For each new owner, so many of the longest unused are checked for removal."""
 
 Owner = TypeVar("Owner")
 
 
 class RateTable(Generic[Owner]):
-    """A rate for each of many owners that come and go. What is known of one is forgotten as soon as it makes
-    no difference, at the latest when more than OWNERS_MAX others came after it.
+    """A rate for each of many owners. An owner's rate is dropped when it is equivalent to a new one, or when
+    more than OWNERS_MAX others were used after it.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -208,11 +208,11 @@ class RateTable(Generic[Owner]):
         return len(self._rates)
 
     def items(self) -> list[tuple[Owner, SampledRate]]:
-        """All that are known, for somebody who only looks."""
+        """All known rates, for displays."""
         return list(self._rates.items())
 
     def of(self, owner: Owner, now_ms: int) -> SampledRate:
-        """The rate of `owner`, to be used now."""
+        """The rate of `owner`, for use now."""
         rates = self._rates
         rate = rates.get(owner)
         if rate is None:

@@ -1,1 +1,1 @@
-"""Who clients are, and what they may do."""
+"""Authentication of clients and brokers, and authorization of their requests."""

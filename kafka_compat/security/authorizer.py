@@ -1,6 +1,6 @@
-"""What may be asked of an authorizer: operations on resources, by their numbers on the wire (KIP-11).
+"""Interface of an authorizer: operations on resources, by their numbers in the protocol (KIP-11).
 
-A broker has an authorizer or none (`ctx.services.authorizer`); without one, everybody may do everything.
+A broker has an authorizer or none (`ctx.services.authorizer`); without one, every request is allowed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kafka_compat.security.principal import Principal
 
 
 class ResourceType(IntEnum):
-    """As Kafka's ResourceType. The first two stand in filters and in what nobody knows."""
+    """Kafka's ResourceType. The first two are valid in filters and for unknown types only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -25,7 +25,7 @@ class ResourceType(IntEnum):
 
 
 class Operation(IntEnum):
-    """As Kafka's AclOperation."""
+    """Kafka's AclOperation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -45,11 +45,11 @@ class Operation(IntEnum):
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the one resource of type CLUSTER."""
+"""The name of the only resource of type CLUSTER."""
 
 
 class Authorizer(Protocol):
-    """Decides from memory, at once."""
+    """Decides from memory, without waiting."""
 
     def allows(
         self,
@@ -61,13 +61,13 @@ class Authorizer(Protocol):
         *,
         logged: bool = True,
     ) -> bool:
-        """Whether `principal`, coming from the address `host`, may do this to the resource of that name.
+        """Whether `principal`, from the address `host`, may execute the operation on the resource.
 
-        `logged`: the audit log tells of it. Where Kafka asks only to leave things out of an answer, it does
-        not tell of what is denied.
+        `logged`: write the decision to the audit log. As in Kafka, checks that only filter a response do not
+        log their denials.
         """
 
     def allows_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is any resource of that type for which this is allowed (KIP-679)."""
+        """Whether the operation is allowed on any resource of that type (KIP-679)."""

@@ -1,4 +1,4 @@
-"""How a broker proves to other brokers who it is (security.inter.broker.protocol), and has them prove it."""
+"""Credentials and TLS context for connections between brokers (security.inter.broker.protocol)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 
 class SaslLogin(NamedTuple):
-    """With what a broker logs in at others; `new_client` is told the host by which it dials.
+    """A broker's credentials for other brokers; `new_client` receives the host name that it dials.
 
-    `asks_others`: the first token may be waited for, since somebody else (a KDC) is asked for it, so it is
-    made in another thread.
+    `asks_others`: the first token may have to be fetched from a KDC, so it is created in another thread.
     """
 
     mechanism: str
@@ -24,8 +23,8 @@ class SaslLogin(NamedTuple):
 
 
 class BrokerSecurity(NamedTuple):
-    """What a broker needs on the listener that brokers use among themselves; both None for PLAINTEXT. `tls`
-    gives the context of now.
+    """TLS and SASL for connections between brokers; both None for PLAINTEXT. `tls` returns the current
+    context.
     """
 
     tls: Callable[[], ssl.SSLContext] | None = None

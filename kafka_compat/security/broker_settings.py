@@ -1,4 +1,4 @@
-"""What the settings say of how this broker dials others (security.inter.broker.protocol)."""
+"""The settings of connections to other brokers (security.inter.broker.protocol)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def broker_security(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> BrokerSecurity:
-    """For the listener that brokers use among themselves, where `tls` is what its clients speak; `tokens`
-    gives the source of an endpoint of OAUTHBEARER. Raises ConfigError.
+    """The security of connections to other brokers, with the TLS context `tls`; `tokens` returns the source
+    for an OAUTHBEARER endpoint. Raises ConfigError.
     """
     login = None
     if config.inter_broker_security_protocol.startswith("SASL"):

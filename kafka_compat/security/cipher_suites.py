@@ -1,4 +1,4 @@
-"""Cipher suites by the names that Java has for them, which are the RFCs', and by OpenSSL's."""
+"""Mapping of cipher suite names between Java's, which are the RFCs', and OpenSSL's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 NO_RENEGOTIATION: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
-"""No suite, but a mark that OpenSSL always sets; Java has it in its lists."""
+"""Not a suite but a signal that OpenSSL always sends; Java lists it."""
 
 _JAVA_NAME: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+?)(?:_(?P<hash>SHA\d*))?")
 _CIPHERS: Final = (
@@ -24,8 +24,8 @@ _CIPHERS: Final = (
 
 
 def openssl_name(suite: str) -> str | None:
-    """OpenSSL's name of a suite with either name; None for one that OpenSSL does not have, and for one that
-    encrypts nothing or proves nobody. Names of TLS 1.3's suites are the same, and begin with TLS_.
+    """OpenSSL's name of a suite in either naming; None for a suite that OpenSSL lacks, or without encryption
+    or authentication. TLS 1.3 names are the same in both and begin with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -34,8 +34,8 @@ def openssl_name(suite: str) -> str | None:
 
 
 def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
-    """OpenSSL's names of the suites of a setting, each once. ValueError for one that cannot be, with Kafka's
-    words.
+    """OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError for an invalid one,
+    with Kafka's message.
     """
     found: list[str] = []
     for suite in suites:
@@ -49,7 +49,7 @@ def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_tls13(name: str) -> bool:
-    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are chosen apart from all others."""
+    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are selected separately."""
     return name.startswith("TLS_")
 
 
@@ -60,7 +60,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # Of ChaCha20 the hash is the only one, and of RSA's own exchange the name is left out.
+    # ChaCha20 suites have only one hash, and RSA key exchange is left out of the name.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

@@ -1,4 +1,4 @@
-"""Reads DER (X.690): just what key stores and names of certificates need. Pure."""
+"""A reader of DER (X.690), limited to what key stores and certificate names need. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SET: Final = 0x31
 
 
 class Element(NamedTuple):
-    """`whole` is the element with its tag and length, `content` what is in it."""
+    """One DER element. `whole` includes the tag and length, `content` does not."""
 
     tag: int
     content: bytes
@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def first(data: bytes, offset: int = 0) -> Element:
-    """The element that begins there; ValueError when the bytes are not one. What follows it is not read."""
+    """The first element of the data; ValueError if it is invalid. Later data is not read."""
     try:
         tag, length, start = data[offset], data[offset + 1], offset + 2
         if tag & 0x1F == 0x1F:
@@ -40,7 +40,7 @@ def first(data: bytes, offset: int = 0) -> Element:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """The elements that follow each other; ValueError as soon as one is broken."""
+    """The consecutive elements of the data; ValueError at the first invalid one."""
     offset = 0
     while offset < len(content):
         element = first(content, offset)
@@ -49,7 +49,7 @@ def elements(content: bytes) -> Iterator[Element]:
 
 
 def sequence(data: bytes) -> list[Element]:
-    """The elements of the sequence that `data` begin with; ValueError."""
+    """The elements of the sequence at the start of `data`; ValueError if it is invalid."""
     outer = first(data)
     if outer.tag != SEQUENCE:
         raise ValueError("DER: no sequence")
@@ -57,7 +57,7 @@ def sequence(data: bytes) -> list[Element]:
 
 
 def dotted(oid: bytes) -> str:
-    """An object identifier's content as text: 2.5.4.3. ValueError when it is none."""
+    """An object identifier's content as text, such as 2.5.4.3. Raises ValueError if it is invalid."""
     numbers: list[int] = []
     number, begun = 0, False
     for byte in oid:

@@ -1,7 +1,6 @@
-"""Names of certificates' owners as Java writes them: `X500Principal.getName()`, RFC 2253. Pure.
+"""Distinguished names of certificate subjects as Java writes them: `X500Principal.getName()`, RFC 2253. Pure.
 
-They are what principals are made of, so ACLs that were written for Kafka count here only if every character
-is the same.
+Principals are derived from them, so ACLs written for Kafka match only if every character is the same.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java takes the bytes of each
-for UTF-8."""
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: UTF-8 for Java."""
 
 _ESCAPED: Final = str.maketrans({**{char: f"\\{char}" for char in ',=+<>#;"\\'}, "\0": "\\00"})
 
 
 def subject(certificate: bytes) -> bytes:
-    """The name of a certificate's owner, DER, out of the certificate's DER; ValueError."""
+    """The subject name (DER) of a certificate (DER). Raises ValueError."""
     fields = der.sequence(der.sequence(certificate)[0].whole)
     if fields and fields[0].tag == _VERSION:
         del fields[0]
@@ -41,7 +39,7 @@ def subject(certificate: bytes) -> bytes:
 
 
 def rfc2253(name: bytes) -> str:
-    """A name (DER) as text, its last part first, each as KEYWORD=value; ValueError when it is none."""
+    """A name (DER) as text, its last part first, each as KEYWORD=value. Raises ValueError if invalid."""
     parts = reversed(der.sequence(name))
     return ",".join("+".join(_attribute(item) for item in der.elements(part.content)) for part in parts)
 
@@ -56,7 +54,7 @@ def _attribute(attribute: der.Element) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """UTF-8 as Java reads it; of what is none, such as Latin-1 in a T61String, as many U+FFFD as there."""
+    """UTF-8 as Java decodes it; invalid bytes, such as Latin-1 in a T61String, become as many U+FFFD."""
     text, left = "", memoryview(content)
     while True:
         try:
@@ -64,7 +62,7 @@ def _decoded(content: bytes) -> str:
         except UnicodeDecodeError as error:
             start, end = error.start, error.end
         if left[start] == 0xED and start + 1 < len(left) and 0xA0 <= left[start + 1] < 0xC0:
-            # Half of a surrogate pair, which Java takes together.
+            # Half of a surrogate pair, which Java combines.
             end = start + (3 if start + 2 < len(left) and 0x80 <= left[start + 2] < 0xC0 else 2)
         text += str(left[:start], "utf-8") + "\ufffd"
         left = left[end:]
@@ -72,7 +70,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Java counts a carriage return among the blanks at both ends.
+    # Java trims carriage returns as blanks at both ends.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

@@ -1,9 +1,9 @@
-"""The users that a cluster begins with: SCRAM credentials in a file, stored before anybody can log in.
+"""The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
-As `kafka-storage format --add-scram` does for KRaft: somebody has to be there to make the others. The setting
-kafka.compat.scram.credentials.file names the file. Its content is taken over once in a cluster, which a mark
-in the metadata store tells, so what is changed or deleted later stays so; other content counts once more. It
-holds no passwords, only what follows from them.
+Equivalent of `kafka-storage format --add-scram` in KRaft: a first user is needed to create the others. The
+setting kafka.compat.scram.credentials.file names the file. Its content is imported once per cluster, which a
+mark in the metadata store records, so later changes and deletions persist; different content is imported
+again. The file contains no passwords, only values derived from them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SETTING: Final = "kafka.compat.scram.credentials.file"
 _TAKEN: Final = "/kafka_compat/scram_credentials"
 
 Users = Mapping[str, Mapping[str, Credential]]
-"""Credentials by the user's name and by the mechanism."""
+"""Credentials by user name and by mechanism."""
 
 
 def encode(users: Users) -> bytes:
-    """The content of such a file: JSON, the credentials in Kafka's own notation."""
+    """The file content: JSON with the credentials in Kafka's notation."""
     entries = {
         user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
         for user, credentials in users.items()
@@ -41,7 +41,7 @@ def encode(users: Users) -> bytes:
 
 
 def decode(content: bytes) -> dict[str, dict[str, Credential]]:
-    """The inverse of `encode`; ValueError says what is wrong."""
+    """The inverse of `encode`. Raises ValueError."""
     entries = json.loads(content)
     if not isinstance(entries, dict):
         raise ValueError("expected an object with a member for each user")
@@ -62,9 +62,9 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Store the users of a file, unless that was done before. StartupError for a file that is wrong.
+    """Import the users of a file, unless done before. Raises StartupError for an invalid file.
 
-    A file that is no longer there was taken over, or so one hopes: it is said, and the broker starts.
+    A missing file is assumed to have been imported; this is logged, and the broker starts.
     """
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Last: a broker that dies before does all of it again, with the same result.
+    # Last: if the broker crashes before, all of it is repeated with the same result.
     await store.ensure(mark)
     log.info("took over %d users from %s", len(users), path)
 
@@ -99,7 +99,7 @@ async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Cred
 
 
 async def _others(store: MetadataStore) -> bool:
-    """Whether brokers run that have to hear of it."""
+    """Whether other running brokers must be notified."""
     try:
         return bool(await store.children(znodes.BROKER_IDS))
     except NoNode:

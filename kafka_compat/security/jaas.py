@@ -1,5 +1,5 @@
-"""sasl.jaas.config: Kafka's way to name a login module and its options, `MODULE FLAG key="value" …;`. And
-Java's files of them, `SECTION { MODULE FLAG key="value" …; };`.
+"""Parser of sasl.jaas.config, which names a login module and its options (`MODULE FLAG key="value" …;`), and
+of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _SECTION = re.compile(r"""[\s;]*["']?(?P<name>[^\s{}"';]+)["']?\s*""")
 
 
 class LoginModule(NamedTuple):
-    """The class that Kafka would load, which stands for a mechanism here, and its options."""
+    """A login module: the Java class, which selects a mechanism here, and its options."""
 
     name: str
     options: dict[str, str]
 
     def __repr__(self) -> str:
-        """Without the options: they are secrets."""
+        """Text without the options, which are secret."""
         return f"LoginModule({self.name})"
 
 
 def parse(text: str) -> LoginModule:
-    """The one module of the text. Raises ValueError, which never shows the text: it has passwords in it."""
+    """The single module in the text. Raises ValueError, which never shows the text: it contains passwords."""
     tokens = _tokens(text)
     if len(tokens) < 2 or _SIGN in (tokens[0].kind, tokens[1].kind):
         raise ValueError("JAAS config does not begin with a login module and its flag")
@@ -67,10 +67,10 @@ def parse(text: str) -> LoginModule:
 
 
 def parse_section(text: str, *sections: str) -> list[LoginModule]:
-    """The modules of the first of these sections that a JAAS file has; none where it has none. Raises
+    """The modules of the first of these sections found in a JAAS file; none if none is found. Raises
     ValueError, as `parse`.
 
-    Other sections may be of what only Java understands.
+    Other sections may use syntax that only Java understands.
     """
     found = _sections(text)
     for section in sections:
@@ -81,7 +81,7 @@ def parse_section(text: str, *sections: str) -> list[LoginModule]:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """What stands between the braces of each section, without comments."""
+    """The text between the braces of each section, without comments."""
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):

@@ -1,6 +1,6 @@
-"""Regular expressions as Java writes them, for Python's `re`. Pure.
+"""Translation of Java regular expressions for Python's `re`. Pure.
 
-Most are written alike. What Python writes otherwise is translated, and what it does not have is refused.
+Most of the syntax is the same. Differences are translated, and unsupported constructs are rejected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _LINE_ENDS: Final = r"\n\r\x85\u2028\u2029"
 _AT_LAST_LINE_END: Final = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
-#: \p{...}: POSIX, of which Java takes ASCII alone. As the inside of [...].
+#: \p{...}: POSIX classes, which are ASCII in Java. As the inside of [...].
 _CLASSES: Final = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The pattern for `re`; ValueError says what of it is wrong, or not to be had here."""
+    """The compiled pattern for `re`. Raises ValueError for an invalid or unsupported pattern."""
     try:
         return re.compile(_Translation(pattern).text(), re.ASCII)
     except re.error as error:
@@ -78,7 +78,7 @@ class _Translation:
         return match
 
     def _group(self) -> str:
-        """What begins with `(?`."""
+        """Translate a group that begins with `(?`."""
         for same in ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"):
             if self._pattern.startswith(same, self._at):
                 self._at += len(same)
@@ -101,7 +101,7 @@ class _Translation:
         return flags[0]
 
     def _class(self) -> str:
-        """`[...]`."""
+        """Translate a class, `[...]`."""
         begin = self._at
         self._at += 2 if self._pattern.startswith("[^", begin) else 1
         parts = [self._pattern[begin : self._at]]
@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Python keeps these for later when they are doubled.
+            # Python reserves these for future use when doubled.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 
@@ -159,7 +159,7 @@ class _Translation:
         if char in "123456789A":
             return f"\\{char}"
         if char in "bB":
-            # Letters of all scripts make words here, unlike in \w.
+            # Letters of all scripts form words here, unlike in \w.
             return f"(?u:\\{char})"
         if char == "z":
             return r"\Z"

@@ -1,7 +1,7 @@
-"""Java's own key stores: JKS, and JCEKS, which has the same structure and a better protection of keys.
+"""Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
 
-The formats have no specification but Java's behaviour. All numbers are big-endian. Pure; needs `cryptography`
-for JCEKS alone.
+The only specification of these formats is Java's behavior. All numbers are big-endian. Pure; needs
+`cryptography` for JCEKS alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _ITERATIONS_MAX: Final = 5_000_000
 
 
 class JksKey(NamedTuple):
-    """A private key, still protected (`protected` is an EncryptedPrivateKeyInfo), and its certificates, the
-    key's own first; all DER."""
+    """A private key, still encrypted (`protected` is an EncryptedPrivateKeyInfo), and its certificates, the
+    key's own first; all DER.
+    """
 
     alias: str
     protected: bytes
@@ -33,25 +34,26 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """`trusted` are the trusted certificates, DER."""
+    """The content of a store. `trusted` are the trusted certificates, DER."""
 
     keys: tuple[JksKey, ...]
     trusted: tuple[bytes, ...]
 
 
 class WrongPassword(Exception):
-    """The store, or a key in it, was not written with this password, or was changed since."""
+    """The store, or a key in it, was written with another password, or modified since."""
 
 
 def is_jks(data: bytes) -> bool:
-    """Whether the bytes of a file are a store of one of these kinds."""
+    """Whether a file's bytes are a JKS or JCEKS store."""
     return data[:4] in (_JKS, _JCEKS)
 
 
 def parse(data: bytes, password: str | None) -> JksStore:
-    """What is in a store. Without a password its integrity is not checked, as Java does it for trust stores.
+    """The content of a store. Without a password its integrity is not checked, as Java does it for trust
+    stores.
 
-    WrongPassword; ValueError when the bytes are no such store.
+    Raises WrongPassword, and ValueError if the bytes are no such store.
     """
     if not is_jks(data) or len(data) < 12 + _DIGEST_BYTES:
         raise ValueError("it is no JKS key store, or a part of one")
@@ -67,7 +69,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
-    """A private key as PKCS8 DER. WrongPassword; ValueError for a protection that this is not."""
+    """A private key as PKCS8 DER. Raises WrongPassword, and ValueError for an unknown protection."""
     algorithm, encrypted = der.sequence(protected)[:2]
     oid, *parameters = list(der.elements(algorithm.content))
     name = der.dotted(oid.content)
@@ -94,7 +96,7 @@ class _Reader:
         for _ in range(count):
             (tag,) = struct.unpack(">i", self._take(4))
             alias = self._text()
-            self._take(8)  # when it was made
+            self._take(8)  # the creation time
             if tag == _PRIVATE_KEY:
                 protected = self._sized()
                 (length,) = struct.unpack(">i", self._take(4))
@@ -130,7 +132,7 @@ class _Reader:
 
 
 def _without_jks_protection(protected: bytes, password: str) -> bytes:
-    """Sun's own stream cipher: SHA-1 of the password and of the block before, from a salt on."""
+    """Decrypt Sun's own stream cipher: SHA-1 of the password and the previous block, starting with a salt."""
     salt, text, digest = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],
@@ -148,7 +150,7 @@ def _without_jks_protection(protected: bytes, password: str) -> bytes:
 
 
 def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBEWithMD5AndTripleDES, which is Sun's and no standard: each half of the salt makes half of the key."""
+    """Decrypt Sun's PBEWithMD5AndTripleDES: each half of the salt yields half of the key."""
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.modes import CBC
@@ -157,7 +159,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not write")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Java means to turn the half round, and does something else.
+        # Java intends to reverse the half but has a bug, which is reproduced here.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

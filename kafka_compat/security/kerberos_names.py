@@ -1,4 +1,4 @@
-"""From Kerberos principals to short names, by sasl.kerberos.principal.to.local.rules as Kafka reads them."""
+"""Mapping of Kerberos principals to short names, by sasl.kerberos.principal.to.local.rules as in Kafka."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _GROUP: Final = re.compile(r"\\(.)|\$(\d)|(\$)|(\\)", re.ASCII | re.DOTALL)
 
 
 class NoName(Exception):
-    """A principal that no rule makes a name of, or that is none."""
+    """The principal is invalid, or no rule applies to it."""
 
 
 class KerberosName(NamedTuple):
-    """`service/host@realm`; host and realm are None where there is none."""
+    """`service/host@realm`; host and realm may be None."""
 
     service: str
     host: str | None
@@ -29,7 +29,7 @@ class KerberosName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KerberosName:
-        """Raises NoName."""
+        """Parse a principal. Raises NoName."""
         match = _NAME.fullmatch(text)
         if match is not None:
             return cls(match[1], match[2], match[3])
@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
     case: str | None
 
     def apply(self, realm: str, parameters: Sequence[str]) -> str | None:
-        """The name; None where the rule is not about such a principal. Raises NoName."""
+        """The short name; None if the rule does not apply to the principal. Raises NoName."""
         if self.components is None:
             name = parameters[1] if parameters[0] == realm else None
         else:
@@ -89,7 +89,7 @@ def _filled(format: str, parameters: Sequence[str]) -> str:
 
 
 def _replacement(text: str, match: re.Match[str]) -> str:
-    """What Java's Matcher puts in for a match: `$1` is a group, a backslash takes the next character."""
+    """The replacement for a match as in Java's Matcher: `$1` is a group, a backslash quotes a character."""
 
     def part(found: re.Match[str]) -> str:
         escaped, group = found[1], found[2]
@@ -103,15 +103,15 @@ def _replacement(text: str, match: re.Match[str]) -> str:
 
 
 class ShortNamer:
-    """Gives the name of the first rule that is about a principal."""
+    """Maps principals to short names by the first rule that applies."""
 
     def __init__(self, realm: str, rules: Sequence[str]) -> None:
-        """`realm` is the default one. Raises ValueError for a rule that is none."""
+        """`realm` is the default one. Raises ValueError for an invalid rule."""
         self._realm = realm
         self._rules = [_parsed(rule) for rule in rules]
 
     def short_name(self, principal: KerberosName) -> str:
-        """Raises NoName."""
+        """The short name of a principal. Raises NoName."""
         if principal.realm is None:
             if principal.host is None:
                 return principal.service

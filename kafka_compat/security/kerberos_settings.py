@@ -1,4 +1,4 @@
-"""What a listener's settings say of Kerberos: sasl.kerberos.*, and the options of Java's Krb5LoginModule."""
+"""The Kerberos settings of a listener: sasl.kerberos.*, and the options of Java's Krb5LoginModule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPECTED: Final = (
 
 
 def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gssapi.Acceptor, ShortNamer]:
-    """What clients' tickets are accepted with, and who they are then. Raises ConfigError."""
+    """The key table and name rules by which a listener accepts tickets. Raises ConfigError."""
     identity = _identity(settings, module)
     _service(settings, module)
     try:
@@ -38,7 +38,7 @@ def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gss
 
 
 def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], gssapi.GssapiClient]:
-    """How to log in at brokers, by the host of each. Raises ConfigError."""
+    """The function that creates a client for each broker's host. Raises ConfigError."""
     options = module.options if module else {}
     has_tickets = _is_true(options, "useTicketCache") and not _is_true(options, "useKeyTab")
     identity = None if has_tickets else _identity(settings, module)

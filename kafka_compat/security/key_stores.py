@@ -1,7 +1,7 @@
-"""Key stores and trust stores as Kafka takes them: PEM, PKCS12 and Java's JKS and JCEKS.
+"""Key stores and trust stores in Kafka's formats: PEM, PKCS12, and Java's JKS and JCEKS.
 
-Of the last three the content tells which it is, not the setting, as in Java, whose keytool writes PKCS12
-whatever a file is called. Imported only where a listener has TLS.
+For the last three the content determines the format, not the setting, as in Java, whose keytool writes PKCS12
+whatever the file name. Imported only if a listener has TLS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PrivateKey: TypeAlias = (
 
 
 class StoreError(Exception):
-    """A store that cannot be used: `setting` (`ssl.X`) is at fault, `reason` tells why, never a secret."""
+    """A store that cannot be used: the setting `ssl.X` at fault, and a `reason` without secrets."""
 
     def __init__(self, setting: str, reason: str, expected: str = "") -> None:
         super().__init__(reason)
@@ -44,28 +44,29 @@ class StoreError(Exception):
 
 
 class KeyEntry(NamedTuple):
-    """A private key and the certificates that prove it, its own first, then who signed it, and so on."""
+    """A private key and its certificate chain: its own certificate first, then its issuer's, and so on."""
 
     alias: str
     key: PrivateKey
     chain: tuple[x509.Certificate, ...]
 
     def pem(self) -> bytes:
-        """Key and certificates in one text. The key is not encrypted."""
+        """The unencrypted key and the certificates as one PEM text."""
         parts = [self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())]
         return b"".join(parts + [certificate.public_bytes(Encoding.PEM) for certificate in self.chain])
 
 
 class Stores(NamedTuple):
-    """What one side shows and whom it trusts: no keys where it shows nothing, and None for the system's own
-    authorities."""
+    """The key entries (none: no certificate is presented) and trusted certificates (None: the system's) of
+    one side.
+    """
 
     keys: tuple[KeyEntry, ...]
     trusted: tuple[x509.Certificate, ...] | None
 
 
 def load_stores(settings: TlsSettings) -> Stores:
-    """Both stores as their files are now. StoreError."""
+    """Load both stores from their files. Raises StoreError."""
     return Stores(
         () if settings.key_store is None else load_key_store(settings.key_store),
         None if settings.trust_store is None else load_trust_store(settings.trust_store),
@@ -73,7 +74,7 @@ def load_stores(settings: TlsSettings) -> Stores:
 
 
 def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
-    """The private keys of a store, at least one. StoreError."""
+    """The private keys of a store, at least one. Raises StoreError."""
     if settings.key is not None:
         entry = _pem_entry(
             str(settings.key),
@@ -100,9 +101,9 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 
 
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
-    """The certificates that a trust store trusts, at least one. StoreError.
+    """The certificates that a trust store trusts, at least one. Raises StoreError.
 
-    Of an entry with a private key it is the key's own certificate, as in Java, not those who signed it.
+    For an entry with a private key this is the key's own certificate, as in Java, not its issuers'.
     """
     if settings.certificates is not None:
         return _pem_certificates("ssl.truststore.certificates", settings.certificates)
@@ -136,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """StoreError where the file is PEM and the type something else, or the reverse."""
+    """Raise StoreError if the file is PEM and its type is not, or the reverse, or if it is no store."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
@@ -168,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # One of both has a password, and the other has not.
+        # Only one of the two has a password.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
@@ -263,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store cannot be read without its password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # what the store is encrypted with may be unknown to the library
+    except Exception as error:  # the library may not support the encryption
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 
@@ -276,7 +277,7 @@ def _is_pkcs12(data: bytes) -> bool:
 
 
 def _chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """Those of `others` that signed `own`, then who signed them, up to one that nobody else has signed."""
+    """The issuer of `own` among `others`, then its issuer, up to a self-signed or unknown one."""
     chain: list[x509.Certificate] = []
     last, left = own, list(others)
     while last.issuer != last.subject:
@@ -289,7 +290,7 @@ def _chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> tuple[x
     return tuple(chain)
 
 
-# -- all kinds
+# -- all formats
 
 
 def _certificate(where: str, content: bytes) -> x509.Certificate:
@@ -300,7 +301,7 @@ def _certificate(where: str, content: bytes) -> x509.Certificate:
 
 
 def _checked(entry: KeyEntry, where: str) -> KeyEntry:
-    """The entry, unless nobody could be shown its certificates as a proof of its key."""
+    """The entry, unless its certificates do not match its key."""
     if not entry.chain:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
     own = entry.chain[0].public_key()
@@ -327,8 +328,8 @@ def _wrong_password(setting: str, problem: str) -> StoreError:
 
 
 def first_of_each_kind(entries: Iterable[KeyEntry]) -> list[KeyEntry]:
-    """The first entry of each kind of key: of RSA, EC and so on a server has one, and shows each client the
-    one that it understands.
+    """The first entry of each key type (RSA, EC …): a server has one of each, and presents the one that the
+    client supports.
     """
     kinds: dict[str, KeyEntry] = {}
     for entry in entries:

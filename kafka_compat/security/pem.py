@@ -1,4 +1,4 @@
-"""Finds certificates and private keys in PEM text, as Kafka does: whatever stands around them. Pure."""
+"""Extraction of certificates and private keys from PEM text, ignoring text around them, as in Kafka. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import binascii
 import re
 from typing import Final, NamedTuple
 
-# In settings, a block may be on one line, with spaces where its lines ended.
+# In settings, a block may be on one line, with spaces in place of line breaks.
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _HEADER: Final = re.compile(r"\s*[A-Za-z0-9-]+:[^\r\n]*[\r\n]+")
 
 
 class Block(NamedTuple):
-    """`label` is CERTIFICATE or PRIVATE KEY, with words before it."""
+    """One PEM block. `label` is CERTIFICATE or PRIVATE KEY, with words before it."""
 
     label: str
     content: bytes
@@ -30,14 +30,14 @@ class Block(NamedTuple):
         return self.label.endswith("PRIVATE KEY")
 
     def text(self) -> bytes:
-        """The block as a file of its own."""
+        """The block as a PEM file."""
         encoded = base64.encodebytes(self.content).decode()
         headers = f"{self.headers.strip()}\n\n" if self.headers else ""
         return f"-----BEGIN {self.label}-----\n{headers}{encoded}-----END {self.label}-----\n".encode()
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks in a text, in their order; ValueError when one is not base64."""
+    """The blocks in a text, in order. Raises ValueError if one is not base64."""
     found = []
     for label, body in _BLOCK.findall(text):
         headers = ""
@@ -54,5 +54,5 @@ def blocks(text: str) -> list[Block]:
 
 
 def is_pem(data: bytes) -> bool:
-    """Whether the bytes of a file have a block in them."""
+    """Whether a file's bytes contain a PEM block."""
     return b"-----BEGIN " in data

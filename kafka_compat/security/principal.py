@@ -1,4 +1,4 @@
-"""Who a client is."""
+"""Principals: the authenticated identity of a client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """As Kafka's KafkaPrincipal: `kind` is "User" for those who authenticate themselves."""
+    """Kafka's KafkaPrincipal: `kind` is "User" for authenticated clients."""
 
     kind: str
     name: str
@@ -16,12 +16,12 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """Who authenticated itself with a delegation token of that user's. It equals the user, and may do what
-    the user may, except to ask for tokens.
+    """A client authenticated by a delegation token of that user. It equals the user and has the same rights,
+    except to request tokens.
     """
 
     __slots__ = ()
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
-"""Every client of a listener that authenticates nobody."""
+"""Every client of a listener without authentication."""

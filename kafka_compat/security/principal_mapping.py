@@ -1,4 +1,4 @@
-"""Who the owner of a client's certificate is: ssl.principal.mapping.rules (KIP-371)."""
+"""Mapping of certificate subjects to principals: ssl.principal.mapping.rules (KIP-371)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _REMEMBERED_MAX: Final = 1024
 
 
 class NoMatchingRule(Exception):
-    """A name to which no rule applies: its owner is nobody here."""
+    """No rule applies to the name: its owner gets no principal."""
 
 
 class _Rule(NamedTuple):
-    """`parts` make the result: text, or the number of a group."""
+    """One rule. `parts` make the result: text, or the number of a group."""
 
     pattern: re.Pattern[str]
     parts: tuple[str | int, ...]
@@ -39,12 +39,12 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Kafka asks for the whole name, and then replaces whatever the pattern finds in it.
+        # Kafka matches the whole name, and then replaces every match of the pattern in it.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _all_replaced(self, name: str) -> str:
-        # `re.sub` looks where it found nothing once more, for something; Java goes on behind it.
+        # After an empty match `re.sub` tries the same position again; Java moves on.
         result, end, begin = "", 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)):
             found = (part if isinstance(part, str) else match[part] or "" for part in self.parts)
@@ -56,10 +56,10 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener; the first that applies counts."""
+    """The rules of a listener; the first one that applies is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
-        """ConfigError, for that setting, where a rule cannot be."""
+        """Raises ConfigError, for that setting, if a rule is invalid."""
         self._setting = setting
         self._text = rules
         items = (match[1] for match in _ITEM.finditer(rules.strip()))
@@ -67,13 +67,13 @@ class PrincipalMapper:
         self._remembered: dict[str, str] = {}
 
     def principal(self, certificate: bytes) -> Principal:
-        """Who shows this certificate (DER). NoMatchingRule; ValueError for bytes that are none."""
+        """The principal of a certificate (DER). Raises NoMatchingRule, and ValueError for invalid bytes."""
         return Principal(
             "User", self.name(distinguished_names.rfc2253(distinguished_names.subject(certificate)))
         )
 
     def name(self, distinguished_name: str) -> str:
-        """What the rules make of a name as Java writes it. NoMatchingRule."""
+        """The result of the rules for a name in Java's spelling. Raises NoMatchingRule."""
         found = self._remembered.get(distinguished_name)
         if found is None:
             found = self._mapped(distinguished_name)
@@ -119,8 +119,8 @@ class PrincipalMapper:
 
 
 def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Text and numbers of groups, by Java's rules for replacements and Kafka's for what Java refuses there: a
-    number that is no group's stands for itself where there are groups. ValueError.
+    """Text and group numbers, by Java's rules for replacements and Kafka's for what Java rejects there: a
+    number without a group is literal if the pattern has groups. Raises ValueError.
     """
     parts: list[str | int] = []
     end = 0
@@ -143,7 +143,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
 
 
 def _numbered(digits: str, groups: int) -> tuple[str | int, str]:
-    """As many digits as there is a group for, and the others, which are text."""
+    """The leading digits that form a valid group number, and the remaining ones, which are text."""
     if int(digits[0]) > groups:
         if not groups:
             raise ValueError(f"No group {digits[0]}")

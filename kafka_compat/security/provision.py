@@ -1,7 +1,8 @@
-"""Everything that brokers with TLS and SCRAM, and their clients, need: as files that are not yet written.
+"""Generation of the files that brokers with TLS and SCRAM, and their clients, need; they are not written
+here.
 
-An authority, a certificate for each broker, users with random passwords, settings of the brokers and of each
-kind of client. Pure but for randomness.
+A certificate authority, a certificate for each broker, users with random passwords, and settings for the
+brokers and for each kind of client. Pure except for randomness.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from kafka_compat.security.first_users import Users
 AUTHORITY_DAYS: Final = 3650
 _COMMON_NAME_MAX: Final = 64
 _CLOCKS_APART: Final = timedelta(hours=1)
-"""How far behind the clock of whoever looks at a new certificate may be."""
+"""Tolerated clock difference of peers that verify a new certificate."""
 
 
 class Issued(NamedTuple):
-    """PEM: a private key in PKCS8, and its certificate."""
+    """A private key in PKCS8 and its certificate, both PEM."""
 
     key: bytes
     certificate: bytes
 
 
 class NewAuthority:
-    """A certificate authority that signs brokers' certificates, and no other authorities."""
+    """A certificate authority for brokers' certificates; it cannot sign other authorities."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self._now = now
@@ -52,7 +53,7 @@ class NewAuthority:
         self.issued = Issued(_private(self._key), _pem(own.sign(self._key, hashes.SHA256())))
 
     def issue(self, hosts: Sequence[str], days: int) -> Issued:
-        """For a broker that is reached by these names and addresses; it may show it to other brokers, too."""
+        """A certificate for a broker with these names and addresses, valid for server and client use."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = hosts[0] if len(hosts[0]) <= _COMMON_NAME_MAX else "kafka-compat broker"
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -117,7 +118,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 MECHANISM: Final = "SCRAM-SHA-512"
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
-"""The user as which brokers log in at each other."""
+"""The user as which brokers log in to each other."""
 
 _LISTENER: Final = "SASL_SSL"
 _ITERATIONS: Final = 8192
@@ -130,18 +131,18 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class WishError(Exception):
-    """What was asked for cannot be; the text says why and what could."""
+    """An invalid request; the text states the reason and valid alternatives."""
 
 
 class Address(NamedTuple):
-    """Where clients reach a broker."""
+    """The address at which clients reach a broker."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """`HOST:PORT`, with brackets around an IPv6 address. WishError."""
+        """Parse `HOST:PORT`, with brackets around an IPv6 address. Raises WishError."""
         host, _, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
@@ -154,9 +155,9 @@ class Address(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What somebody wants to have in `folder`, which is absolute.
+    """A request for files in `folder`, an absolute path.
 
-    `advertised` has an address for each broker, `hosts` are more names and addresses of the machines,
+    `advertised` has an address for each broker, `hosts` are additional names and addresses of the machines,
     `users` those besides admin. `everywhere`: brokers listen on all interfaces, not on 127.0.0.1 alone.
     """
 
@@ -170,8 +171,9 @@ class Wish(NamedTuple):
 
 
 class Provision(NamedTuple):
-    """`files` by their path in the folder, `clients` the folders of the users' files by user, `servers` the
-    files of brokers' settings."""
+    """The generated files. `files` by path in the directory, `clients` the directories of client files by
+    user, `servers` the brokers' settings files.
+    """
 
     files: dict[PurePath, bytes]
     clients: dict[str, PurePath]
@@ -180,7 +182,7 @@ class Provision(NamedTuple):
 
 
 def checked_host(host: str) -> str:
-    """A name or an address that can stand in a certificate, in ASCII. WishError."""
+    """A name or address that is valid in a certificate, in ASCII. Raises WishError."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -195,7 +197,7 @@ def checked_host(host: str) -> str:
 
 
 def provide(wish: Wish, now: datetime) -> Provision:
-    """Make it all. WishError."""
+    """Generate all files. Raises WishError."""
     _check(wish)
     authority = NewAuthority(f"kafka-compat CA {secrets.token_hex(4)}", now)
     names = dict.fromkeys((ADMIN, *wish.users))
@@ -248,7 +250,7 @@ def _credentials(passwords: dict[str, str]) -> Users:
 
 
 def _pair(issued: Issued) -> bytes:
-    """Key and certificate in one file, as Kafka wants them."""
+    """Key and certificate in one file, as Kafka expects."""
     return issued.key + issued.certificate
 
 
@@ -299,8 +301,8 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
 
 
 class Access(NamedTuple):
-    """How one user connects. `authority` is the certificate to trust, PEM; `folder` is where the files are
-    going to be, among them the certificate as ca.pem.
+    """The connection data of one user. `authority` is the certificate to trust, PEM; `folder` is where the
+    files will be, including the certificate as ca.pem.
     """
 
     bootstrap: str
@@ -311,7 +313,7 @@ class Access(NamedTuple):
 
 
 def client_files(access: Access) -> dict[str, str]:
-    """Name of the file -> its text, for every kind of client that we know."""
+    """Text by file name, for every supported kind of client."""
     return {
         "ca.pem": access.authority,
         "client.properties": _java(access),
@@ -325,7 +327,7 @@ def client_files(access: Access) -> dict[str, str]:
 
 
 def jaas(user: str, password: str) -> str:
-    """The setting sasl.jaas.config. Neither has a quotation mark or a backslash."""
+    """The setting sasl.jaas.config. Name and password must not contain quotation marks or backslashes."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     return f'{module} required username="{user}" password="{password}";'
 
@@ -443,7 +445,7 @@ def _spark(access: Access) -> str:
         "kafka.sasl.mechanism": MECHANISM,
         "kafka.sasl.jaas.config": jaas(access.user, access.password),
         "kafka.ssl.truststore.type": "PEM",
-        # Executors on other machines have no file of it.
+        # Executors on other machines do not have the file.
         "kafka.ssl.truststore.certificates": access.authority,
     }
     lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())

@@ -1,4 +1,4 @@
-"""What SCRAM keeps of a password (RFC 5802), in the form in which Kafka stores it."""
+"""A SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ITERATIONS_MAX: Final = 16384
 
 
 class Credential(NamedTuple):
-    """StoredKey and ServerKey, as RFC 5802 names them: a password is had from it by trying only."""
+    """StoredKey and ServerKey of RFC 5802: the password can only be guessed from them."""
 
     salt: bytes
     stored_key: bytes
@@ -22,12 +22,12 @@ class Credential(NamedTuple):
     iterations: int
 
     def __repr__(self) -> str:
-        """Not what it holds: it may come into a log."""
+        """Text without the keys, since it may be logged."""
         return f"Credential(iterations={self.iterations})"
 
 
 def from_salted(salted_password: bytes, salt: bytes, iterations: int, mechanism: str) -> Credential:
-    """What follows from a salted password."""
+    """The credential of a salted password."""
     digest = MECHANISMS[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     server_key = hmac.digest(salted_password, b"Server Key", digest)
@@ -35,13 +35,13 @@ def from_salted(salted_password: bytes, salt: bytes, iterations: int, mechanism:
 
 
 def from_password(password: str, salt: bytes, iterations: int, mechanism: str) -> Credential:
-    """What follows from a password; takes a few ms."""
+    """The credential of a password; takes a few ms."""
     salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism], password.encode(), salt, iterations)
     return from_salted(salted, salt, iterations, mechanism)
 
 
 def encode(credential: Credential) -> str:
-    """As it stands under /config/users."""
+    """The format stored under /config/users."""
     parts = {
         "salt": credential.salt,
         "stored_key": credential.stored_key,

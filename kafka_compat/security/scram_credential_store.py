@@ -1,7 +1,7 @@
-"""Users' SCRAM credentials as they are kept in the metadata store (KIP-554).
+"""SCRAM credentials of users in the metadata store (KIP-554): listing, validation and changes.
 
-They are checked, stored and listed as Kafka does it, beside the user's quotas under /config/users; users.py
-has them in memory for those who log in. Passwords never come here, only what follows from them.
+They are stored as in Kafka, beside the user's quotas under /config/users; users.py caches them for logins.
+The store receives no passwords, only values derived from them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Deletion(NamedTuple):
-    """The credential of one mechanism is to go."""
+    """Delete the credential of one mechanism."""
 
     user: str
     mechanism: int
 
 
 class Upsertion(NamedTuple):
-    """The credential of one mechanism is to be this."""
+    """Set the credential of one mechanism."""
 
     user: str
     mechanism: int
@@ -45,7 +45,7 @@ class Upsertion(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Iterations by mechanism of one user, or why there is nothing to tell."""
+    """The iterations by mechanism of one user, or an error."""
 
     user: str
     iterations: dict[int, int]
@@ -53,14 +53,14 @@ class Listed(NamedTuple):
 
 
 class ScramCredentials:
-    """`on_changed` is called with the path of each user that was stored: `users/U`."""
+    """The stored credentials. `on_changed` is called with the path of each changed user: `users/U`."""
 
     def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
         self._store = store
         self._on_changed = on_changed
 
     async def describe(self, users: Sequence[str] | None) -> list[Listed]:
-        """These users, or those that have credentials when none are named."""
+        """These users, or all users with credentials if none are named."""
         if not users:
             listed = []
             for name in sorted(unquote(node) for node in await self._nodes()):
@@ -94,7 +94,7 @@ class ScramCredentials:
     async def alter(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> dict[str, KafkaError | None]:
-        """Each user with None once stored, or why nothing of that user was changed."""
+        """Change users; returns None for each one stored, or why nothing of it was changed."""
         users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:
@@ -107,7 +107,7 @@ class ScramCredentials:
                     )
                 outcomes[user] = None
             except KafkaError as error:
-                # Its traceback leads to this frame, which holds the outcomes.
+                # Its traceback refers to this frame, which holds the outcomes.
                 outcomes[user] = error.with_traceback(None)
         return outcomes
 

@@ -1,9 +1,9 @@
-"""From settings to OpenSSL: the contexts of one listener, for its server side and for brokers' own clients.
+"""OpenSSL contexts of one listener, built from its settings: for its server side and for clients of other
+brokers.
 
-TLS is 1.2 at least. What a certificate proves, it proves on each connection: TLS 1.3 resumes no sessions
-here, so that nobody lives on by a session after his certificate expired or another was put in place.
-Certificates take the place of others while a listener runs only where KIP-226 and KIP-978 let them.
-Imported only where a listener has TLS.
+TLS 1.2 is the minimum. Certificates are verified on each connection: TLS 1.3 session resumption is disabled,
+so that no session outlives an expired or replaced certificate. Certificates can be replaced while a listener
+runs only as KIP-226 and KIP-978 allow. Imported only if a listener has TLS.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _WARNED_BEFORE: Final = timedelta(days=30)
 
 
 class TlsContext:
-    """The keys, certificates and contexts of one listener, as its files were when this was made.
+    """The keys, certificates and contexts of one listener, as of its files when this was created.
 
-    A context serves any number of connections; those that it serves keep it when another takes its place.
+    A context serves any number of connections, which keep it when another replaces it.
     """
 
     def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
-        """Reads the files. `between_brokers`: brokers use this listener among themselves, so its own client
-        side must be able to talk to its server side, which is tried. ConfigError.
+        """Read the files. `between_brokers`: the listener is used between brokers, so its client side must be
+        able to connect to its server side, which is tested. Raises ConfigError.
         """
         self.settings = settings
         self._between_brokers = between_brokers
@@ -63,7 +63,7 @@ class TlsContext:
 
     @cached_property
     def server(self) -> ssl.SSLContext:
-        """For connections that come to the listener. ConfigError."""
+        """The context for connections to the listener. Raises ConfigError."""
         context = self._context(ssl.PROTOCOL_TLS_SERVER)
         context.num_tickets = 0
         context.verify_mode = _CLIENT_AUTH[self.settings.client_auth]
@@ -73,24 +73,24 @@ class TlsContext:
 
     @cached_property
     def client(self) -> ssl.SSLContext:
-        """For connections to other brokers; give it the host that was dialled as `server_hostname`.
+        """The context for connections to other brokers; pass the dialled host as `server_hostname`. Raises
         ConfigError.
         """
         return self.client_for(self.settings.verify_host_name)
 
     def client_for(self, verify_host_name: bool) -> ssl.SSLContext:
-        """As `client`, but comparing names of hosts or not. ConfigError."""
+        """As `client`, with or without host name verification. Raises ConfigError."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = verify_host_name
         self._trust(context)
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """After a handshake: the cipher suite that was agreed on, where it is none of ssl.cipher.suites and
-        the connection has to end; else None.
+        """The agreed cipher suite if it is not in ssl.cipher.suites, so that the connection must be closed;
+        else None.
 
-        Python (before 3.15) cannot choose among TLS 1.3's suites, so OpenSSL agrees on the first of its own
-        that the client has.
+        Python (before 3.15) cannot restrict TLS 1.3 suites, so OpenSSL agrees on the first of its own that
+        the client supports.
         """
         agreed = connection.cipher()
         if not self.settings.cipher_suites or agreed is None or agreed[0] in self.settings.cipher_suites:
@@ -98,13 +98,13 @@ class TlsContext:
         return agreed[0]
 
     def changed(self) -> bool:
-        """Whether a file was written since this was made, as Kafka looks: by the time of its last change."""
+        """Whether a file was written since this was created, by its modification time, as in Kafka."""
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """What serves new connections with the stores of these settings, from the files as they are now: this
-        very object where nothing is another. What else `settings` say counts after a restart. ConfigError,
-        and this one stays, when the new ones cannot be: Kafka's rules for listeners that run (KIP-226).
+        """The context for new connections with the stores of these settings, read from the files; this object
+        if nothing changed. Other settings take effect after a restart. Raises ConfigError, and this one
+        stays, if the new stores are invalid: Kafka's rules for running listeners (KIP-226).
         """
         settings = self.settings._replace(
             key_store=settings.key_store, trust_store=settings.trust_store, own=settings.own
@@ -114,7 +114,7 @@ class TlsContext:
         renewed = TlsContext(settings, between_brokers=self._between_brokers)
         check_changes(settings, self.stores, renewed.stores)
         if self._between_brokers:
-            # While brokers change their certificates one after another, old and new meet.
+            # Old and new certificates coexist while brokers change theirs one after another.
             check_handshake(self, renewed)
             check_handshake(renewed, self)
         return renewed
@@ -125,7 +125,7 @@ class TlsContext:
         context.minimum_version = _VERSIONS[settings.protocols[0]]
         context.maximum_version = _VERSIONS[settings.protocols[-1]]
         context.options |= ssl.OP_NO_RENEGOTIATION
-        # As Java: whatever is in the trust store is trusted, be it signed by itself or by another.
+        # As in Java: every certificate in the trust store is trusted, self-signed or not.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if settings.cipher_suites:
             self._choose_suites(context)
@@ -195,8 +195,8 @@ class TlsContext:
 
 
 def check_handshake(server: TlsContext, client: TlsContext) -> None:
-    """ConfigError unless the client side of one can talk to the server side of the other, as brokers must
-    that use the listener among themselves. Names of hosts are not compared.
+    """Raise ConfigError unless the client side of one can connect to the server side of the other, as needed
+    between brokers. Host names are not verified.
     """
     try:
         _shake_hands(server.server, client)
@@ -223,7 +223,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
         for end in list(ends):
             try:
                 end.do_handshake()
-                # In TLS 1.3 the client is through before the server has looked at its certificate.
+                # In TLS 1.3 the client completes the handshake before the server verifies its certificate.
                 ends.remove(end)
             except ssl.SSLWantReadError:
                 pass
@@ -246,7 +246,7 @@ def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) ->
 
 
 def _stamps(settings: TlsSettings) -> tuple[object, ...]:
-    """What tells that a file was written anew."""
+    """Values that change when a file is written."""
     stores: Sequence[str | None] = (
         settings.key_store.location if settings.key_store else None,
         settings.trust_store.location if settings.trust_store else None,
@@ -268,7 +268,7 @@ def _place_of_keys(settings: TlsSettings) -> str:
 
 
 def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
-    """In terms of the settings: which it is, and of a file its path; of a secret nothing."""
+    """An error in terms of settings: the setting's name, a file's path, never a secret."""
     store = settings.trust_store if "truststore" in error.setting else settings.key_store
     location = store.location if store else None
     if error.setting.endswith(".location"):
@@ -279,8 +279,9 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """A path under which OpenSSL reads `content` once: in memory on Linux; elsewhere a file that only this
-    user may read, gone at once."""
+    """A path from which OpenSSL reads `content` once: in memory on Linux; elsewhere a file that only this
+    user can read, deleted at once.
+    """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)
         try:
@@ -301,8 +302,8 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
 
 
 def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
-    """ConfigError where a listener may not take `new` in place of `old`: another name of the owner, unless
-    ssl.allow.dn.changes; fewer names of hosts, unless ssl.allow.san.changes; stores where it had none.
+    """Raise ConfigError if a listener may not replace `old` by `new`: another subject, unless
+    ssl.allow.dn.changes; fewer host names, unless ssl.allow.san.changes; or stores where it had none.
     """
     if old.keys and not new.keys:
         what = "remove the SSL keystore from an existing listener for which a keystore was configured"

@@ -1,4 +1,4 @@
-"""What one listener is told of TLS: Kafka's ssl.* settings, checked as far as no file must be read."""
+"""The TLS settings of one listener: Kafka's ssl.* settings, checked as far as possible without files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JAVA_STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS")
 
 
 class Secret(str):
-    """A password, or a private key: text that no representation of what holds it shows."""
+    """A password or private key, which is hidden in all representations."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Secret(str):
 
 
 class KeyStoreSettings(NamedTuple):
-    """Where this side's private key and its certificates are: in a file, or (PEM) in the settings."""
+    """The location of this side's private key and certificates: a file, or (PEM) the settings."""
 
     type: str
     location: str | None
@@ -40,7 +40,7 @@ class KeyStoreSettings(NamedTuple):
 
 
 class TrustStoreSettings(NamedTuple):
-    """Where the certificates are that are trusted: in a file, or (PEM) in the settings."""
+    """The location of the trusted certificates: a file, or (PEM) the settings."""
 
     type: str
     location: str | None
@@ -49,12 +49,12 @@ class TrustStoreSettings(NamedTuple):
 
 
 class TlsSettings(NamedTuple):
-    """TLS on one listener, and of the clients that brokers are on it.
+    """TLS of one listener, and of brokers as its clients.
 
-    `key_store` and `trust_store` are None where none is set: nothing to show, and the system's authorities.
-    `protocols` is SUPPORTED or a part of it, in that order. `cipher_suites` are OpenSSL's names, empty for
-    its own choice. `verify_host_name` is for the client side. `own` has the names of the settings that were
-    given to this listener alone.
+    `key_store` and `trust_store` are None if unset: no certificate, and the system's authorities. `protocols`
+    is SUPPORTED or a subset in that order. `cipher_suites` are OpenSSL's names, empty for its own choice.
+    `verify_host_name` is for the client side. `own` has the names of the settings configured for this
+    listener alone.
     """
 
     listener_name: str
@@ -71,8 +71,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
-        """What `config` says for this listener; ConfigError, with Kafka's words where it has some, when it
-        cannot be."""
+        """The TLS settings of this listener. Raises ConfigError, with Kafka's message if it has one."""
         settings = config.for_listener(listener.name)
         return cls(
             listener.name,
@@ -89,7 +88,7 @@ class TlsSettings(NamedTuple):
         )
 
     def named(self, setting: str) -> str:
-        """The name under which the value was given, for messages: `ssl.X` or `listener.name.L.ssl.X`."""
+        """The name under which the value was configured, for messages: `ssl.X` or `listener.name.L.ssl.X`."""
         return f"listener.name.{self.listener_name.lower()}.{setting}" if setting in self.own else setting
 
 
@@ -132,7 +131,7 @@ def _key_store(settings: ListenerConfig) -> KeyStoreSettings | None:
 
 
 def _key_store_problems(store: KeyStoreSettings) -> Iterator[tuple[str, str]]:
-    """Settings that cannot be, in Kafka's order and words."""
+    """Invalid settings, in Kafka's order and wording."""
     has_key, has_chain = store.key is not None, store.certificate_chain is not None
     has_location, has_password = store.location is not None, store.password is not None
     pem = store.type == "PEM"
@@ -189,14 +188,14 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Java finds a type in any case; PEM is Kafka's own.
+    # Java ignores the case of a type; PEM is Kafka's own.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
 
 
 def _client_auth(settings: ListenerConfig, security_protocol: str) -> ClientAuth:
-    """On SASL_SSL listeners clients show certificates only if that very listener asks for them (KIP-684)."""
+    """On SASL_SSL, client certificates are requested only by the listener's own setting (KIP-684)."""
     if security_protocol == "SASL_SSL" and not settings.is_own("ssl.client.auth"):
         if settings.str("ssl.client.auth") != _DEFAULT_CLIENT_AUTH:
             log.warning(
@@ -214,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Java takes those of the context, which ssl.protocol names: everything up to it.
+        # Java uses the protocols of the context, which ssl.protocol names: all up to it.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:

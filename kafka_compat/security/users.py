@@ -1,4 +1,4 @@
-"""The users' SCRAM credentials in memory, as the metadata store has them: no login waits for the store."""
+"""In-memory cache of the users' SCRAM credentials, so that logins never wait for the metadata store."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _NOTHING: Mapping[str, Credential] = {}
 
 
 class Users:
-    """Those that have credentials."""
+    """The users with credentials."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._credentials: dict[str, Mapping[str, Credential]] = {}
 
     def credential(self, name: str, mechanism: str) -> Credential | None:
-        """What the user has for a mechanism; None for nobody, and for nothing."""
+        """The user's credential for a mechanism; None if there is none."""
         return self._credentials.get(name, _NOTHING).get(mechanism)
 
     async def load(self) -> None:
-        """Read all of them."""
+        """Read all credentials."""
         nodes = await self._store.children("/config/users")
         users = [node for node in nodes if node != znodes.DEFAULT_ENTITY]
         await asked_for_all(users, self._reread, _READS_AT_ONCE)
 
     async def changed(self, entity_path: str) -> None:
-        """Read again what a notice is about: `users/U`; others are left alone."""
+        """Reload the user of a notice, `users/U`; other notices are ignored."""
         kind, _, node = entity_path.partition("/")
         if kind == "users" and node != znodes.DEFAULT_ENTITY and "/" not in node:
             await self._reread(node)
@@ -58,7 +58,7 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # The text is not shown: it is what passwords can be tried against.
+                    # The text is not logged: passwords could be tested against it.
                     log.error("user %r cannot log in by %s: %s has no credential", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials

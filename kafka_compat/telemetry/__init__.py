@@ -1,1 +1,1 @@
-"""Metrics that clients push (KIP-714): subscriptions, client instances, and what is kept."""
+"""Metrics that clients push (KIP-714): subscriptions, client instances and stored metrics."""

@@ -1,18 +1,19 @@
-"""The client instances that a broker knows, and what each may do now (KIP-714; Kafka's ClientMetricsManager).
+"""The client instances known to a broker, and the requests each may send (KIP-714; Kafka's
+ClientMetricsManager).
 
 Rules
-1. An instance is known from its first request on, whatever id it comes with: it may have got that of another
-   broker. It is forgotten when its connection ends, when it has not been heard of for three of its intervals
-   (a minute at least), and when there are too many: then the one that was heard of longest ago.
-2. What it is asked for is found when it becomes known, and anew when subscriptions have changed since. It
-   then counts as one that has not been heard of, so that it hears of the change whenever it asks.
-3. It may ask once in each of its intervals, and at once after a push that failed because the subscription, or
-   the compression, is no longer what it believes.
-4. It may push once in each interval, and at once after it has asked, other than out of turn because of such a
-   failure; its last push comes when it wants.
-5. After its last push it pushes no more.
+1. An instance is known from its first request on, whatever its id: it may have got that from another broker.
+   It is removed when its connection ends, when it has sent nothing for three of its intervals (at least a
+   minute), and when there are too many instances: then the one that was silent longest.
+2. Its subscription is computed when it becomes known, and again after subscriptions have changed. It then
+   counts as not yet having asked, so that it learns of the change whenever it asks.
+3. It may ask once in each of its intervals, and at once after a push that failed because its subscription or
+   compression was outdated.
+4. It may push once in each interval, and at once after it has asked, except when it asked early because of
+   such a failure; its last push may come at any time.
+5. After its last push it may push no more.
 
-Pure: the time is handed in, as milliseconds of a clock that never jumps.
+Pure: the time is passed in, in milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _COMPRESSIONS: Final = frozenset(CompressionType)
 
 
 class Push(NamedTuple):
-    """What a PushTelemetry request says beside the metrics."""
+    """The fields of a PushTelemetry request besides the metrics."""
 
     subscription_id: int
     terminating: bool
@@ -47,7 +48,7 @@ class Push(NamedTuple):
 
 
 class ClientInstance:
-    """One of them."""
+    """The state of one client instance."""
 
     __slots__ = (
         "_asked_ms",
@@ -62,27 +63,27 @@ class ClientInstance:
     def __init__(self, asked_for: Wanted, version: int) -> None:
         self.wanted = asked_for
         self.version = version
-        """Of the subscriptions that this was found from."""
+        """The version of the subscriptions from which this was computed."""
         self.is_terminating = False
         self.last_error = ErrorCode.NONE
         self.forgotten_ms = 0
-        """When, unless it is heard of before."""
+        """When it is removed, unless it sends a request before."""
         self._asked_ms = self._pushed_ms = _NEVER
 
     @property
     def shown_for_ms(self) -> int:
-        """How long what it has pushed counts as news."""
+        """How long its pushed metrics are current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Rule 3; notes that it has asked."""
+        """Whether it may ask now (rule 3); records that it has asked."""
         if now_ms - max(self._asked_ms, self._pushed_ms) >= self.wanted.interval_ms:
             self._asked_ms = now_ms
             return True
         return self.last_error in _MAY_ASK_AGAIN
 
     def may_push(self, now_ms: int) -> bool:
-        """Rule 4, but for the last push; notes that it has pushed."""
+        """Whether it may push now (rule 4, except for the last push); records that it has pushed."""
         due = now_ms - self._pushed_ms >= self.wanted.interval_ms
         if self._asked_ms > self._pushed_ms or due:
             self._pushed_ms = now_ms
@@ -94,12 +95,12 @@ class ClientInstances:
     def __init__(
         self, new_id: Callable[[], UUID], max_bytes: int, instances_max: int = INSTANCES_MAX
     ) -> None:
-        """`max_bytes` is how large a push may be, as it comes."""
+        """`max_bytes` is the maximum size of a push as received."""
         self._new_id = new_id
         self._max_bytes = max_bytes
         self._instances_max = instances_max
         self._known: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        """Those that were heard of longest ago come first."""
+        """In order of the last request, the oldest first."""
         self._subscriptions: Collection[Subscription] = ()
         self._version = 0
 
@@ -107,12 +108,12 @@ class ClientInstances:
         return len(self._known)
 
     def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
-        """From now on clients are asked for this."""
+        """Replace the subscriptions."""
         self._subscriptions = subscriptions
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """GetTelemetrySubscriptions: the id of the instance, a new one for NOBODY, and what it is told."""
+        """GetTelemetrySubscriptions: the instance id, a new one for NOBODY, and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -126,7 +127,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """PushTelemetry: whose metrics these are, and whether they may be taken. None: nobody's."""
+        """PushTelemetry: the instance, None for a reserved id, and whether its push is accepted."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)
@@ -148,7 +149,7 @@ class ClientInstances:
         return ErrorCode.NONE
 
     def forget(self, instance_id: UUID) -> None:
-        """Its connection has ended."""
+        """Remove an instance whose connection has ended."""
         self._known.pop(instance_id, None)
 
     def _heard_of(self, instance_id: UUID, client: Client, now_ms: int) -> ClientInstance:
@@ -164,7 +165,7 @@ class ClientInstances:
         return known
 
     def _forget_silent(self, now_ms: int) -> None:
-        """A few of those that were heard of longest ago: the rest when the next one is."""
+        """Remove a few of the instances that were silent longest; others are removed later."""
         for _ in range(2):
             if not self._known:
                 return

@@ -1,8 +1,8 @@
-"""Decode the payload of a push into samples with Prometheus's names (KIP-714). Pure; for another thread.
+"""Decoding of a pushed payload into samples with Prometheus names (KIP-714). Pure; runs in another thread.
 
-The bytes are OTLP's MetricsData, read by the official classes of the package opentelemetry-proto. A name is
-that of Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for what only grows, so that
-a metric of the KIP has one name, whether or not a client's library tells its unit.
+The payload is OTLP's MetricsData, parsed by the official classes of the package opentelemetry-proto. Names
+follow Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for counters, so that a
+metric of the KIP has one name, whether or not a client's library states its unit.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _NAME_MAX: Final = 200
 _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
-"""Of all labels of a series."""
+"""Characters of all labels of a series."""
 _AROUND: Final = 4
-"""Characters around a name and its value: `="",`."""
+"""Characters around a label name and value: `="",`."""
 _FIELDS_MAX: Final = 250_000
-"""Of protobuf. A series with three labels has some twenty of them."""
+"""Protobuf fields. A series with three labels has some twenty of them."""
 _DELTA: Final = 1
-"""Of OTLP's AggregationTemporality."""
+"""Delta in OTLP's AggregationTemporality."""
 
 IDENTITY: Final = ("client_id", "client_instance_id")
-"""Labels that every sample has from the broker."""
+"""Labels that the broker adds to every sample."""
 ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "client_source_address")
 """Labels of the client-identity sample."""
 
@@ -46,7 +46,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class PushRefused(Exception):
-    """It cannot be read. `is_too_large`: because it grows too much when it is decompressed."""
+    """The payload cannot be read. `is_too_large`: it exceeds the limit when decompressed."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason)
@@ -54,9 +54,9 @@ class PushRefused(Exception):
 
 
 class Sample(NamedTuple):
-    """One time series as it is now, or with `is_delta` what came to it since the last push.
+    """The current value of one time series, or with `is_delta` its increase since the last push.
 
-    `grows` says that it is a counter.
+    `grows` marks a counter.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Sample(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """`left_out` are the series beyond `series_max`, those with very long labels, and those of kinds that are
-    not taken: histograms, and what is told as changes and may shrink.
+    """The content of a push. `left_out` counts series beyond `series_max`, series with very long labels, and
+    unsupported kinds: histograms, and non-monotonic deltas.
 
-    `about` is what the client says of itself, as labels.
+    `about` are the resource attributes of the client, as labels.
     """
 
     samples: list[Sample]
@@ -79,7 +79,7 @@ class Pushed(NamedTuple):
 
 
 def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
-    """The samples of a push that may grow to `max_bytes`. Raises PushRefused."""
+    """The samples of a push of at most `max_bytes` when decompressed. Raises PushRefused."""
     data = _parsed(_decompressed(metrics, compression_type, max_bytes))
     samples: list[Sample] = []
     left_out = 0
@@ -119,7 +119,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _samples(metric: Metric) -> Iterator[Sample | None]:
-    """None for each that is not taken."""
+    """The samples of a metric; None for each unsupported one."""
     kind = metric.WhichOneof("data")
     if kind is None:
         return
@@ -133,15 +133,15 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # Without a value, as OTLP's flag of a series that ended.
+            # Without a value, such as OTLP's flag for a series that ended.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """Prometheus's name of a metric. What is not Kafka's begins with `client_`: no client can write into the
-    broker's own families.
+    """The Prometheus name of a metric. Names that are not Kafka's get the prefix `client_`: no client can
+    write into the broker's own families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):
@@ -156,7 +156,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
         name = _NOT_IN_NAMES.sub("_", attribute.key[:_NAME_MAX])
         if not name or name[0].isdigit():
             name = "key_" + name
-        # What begins with two of them is Prometheus's own.
+        # Names that begin with two underscores are reserved by Prometheus.
         if name.startswith("__"):
             name = "key" + name
         kind = attribute.value.WhichOneof("value")
@@ -166,8 +166,8 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
 
 
 def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
-    """Labels in the order of their names. Values are cut off where they are long; labels that do not go into
-    `text_max` characters are left out.
+    """Labels in the order of their names. Long values are truncated; labels that exceed `text_max` characters
+    in total are left out.
     """
     found: Pairs = ()
     for name, value in sorted(labels.items()):
@@ -178,7 +178,7 @@ def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
 
 
 def _length(labels: Pairs) -> int:
-    """Of labels as text."""
+    """The length of labels as text."""
     return sum(len(name) + len(value) + _AROUND for name, value in labels)
 
 
@@ -187,13 +187,12 @@ _SCALAR_BYTES: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4, _GROUP: 0, _GROUP_END: 
 
 
 def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
-    """The number of fields in a message of that kind and in those within it; `most + 1` where there are more
-    than that.
+    """The number of fields in a message of that kind, including nested messages; `most + 1` if there are
+    more.
 
-    The official parser is one call, during which no other thread has the interpreter: four MiB of messages
-    without content, two bytes each, take it 60 to 200 ms and 150 MiB. What bounds that is the number of
-    fields. They are passed over in the parser's order, so that where the bytes are broken it goes no further
-    than this.
+    The official parser is one call, during which it holds the interpreter: four MiB of empty messages, two
+    bytes each, take it 60 to 200 ms and 150 MiB. The number of fields bounds that. They are scanned in the
+    parser's order, so that with invalid bytes it goes no further than this scan.
     """
     around: list[tuple[int, dict[int, Descriptor]]] = []
     position, end, inside = 0, len(data), _messages_in(kind)
@@ -225,13 +224,13 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             else:
                 position += _SCALAR_BYTES[wire_type]
     except (IndexError, KeyError):
-        # It is broken here.
+        # The bytes are invalid here.
         pass
     return count
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number, and the position behind it."""
+    """The number, and the position after it."""
     value = data[position]
     position += 1
     if value < 128:
@@ -251,5 +250,5 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 @cache
 def _messages_in(kind: Descriptor) -> dict[int, Descriptor]:
-    """The fields that are messages, by number."""
+    """The message fields, by number."""
     return {field.number: field.message_type for field in kind.fields if field.message_type is not None}

@@ -1,13 +1,13 @@
-"""The metrics that clients have pushed, shared by the brokers of one process. Pure.
+"""Storage of the metrics that clients have pushed, shared by the brokers of one process. Pure.
 
 Rules
-1. A client tells a gauge as it is: each push takes the place of the one before. What only grows it tells as
-   what came since the last push (delta temporality); it is added up here, as Prometheus wants it.
-2. A client that has not pushed for three of its intervals, a minute at least, leaves.
-3. All clients together have `series_max` series. One that pushes more than a tenth of that has the rest left
-   out; where there is no room, the clients leave that pushed longest ago.
+1. A gauge is pushed as its value: each push replaces the previous one. A counter is pushed as its increase
+   since the last push (delta temporality) and added up here, as Prometheus expects.
+2. A client that has not pushed for three of its intervals, at least a minute, is removed.
+3. All clients together have at most `series_max` series. A client that pushes more than a tenth of that loses
+   the rest; when space runs out, the clients whose last push is oldest are removed.
 
-Times are milliseconds of a clock that never jumps.
+Times are milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 _SHARE_OF_ONE: Final = 10
 
 Series = tuple[str, "Pairs"]
-"""The name of a family, and labels."""
+"""The name of a metric family, and labels."""
 
 
 def has_otlp() -> bool:
-    """Whether there is what reads and writes OTLP, which the extras `telemetry` and `otel` install."""
+    """Whether the OTLP package is installed (extras `telemetry` and `otel`)."""
     return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
 class PushedBy:
-    """What one client instance has pushed."""
+    """The metrics pushed by one client instance."""
 
     __slots__ = ("about", "counters", "gauges", "identity", "leaves_ms")
 
@@ -58,22 +58,22 @@ class PushedMetrics:
     def __init__(self, series_max: int) -> None:
         self._series_max = series_max
         self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
-        """Those that pushed longest ago come first."""
+        """In order of the last push, the oldest first."""
         self.series = 0
-        """How many there are."""
+        """The number of series."""
         self.left_out = 0
-        """How many series were left out so far."""
+        """The number of series left out so far."""
         self._has_warned = False
 
     @property
     def series_of_one_max(self) -> int:
-        """How many series of one client are kept."""
+        """The maximum number of series of one client."""
         return max(1, self._series_max // _SHARE_OF_ONE)
 
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """A client has pushed; it is shown for so long from now on."""
+        """Store the push of a client, current for this time."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)
@@ -94,7 +94,7 @@ class PushedMetrics:
             self._tell(identity, left_out)
 
     def _merge(self, held: PushedBy, pushed: Pushed) -> int:
-        """How many series of the push had no place."""
+        """Merge a push; returns the number of series dropped."""
         held.gauges.clear()
         left_out = 0
         for name, labels, value, grows, is_delta in pushed.samples:
@@ -126,11 +126,11 @@ class PushedMetrics:
             )
 
     def expire(self, now_ms: int) -> None:
-        """Let those leave that are silent."""
+        """Remove the clients whose metrics are no longer current."""
         silent = [each for each, held in self._clients.items() if held.leaves_ms <= now_ms]
         for instance_id in silent:
             self.series -= len(self._clients.pop(instance_id))
 
     def clients(self) -> list[PushedBy]:
-        """Those that are shown."""
+        """The clients with current metrics."""
         return list(self._clients.values())

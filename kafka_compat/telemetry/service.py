@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GROWTH_MAX: Final = 4
-"""How many times telemetry.max.bytes a push may be when it is decompressed."""
+"""The maximum size of a decompressed push, in multiples of telemetry.max.bytes."""
 
 
 class ClientTelemetry:
-    """See above. The store is read when the first client asks."""
+    """The client telemetry of one broker. The store is read when the first client asks."""
 
     def __init__(
         self, store: MetadataStore, tasks: Tasks, clock: Clock, pushed: PushedMetrics, max_bytes: int
@@ -49,10 +49,10 @@ class ClientTelemetry:
         self._has_started = False
         self._has_changed = False
 
-    # --- what clients are asked for
+    # --- subscriptions
 
     async def ready(self) -> None:
-        """Know the subscriptions; none where the store does not answer, until it does when asked again."""
+        """Load the subscriptions if necessary; none if the store is unavailable, until a later attempt."""
         if self._has_started:
             return
         async with self._starting:
@@ -84,14 +84,14 @@ class ClientTelemetry:
         if self._has_changed:
             await self._read()
 
-    # --- what they ask and push
+    # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """See ClientInstances."""
+        """The subscription of a client; see ClientInstances.ask."""
         return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
 
     def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:
-        """Take what a client pushes; what it is answered."""
+        """Process a push; returns the response."""
         now_ms = self._clock.monotonic_ms()
         instance, error = self._instances.push(instance_id, client, push, now_ms)
         if error or instance is None or not metrics:
@@ -111,12 +111,12 @@ class ClientTelemetry:
         return ErrorCode.NONE
 
     def forget(self, instance_id: UUID) -> None:
-        """Its connection has ended."""
+        """Remove an instance whose connection has ended."""
         self._instances.forget(instance_id)
 
 
 def _identity(instance_id: UUID, client: Client) -> tuple[Pairs, Pairs]:
-    """The labels of all that it pushes, and those of its client-identity sample alone."""
+    """The labels of all metrics of a client, and those added to its client-identity sample."""
     values = (
         client.client_id or "",
         znodes.encode_topic_id(instance_id),

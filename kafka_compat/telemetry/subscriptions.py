@@ -1,5 +1,5 @@
-"""Client-metrics subscriptions: settings checked as in Kafka's ClientMetricsConfigs, and what results for
-one client (KIP-714). Pure.
+"""Client-metrics subscriptions: validation as in Kafka's ClientMetricsConfigs, and the resulting subscription
+of one client (KIP-714). Pure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ABOUT: Final = {
 
 
 class Client(NamedTuple):
-    """What is known of a client beside the id of its instance; the fields are names of selectors."""
+    """The attributes of a client besides its instance id; the fields are names of selectors."""
 
     client_id: str | None
     client_software_name: str
@@ -56,14 +56,14 @@ _SELECTORS: Final = (INSTANCE_ID, *Client._fields)
 
 
 class Subscription(NamedTuple):
-    """One resource. `metrics` are prefixes of names."""
+    """One subscription resource. `metrics` are prefixes of names."""
 
     metrics: frozenset[str]
     interval_ms: int
     patterns: Mapping[str, re.Pattern[str]]
 
     def matches(self, instance_id: UUID, client: Client) -> bool:
-        """Whether it is for this client: each of its patterns matches as a whole."""
+        """Whether it applies to this client: each of its patterns must match the whole value."""
         known = {INSTANCE_ID: encode_topic_id(instance_id), **client._asdict()} if self.patterns else {}
         return all(
             (value := known[selector]) is not None and pattern.fullmatch(value) is not None
@@ -72,7 +72,7 @@ class Subscription(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What one client instance is asked for. Its id changes whenever something else does."""
+    """The subscription of one client instance. Its id changes whenever its content does."""
 
     subscription_id: int
     metrics: tuple[str, ...]
@@ -80,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Client) -> Wanted:
-    """All that match, together: the union of their metrics at the shortest of their intervals."""
+    """The combination of all matching subscriptions: the union of their metrics at the shortest interval."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
     for subscription in subscriptions:
@@ -94,15 +94,14 @@ def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Cli
 
 
 def _java_hash(instance_id: UUID) -> int:
-    """Kafka's Uuid.hashCode, as an unsigned number of 32 bits."""
+    """Kafka's Uuid.hashCode, as an unsigned 32-bit number."""
     both = (instance_id.int >> 64) ^ (instance_id.int & ((1 << 64) - 1))
     return (both >> 32) ^ (both & 0xFFFF_FFFF)
 
 
 def subscription(settings: Mapping[str, str]) -> Subscription:
-    """What these settings of a resource ask for. KafkaError where they cannot be: INVALID_REQUEST for a name
-    that is unknown and an interval out of bounds, INVALID_CONFIG for a value of another type and for a
-    pattern that is none.
+    """Parse the settings of a resource. Raises KafkaError: INVALID_REQUEST for an unknown name or an interval
+    out of bounds, INVALID_CONFIG for a value of the wrong type or an invalid pattern.
     """
     for name in settings:
         if name not in KEYS:
@@ -124,7 +123,7 @@ def subscription(settings: Mapping[str, str]) -> Subscription:
 
 
 def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
-    # As Java splits: nothing is told of what is empty at the end.
+    # As in Java's split, which drops empty strings at the end.
     parts = text.split("=")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

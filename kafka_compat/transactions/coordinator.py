@@ -2,8 +2,8 @@
 leads.
 
 It finds the transaction and passes the event to it; the runtime does the rest, except for the markers. Each
-response goes to the callback of its request: at once, or when the record it depends on is committed.
-Callbacks are called exactly once, also when this broker loses the shard or stops.
+response goes to the callback of its request: at once, or when the record that it depends on is committed.
+Each callback is called exactly once, even if this broker loses the shard or stops.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
-"""When to try again what a partition or the log refused for now."""
+"""Retry interval after a partition or the log temporarily rejected a write."""
 
 _FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 _MARKER_NOT_NEEDED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
@@ -51,19 +51,19 @@ _sched_yield = getattr(os, "sched_yield", lambda: None)
 
 
 def offer_core() -> None:
-    """Let a thread that waits for this core run first, if there is one.
+    """Let a waiting thread run on this core first, if there is one.
 
-    For work that goes on after a response has left. On a machine with few cores the client's threads, which
-    the response wakes one after the other, may be queued behind the broker's; Linux would leave them there
-    until the broker sleeps or has used its time slice of some milliseconds. An idle core makes this cost a
-    microsecond, a busy one such a slice, so it is for a few places only.
+    Used for work that continues after a response was sent. On a machine with few cores the client's threads,
+    woken in turn by the response, may be queued behind the broker's, and Linux would leave them there until
+    the broker sleeps or has used its time slice of some milliseconds. This costs a microsecond on an idle
+    core and a time slice on a busy one, so it is used in a few places only.
     """
     _sched_yield()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
-    """Broker settings that transactions obey, under Kafka's names and defaults."""
+    """Broker settings for transactions, with Kafka's names and defaults."""
 
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
@@ -74,7 +74,7 @@ class TransactionSettings:
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:
-    """What server.properties says about transactions."""
+    """The transaction settings in a broker's configuration."""
     return TransactionSettings(
         transaction_max_timeout_ms=config.int("transaction.max.timeout.ms"),
         transactional_id_expiration_ms=config.int("transactional.id.expiration.ms"),
@@ -89,16 +89,16 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 class Overview(NamedTuple):
-    """One transactional id as ListTransactions and DescribeTransactions show it."""
+    """One transactional id as shown by ListTransactions and DescribeTransactions."""
 
     transactional_id: str
     status: Status
 
 
 class MarkerDelivery:
-    """The way of one transaction's markers to its partitions, until each has its own. When no partition
-    awaits its marker any more, `complete` is called. Delivery is given up when the coordinator's shard goes
-    away: the next coordinator begins again.
+    """Delivery of one transaction's markers to its partitions. `complete` is called when every partition has
+    its marker. Delivery is abandoned when the coordinator's shard moves: the next coordinator starts it
+    again.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class MarkerDelivery:
         self._complete = complete
 
     def send(self) -> None:
-        """To all partitions that still exist."""
+        """Send the marker to all partitions that still exist."""
         if not self._runtime.is_running(self._running):
             return
         offer_core()
@@ -127,7 +127,7 @@ class MarkerDelivery:
             # Its topic was deleted, and the transaction's records with it.
             self._awaiting.discard(partition)
         if self._awaiting:
-            # Once more: the thread that was woken first has woken the next one.
+            # Repeat: the thread that was woken first has woken the next one.
             offer_core()
             self._writer.write(self._marker, sorted(self._awaiting), self._sent)
         else:
@@ -135,7 +135,7 @@ class MarkerDelivery:
 
     def _sent(self, partition: TopicPartition, error: ErrorCode) -> None:
         if error in _FENCED:
-            # A newer coordinator has taken over, and completes the transaction.
+            # A newer coordinator has taken over and completes the transaction.
             log.info(
                 "transactional id %s: the marker for %s-%d is refused: %s",
                 self._running.key,
@@ -188,10 +188,10 @@ class TransactionCoordinator:
         )
         self._running = self._runtime.running
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
-        """Start looking for transactions past their timeout, and for expired ids."""
+        """Start to check for transactions past their timeout, and for expired ids."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -201,29 +201,29 @@ class TransactionCoordinator:
         )
 
     def close(self) -> None:
-        """Stop all timers and answer waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and complete waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
-        """This broker has become the leader of a shard. A long log is read in steps; until then it is
-        loading. Transactions that were decided are completed.
+        """Take over a shard that this broker now leads. A long log is read in steps; until then the shard is
+        loading. Decided transactions are completed.
         """
-        # Not at once: a broker that starts leads this shard before the partitions that want markers.
+        # Not at once: a starting broker leads this shard before the partitions that need markers.
         self._runtime.load(index, leader_epoch, delay=True)
 
     def unload(self, index: int) -> None:
-        """This broker no longer leads a shard."""
+        """Give up a shard that this broker no longer leads."""
         self._runtime.unload(index)
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """How long the last shards took to load."""
+        """Load times of the most recently loaded shards."""
         return self._runtime.load_times_ms
 
     # Requests of producers
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether `init_producer_id` or `end_and_bump` is to be given a new producer id."""
+        """Whether `init_producer_id` or `end_and_bump` must be given a new producer id."""
         running, error = self._find(transactional_id)
         return not error and (running is None or running.machine.needs_producer_id)
 
@@ -235,14 +235,14 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """InitProducerId of a transactional id; `new_producer_id` is -1 when none was needed."""
+        """InitProducerId of a transactional id; `new_producer_id` is -1 if none was needed."""
         now_ms = self._now_ms()
         running, error = self._find(transactional_id)
         if transactional_id and not 0 < timeout_ms <= self._settings.transaction_max_timeout_ms:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         if not error and running is None:
             if new_producer_id == NO_PRODUCER_ID:
-                # The id was forgotten a moment ago: the producer asks again.
+                # The id was just deleted: the producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
                 created = Transaction.new(
@@ -263,7 +263,7 @@ class TransactionCoordinator:
         respond: Callable[[ErrorCode], None],
         client_version: int = 0,
     ) -> None:
-        """AddPartitionsToTxn and AddOffsetsToTxn: all of the partitions share their fate."""
+        """AddPartitionsToTxn and AddOffsetsToTxn: the partitions succeed or fail together."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(error)
@@ -276,7 +276,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> ErrorCode:
-        """Whether the partitions are in the transaction that the producer has open (KIP-890 part 1)."""
+        """Whether the partitions are in the producer's open transaction (KIP-890 part 1)."""
         running, error = self._find_known(transactional_id)
         return error if error or running is None else running.machine.verify(identity, partitions)
 
@@ -287,7 +287,7 @@ class TransactionCoordinator:
         committed: bool,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """EndTxn; answered when the decision is committed, the markers follow."""
+        """EndTxn; the response is sent when the decision is committed, before the markers."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -303,7 +303,7 @@ class TransactionCoordinator:
         new_producer_id: int,
         respond: Callable[[IdentityResult], None],
     ) -> None:
-        """EndTxn of transaction.version 2; `new_producer_id` is -1 when none was needed."""
+        """EndTxn of transaction.version 2; `new_producer_id` is -1 if none was needed."""
         running, error = self._find_known(transactional_id)
         if error or running is None:
             respond(IdentityResult(error))
@@ -323,7 +323,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """ListTransactions; empty filters pass all, `duration_ms` only what runs for longer (-1: all)."""
+        """ListTransactions; empty filters match all, `duration_ms` only longer-running ones (-1: all)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:
@@ -338,7 +338,7 @@ class TransactionCoordinator:
             and (duration_ms < 0 or now_ms - status.start_ms > duration_ms)
         ]
 
-    # The clock
+    # Timeouts
 
     def _look_for_timeouts(self) -> None:
         now_ms = self._now_ms()
@@ -352,10 +352,10 @@ class TransactionCoordinator:
         for running in list(self._running.values()):
             self._runtime.carry_out(running, running.machine.expire(now_ms, expiration_ms))
 
-    # Running the machines
+    # Running the state machines
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """The id; None with NONE for an unused one, or an error where another broker coordinates it."""
+        """The id; None with NONE for an unused one, or with an error if another broker coordinates it."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)
@@ -370,7 +370,7 @@ class TransactionCoordinator:
     def _perform(self, running: RunningMachine[Transaction], out: Output) -> None:
         if out.markers is not None:
             delivery = MarkerDelivery(running, out.markers, self._markers, self._runtime, self._complete)
-            # The producer waits for the decision only: its answer leaves first.
+            # The producer waits only for the decision: its response is sent first.
             self._scheduler.call_later(0, delivery.send)
         if out.retry_completion:
             self._runtime.timers.call_later(RETRY_MS, partial(self._complete, running))

@@ -1,8 +1,8 @@
-"""Regular expressions over transactional ids (KIP-1152), matched in time linear in the id's length.
+"""Regular expressions over transactional ids (KIP-1152), matched in time linear in the length of the id.
 
-A client chooses the pattern, and Python's `re` can take exponential time for one; so it only reads the
-pattern here, and the match is that of a nondeterministic automaton, all of whose states are followed at once,
-as in RE2, which Kafka uses. As there, nothing that looks around or back is understood.
+Clients choose the pattern, and Python's `re` can take exponential time for some. It is therefore only used to
+parse the pattern; a nondeterministic automaton matches it, following all states at once, like RE2, which
+Kafka uses. As in RE2, look-around and backreferences are not supported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Accepts = Callable[[str], bool]
 
 
 class InvalidPattern(Exception):
-    """It is no regular expression, or one that is not understood."""
+    """The pattern is not a regular expression, or is not supported."""
 
 
 class _State:
-    """Goes on to `target` over a character that it accepts, or to each of `free` over none."""
+    """A state that leads to `target` on a character that it accepts, or to each of `free` on none."""
 
     __slots__ = ("accepts", "at_end", "at_start", "free", "target")
 
@@ -43,10 +43,10 @@ class _State:
 
 
 class IdPattern:
-    """A pattern that a whole id has to match."""
+    """A pattern that must match a whole transactional id."""
 
     def __init__(self, pattern: str) -> None:
-        """Raises InvalidPattern."""
+        """Compile the pattern. Raises InvalidPattern."""
         try:
             parsed = _parser.parse(pattern)
         except (re.error, OverflowError, RecursionError) as error:
@@ -68,7 +68,7 @@ class IdPattern:
             states = _closure(reached, is_start=False, is_end=position == len(text))
         return self._end in states
 
-    # Building, from the end to the start
+    # Construction, from the end to the start
 
     def _new(self) -> _State:
         self._count += 1
@@ -131,7 +131,7 @@ class IdPattern:
 
 
 def _closure(states: Iterable[_State], *, is_start: bool, is_end: bool) -> set[_State]:
-    """These states, and all that are reached over no character."""
+    """These states, and all that are reachable by empty transitions."""
     found: set[_State] = set()
     waiting = list(states)
     while waiting:

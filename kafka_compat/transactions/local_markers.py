@@ -1,4 +1,4 @@
-"""Markers in the partitions that this broker leads (WriteTxnMarkers, and its own coordinator's)."""
+"""Writing of transaction markers to partitions that this broker leads (WriteTxnMarkers, own coordinator)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LocalMarkerWriter:
-    """MarkerWriter of one broker. A marker that ends a commit of offsets is passed to `groups`."""
+    """MarkerWriter of one broker. Markers in `__consumer_offsets` are also passed to `groups`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class LocalMarkerWriter:
         groups: Callable[[], GroupCoordinator],
         ended: Callable[[TopicPartition, ProducerIdentity], None],
     ) -> None:
-        """`ended` is called with each partition and producer that gets a marker, before it is committed."""
+        """`ended` is called with the partition and producer of each marker, before it is committed."""
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
@@ -62,7 +62,7 @@ class LocalMarkerWriter:
             and entry.producer_epoch == producer_epoch
             and entry.current_txn_first_offset >= 0
         ):
-            # A late copy: the transaction that is open is the one after its own.
+            # A late copy: the open transaction is the one after its own.
             done(partition, ErrorCode.INVALID_PRODUCER_EPOCH)
             return
         batch = build_marker(

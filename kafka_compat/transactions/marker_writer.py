@@ -1,4 +1,4 @@
-"""What the transaction coordinator asks of the partitions: to write the markers that end a transaction."""
+"""Interface through which the transaction coordinator writes markers to partitions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 
 class Marker(NamedTuple):
-    """The end of one transaction. `coordinator_epoch` fences markers of coordinators that were replaced; with
-    `bumped_epoch` the transaction's records have an older epoch than this marker, and one of the same epoch
-    is another transaction (KIP-1228).
+    """The end marker of one transaction. `coordinator_epoch` fences markers of replaced coordinators; with
+    `bumped_epoch` the transaction's records have an older epoch than the marker, and one of the same epoch
+    belongs to another transaction (KIP-1228).
     """
 
     identity: ProducerIdentity
@@ -26,9 +26,9 @@ MarkerCallback = Callable[[TopicPartition, ErrorCode], None]
 
 class MarkerWriter(Protocol):
     def exists(self, partition: TopicPartition) -> bool:
-        """Whether the partition still exists in the cluster; a deleted one needs no marker."""
+        """Whether the partition still exists; a deleted one needs no marker."""
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        """Write the marker to each partition, and call back exactly once for each: when its marker is
-        committed, or with an error.
+        """Write the marker to each partition; call back exactly once for each, when its marker is committed
+        or with an error.
         """

@@ -1,7 +1,7 @@
-"""The status of transactional ids as records of `__transaction_state`.
+"""Encoding and decoding of the records in `__transaction_state`, the status of transactional ids.
 
 Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 writes it, or v1 from
-transaction.version 1 on and wherever v0 has no field for what is stored (KIP-890). Kafka 3.9 reads both.
+transaction.version 1 on and whenever v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _encode_key(transactional_id: str) -> bytes:
 
 
 def decode_record(key: bytes, value: bytes | None) -> StatusRecord | None:
-    """The record; None for a key of another kind. Raises MalformedRequest."""
+    """The record; None for another kind of key. Raises MalformedRequest."""
     if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
         return None
     transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id

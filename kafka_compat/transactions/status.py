@@ -1,4 +1,4 @@
-"""The status of a transactional id, and what its machine responds and asks for: plain values."""
+"""The status of a transactional id, and the outputs of its state machine, as plain values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 EPOCH_MAX: Final = 32_767
 VERSION_WITH_EPOCH_BUMP: Final = 2
-"""The transaction.version in which every transaction has an epoch of its own (KIP-890 part 2)."""
+"""The transaction.version from which on every transaction has its own epoch (KIP-890 part 2)."""
 NO_TIME: Final = -1
 
 
 class TransactionState(StrEnum):
-    """The states of a transactional id, by the names that DescribeTransactions shows."""
+    """The states of a transactional id, by their names in DescribeTransactions."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -40,12 +40,12 @@ class ProducerIdentity(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What the log holds of a transactional id. `start_ms` is -1 before the first transaction; the time of
-    day, as `last_update_ms`.
+    """The stored status of a transactional id. `start_ms` is -1 before the first transaction; it and
+    `last_update_ms` are times of day.
 
-    `previous_producer_id` had the id before, `next_producer_id` (-1: none) has it once the transaction that
-    is ending has ended. `client_version` is the transaction.version of whoever had the last one in hand: the
-    client, or the coordinator that aborted it.
+    `previous_producer_id` is the id's producer id before, `next_producer_id` (-1: none) the one after the
+    transaction that is ending. `client_version` is the transaction.version of the last transaction's client,
+    or of the coordinator if it aborted that.
     """
 
     producer_id: int
@@ -65,7 +65,7 @@ class Status(NamedTuple):
 
 
 class StatusRecord(NamedTuple):
-    """A record of `__transaction_state`; None forgets the id."""
+    """A record of `__transaction_state`; None deletes the id."""
 
     transactional_id: str
     value: Status | None
@@ -76,8 +76,8 @@ class StatusRecord(NamedTuple):
 
 
 class IdentityResult(NamedTuple):
-    """The answer to InitProducerId, and to an EndTxn of transaction.version 2: as whom the producer goes on;
-    no identity with an error.
+    """The response to InitProducerId, and to an EndTxn of transaction.version 2: the producer's next
+    identity; none with an error.
     """
 
     error: ErrorCode
@@ -88,7 +88,7 @@ Result = IdentityResult | ErrorCode
 
 
 class Markers(NamedTuple):
-    """The end of a transaction, to be written to every partition that it wrote to. With `bumped_epoch` the
+    """The end of a transaction, to be written to each of its partitions. With `bumped_epoch` the
     transaction's records have an older epoch than its markers (transaction.version 2).
     """
 
@@ -100,10 +100,10 @@ class Markers(NamedTuple):
 
 @dataclass(slots=True)
 class Output(machine.Output):
-    """Everything one event leads to.
+    """All effects of one event.
 
-    With `retry_completion` the end of the transaction could not be noted for now: `markers_written` is to be
-    called again after a while.
+    With `retry_completion` the end of the transaction could not be stored; `markers_written` must be called
+    again later.
     """
 
     markers: Markers | None = None

@@ -1,24 +1,24 @@
-"""One transactional id as its coordinator sees it (KIP-98, KIP-360, KIP-588). No I/O, no clock.
+"""State machine of one transactional id (KIP-98, KIP-360, KIP-588). No I/O, no clock.
 
 Rules
-1. The status changes when its record is committed to `__transaction_state`, never before: in `replay` alone,
-   which keeps it as `stored`. Meanwhile a transition is pending, and other requests for a change get
+1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
+   as `stored`. Until then the transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
-2. A transaction is decided once PrepareCommit or PrepareAbort is committed: the client is answered then, and
-   the markers follow until every partition has one, whatever happens to this broker.
-3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that sends its
-   identity gets a new epoch only while nobody came after it (PRODUCER_FENCED otherwise); the same request
-   again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
-4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
-   (PrepareEpochFence), which no client ever gets, and which counts from the moment of the decision: `status`
-   has it before `stored`. When that could not be written the epoch is used again.
-   With transaction.version 2 the abort counts as one of that version, whoever began the transaction.
-5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
-   the next one, and so does the answer to EndTxn. A late request has an epoch of the past and is refused;
-   the same EndTxn again is recognized by its epoch. The producer may abort a transaction that has not begun,
-   and past the last epoch but one it continues with a new producer id.
+2. A transaction is decided once PrepareCommit or PrepareAbort is committed: then the client gets its
+   response, and the markers follow until every partition has one, whatever happens to this broker.
+3. InitProducerId raises the epoch, which fences older producers of the id. A producer that sends its identity
+   gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated request gets
+   the same response (KIP-360). After the last epoch but one the id is replaced by a new one.
+4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
+   its own (PrepareEpochFence), which no client ever gets, and which is in force from the moment of the
+   decision: `status` has it before `stored`. If it could not be written the epoch is reused. With
+   transaction.version 2 the abort counts as one of that version, whichever version began the transaction.
+5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers and the
+   response to EndTxn carry the next one. A late request has an old epoch and is rejected; a repeated EndTxn
+   is recognized by its epoch. The producer may abort a transaction that has not begun, and after the last
+   epoch but one it continues with a new producer id.
 
-The transitions, each with the states that it may begin in, are in the table `BEFORE`.
+The transitions, each with its valid start states, are in the table `BEFORE`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: AT_REST,
 }
-"""The states that a transition to each state may begin in."""
+"""The valid start states of a transition to each state."""
 COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
@@ -75,15 +75,15 @@ _STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that a producer gets when the log refuses a status."""
+"""The error for a producer if a status cannot be written."""
 
 _UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
 
 
 class _Pending(NamedTuple):
-    """A transition whose record is on its way to the log. `is_appended` is False while markers are awaited.
+    """A transition whose record is being written. `is_appended` is False while markers are awaited.
 
-    `answer` goes to `waiter` (None: nobody waits) once the record is committed.
+    `answer` goes to `waiter` (None: none) once the record is committed.
     """
 
     status: Status
@@ -95,8 +95,8 @@ class _Pending(NamedTuple):
 
 
 class Transaction:
-    """See the rules above. A machine of the coordinator runtime; whoever runs it also calls `markers_written`
-    when every partition of `Output.markers` has its marker.
+    """State machine of one transactional id in the coordinator runtime; its caller also calls
+    `markers_written` when every partition of `Output.markers` has its marker.
     """
 
     __slots__ = (
@@ -114,30 +114,30 @@ class Transaction:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
         self.stored: Status | None = None
-        """The status that the log holds."""
+        """The status in the log."""
         self.status = _UNKNOWN
-        """The status that producers and administrators are shown. It differs from `stored` in the epoch of an
-        abort that is not written yet, and in a time that records have no room for.
+        """The status shown to producers and administrators. It differs from `stored` in the epoch of an
+        unwritten abort, and in a time that records have no field for.
         """
         self.is_dead = False
         self._version = version
         self._last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
-        """The transition that waits for its record or its markers; no other may begin."""
+        """The transition that awaits its record or its markers; no other may begin."""
         self._epoch_fence_failed = False
 
     @classmethod
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
-        """An id that was never seen; InitProducerId gives it epoch 0."""
+        """An id that was never used; InitProducerId gives it epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
         return transaction
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
+        """Whether InitProducerId, or an EndTxn of transaction.version 2, needs a new producer id because all
         epochs of this one are used up.
         """
         return self.status.producer_epoch >= EPOCH_MAX - 1
@@ -152,8 +152,8 @@ class Transaction:
         waiter: Waiter,
         now_ms: int,
     ) -> Output:
-        """InitProducerId; `expected` is who the producer believes it is, `new_producer_id` is -1 when
-        `needs_producer_id` was False a moment ago.
+        """InitProducerId; `expected` is the identity that the producer sent, `new_producer_id` is -1 if
+        `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -177,7 +177,7 @@ class Transaction:
         elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
             identity, last_epoch = self._next_identity, status.producer_epoch
         elif expected.producer_epoch == self._last_epoch:
-            # The answer to the same request was lost.
+            # The response to the same request was lost.
             identity, last_epoch = status.identity, self._last_epoch
         else:
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
@@ -196,7 +196,7 @@ class Transaction:
         )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Whether the producer is the one that holds the id, or held it until its epochs were used up."""
+        """Whether the producer holds the id, or held it until its epochs were used up."""
         return (
             self.status.producer_epoch == NO_EPOCH
             or expected.producer_id == self.status.producer_id
@@ -207,7 +207,7 @@ class Transaction:
         )
 
     def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Whether all of these partitions are in the open transaction (KIP-890 part 1); if not
+        """Whether all of these partitions are in the open transaction (KIP-890 part 1); otherwise
         TRANSACTION_ABORTABLE.
         """
         error = self._check_identity(identity)
@@ -227,11 +227,11 @@ class Transaction:
         now_ms: int,
         client_version: int = 0,
     ) -> Output:
-        """AddPartitionsToTxn; the first of a transaction opens it."""
+        """AddPartitionsToTxn; the first one opens a transaction."""
         out = Output()
         bumps = client_version >= VERSION_WITH_EPOCH_BUMP
         if bumps and self._pending is not None:
-            # It may be about to get the producer id that the request has already.
+            # It may be about to get the producer id that the request already has.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.status.state in PREPARED):
@@ -250,7 +250,7 @@ class Transaction:
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
     def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
-        """EndTxn; the same again is answered as before."""
+        """EndTxn; a repeated request gets the same response."""
         out = Output()
         error = self._check_identity(identity)
         if not error and self._pending is not None:
@@ -267,8 +267,8 @@ class Transaction:
     def end_and_bump(
         self, identity: ProducerIdentity, committed: bool, new_producer_id: int, waiter: Waiter, now_ms: int
     ) -> Output:
-        """EndTxn of transaction.version 2: the answer has the identity for the next transaction.
-        `new_producer_id` is -1 when `needs_producer_id` was False a moment ago.
+        """EndTxn of transaction.version 2: the response contains the identity for the next transaction.
+        `new_producer_id` is -1 if `needs_producer_id` was just False.
         """
         out = Output()
         status = self.status
@@ -282,12 +282,12 @@ class Transaction:
             and status.producer_epoch == 0
         )
         if self.status.state in OUTCOMES and (is_bumped or is_new_id):
-            # The answer to the same request was lost, or the transaction was aborted in its way.
+            # The response to the same request was lost, or the transaction was aborted before it.
             if self.status.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort took the last epoch, which no client gets: it goes on with a new id (KAFKA-20090).
+            # That abort used the last epoch, which no client gets: it continues with a new id (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)
@@ -353,10 +353,10 @@ class Transaction:
         value = None if status.state is DEAD else status
         return Write((StatusRecord(self.transactional_id, value),), None)
 
-    # The clock
+    # Timeouts
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction is past the timeout that its producer chose."""
+        """Whether the open transaction has exceeded the timeout set by its producer."""
         return (
             self.status.state is ONGOING
             and self._pending is None
@@ -364,7 +364,7 @@ class Transaction:
         )
 
     def abort_timed_out(self, now_ms: int) -> Output:
-        """transaction.timeout.ms is over: its producer is fenced."""
+        """Abort a transaction that exceeded its timeout, and fence its producer."""
         out = Output()
         if self.is_timed_out(now_ms):
             out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
@@ -372,7 +372,7 @@ class Transaction:
         return out
 
     def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
+        """Delete an id that was unused for transactional.id.expiration.ms."""
         out = Output()
         status = self.status
         if (
@@ -389,18 +389,18 @@ class Transaction:
     """The coordinator calls `abort_timed_out` and `expire` at intervals."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """The log holds this status of the id: the only place where `stored` changes."""
+        """Apply the stored status of the id: the only code that changes `stored`."""
         self.stored = status = record.value
         if status is None:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
         elif status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # The record has none, and yet DescribeTransactions shows the last one's, as Kafka 3.9's.
+            # The record has none, yet DescribeTransactions shows the last one's, as in Kafka 3.9.
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 
     def loaded(self, now: Now) -> Output:
-        """Send the markers of a transaction that was decided but not complete."""
+        """Send the markers of a transaction that was decided but not completed."""
         out = Output()
         if self.status.state in PREPARED:
             out.notes.append(f"found in state {self.status.state}: it is completed")
@@ -408,7 +408,7 @@ class Transaction:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The record of the pending transition is committed and replayed, or (error) it is not."""
+        """Complete the pending transition: its record is committed and replayed, or failed with an error."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -421,7 +421,7 @@ class Transaction:
             self._await_markers(out, now.wall_ms)
         elif self.status.state in OUTCOMES:
             self._epoch_fence_failed = False
-        # It has happened, even where the producer gets an error and asks again.
+        # It took effect, even if the producer gets an error and retries.
         _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
 
@@ -437,13 +437,13 @@ class Transaction:
         return out
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Nobody writes to `__transaction_state` in transactions."""
+        """Do nothing: `__transaction_state` is not written in transactions."""
 
     def tick(self, now: Now) -> Output:
         return Output()
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator; `written` has answered the clients that waited."""
+        """Stop coordinating; `written` has already completed the waiting requests."""
         return Output()
 
     # Markers
@@ -469,7 +469,7 @@ class Transaction:
         )
 
     def markers_written(self) -> Output:
-        """Every partition has its marker: the transaction is complete."""
+        """Complete the transaction: every partition has its marker."""
         out = Output()
         pending = self._pending
         if pending is not None and not pending.is_appended:
@@ -477,7 +477,7 @@ class Transaction:
             out.write = self._write(pending.status)
         return out
 
-    # Small parts
+    # Helpers
 
     def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
         if identity.producer_id != self.status.producer_id:
@@ -488,7 +488,7 @@ class Transaction:
 
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
-    """Answer without a change; NONE where nothing was left to do."""
+    """Respond without a change; NONE if nothing was left to do."""
     out.responses.append((waiter, error))
     return out
 

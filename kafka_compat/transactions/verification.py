@@ -1,9 +1,9 @@
-"""Whether records of a transaction may be appended to a partition where it has none yet (KIP-890): a late
-retry must not open a transaction that nobody will end.
+"""Verification that records may be appended to a partition as part of a transaction (KIP-890): a late retry
+must not open a transaction that is never ended.
 
-The leader of the partition asks the coordinator of the transactional id, or, for a producer of
-transaction.version 2, has it add the partition. While the answer is on its way the
-transaction may end: its marker, or another leadership of the partition, makes the answer worthless.
+The partition's leader asks the coordinator of the transactional id, or, for a producer of transaction.version
+2, asks it to add the partition. If the transaction ends before the response arrives, by its marker or a new
+leader epoch of the partition, the response is void.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Coordinators(Protocol):
         *,
         adds: bool,
     ) -> None:
-        """Whether each partition is in the open transaction, or (`adds`) let it be; answered exactly once,
-        at once or later.
+        """Verify, or with `adds` ensure, that each partition is in the open transaction; responds exactly
+        once, at once or later.
         """
 
 
 class LocalCoordinators:
-    """All of them are on this broker."""
+    """The coordinators of a standalone broker: all of them are local."""
 
     def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
         self._coordinator = coordinator
@@ -74,7 +74,7 @@ class LocalCoordinators:
 
 
 class _Question(NamedTuple):
-    """What a coordinator is asked, and until when it is asked again."""
+    """A question to a coordinator, and the deadline of its retries."""
 
     transactional_id: str
     identity: ProducerIdentity
@@ -84,7 +84,7 @@ class _Question(NamedTuple):
 
 
 class Verifications:
-    """What this broker has asked coordinators, and what came in between."""
+    """Verifications that await coordinators, and the transaction ends that may void them."""
 
     def __init__(self, replicas: ReplicaManager, coordinators: Coordinators) -> None:
         self._replicas = replicas
@@ -92,7 +92,7 @@ class Verifications:
         self._asked: WeakSet[Verification] = WeakSet()
 
     def is_open(self, partition: TopicPartition, identity: ProducerIdentity) -> bool:
-        """Whether the transaction has records in the partition, so that nobody needs to be asked."""
+        """Whether the transaction has records in the partition, so that no verification is needed."""
         held = self._replicas.get(*partition)
         entry = None if held is None else held.log.producers.entries.get(identity.producer_id)
         return (
@@ -110,16 +110,16 @@ class Verifications:
         knows_abortable: bool,
         adds: bool,
     ) -> Verification:
-        """Ask about those partitions that the transaction has no records in yet; answered at once when a
-        coordinator that is here has nothing to write. With `adds` the partitions are added, and a transaction
-        that is about to end is waited for shortly.
+        """Verify the partitions in which the transaction has no records yet; completed at once if the
+        coordinator is local and has nothing to write. With `adds` the partitions are added; a transaction
+        that is ending is awaited briefly.
 
         A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE.
         """
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
         unknown = [item for item in asked if not self.is_open(item, identity)]
-        # The marker of a transaction that has an epoch of its own is of the next epoch.
+        # The marker of a transaction with its own epoch has the next epoch.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
         verification = Verification(
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
@@ -149,18 +149,18 @@ class Verifications:
             verification.answer(found)
 
     def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
-        """One whose answer is known."""
+        """A verification that fails with a known error."""
         verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
         verification.answer(dict.fromkeys(partitions, error))
         return verification
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        """A marker of that producer was written to the partition."""
+        """Record that a marker of that producer was written to the partition."""
         for verification in self._asked:
             verification.ended(partition, identity)
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The epoch in which this broker leads the partition; -1 when it does not."""
+        """The epoch in which this broker leads the partition; -1 if it is not the leader."""
         held = self._replicas.get(*partition)
         return held.leader_epoch if held is not None and held.is_leader else _NOT_LED
 
@@ -170,13 +170,13 @@ _ENDED: Final = -2
 _ADD_AGAIN_S: Final = 0.02
 _ADD_PATIENCE_S: Final = 0.1
 """Kafka's add.partitions.to.txn.retry.backoff.ms and .max.ms: the markers of the last transaction are often
-just on their way when the next begins.
+still being written when the next begins.
 """
 
 
 class Verification:
-    """Asked of a coordinator. What came in between asking and `take` counts: a marker that ended the
-    transaction, or the end of a leadership.
+    """A verification in progress. Before `take`, a marker that ends the transaction or a lost leadership
+    voids it.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Verification:
         partitions: list[TopicPartition],
         knows_abortable: bool,
     ) -> None:
-        """`end_epoch`: the producer epoch from which on a marker ends the transaction."""
+        """`end_epoch`: the lowest producer epoch of a marker that ends the transaction."""
         self._leader_epoch = leader_epoch
         self._producer_id = producer_id
         self._end_epoch = end_epoch
@@ -201,7 +201,7 @@ class Verification:
         self._answered.set()
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        """A marker of that producer was written to the partition."""
+        """Record that a marker of that producer was written to the partition."""
         if (
             identity.producer_id == self._producer_id
             and identity.producer_epoch >= self._end_epoch
@@ -214,13 +214,11 @@ class Verification:
         return self._answered.is_set()
 
     async def wait(self) -> None:
-        """Until it is answered."""
+        """Wait for the result."""
         await self._answered.wait()
 
     def take(self) -> PartitionErrors:
-        """By partition that was asked about: NONE where records may be appended now, before anything else
-        happens.
-        """
+        """The results by partition: NONE if records may be appended now, before any other event."""
         return {partition: self._error(partition) for partition in self._found}
 
     def _error(self, partition: TopicPartition) -> ErrorCode:
@@ -228,7 +226,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # Another leader may have written the marker: the client tries again, and is verified again.
+            # Another leader may have written the marker: the client retries and is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

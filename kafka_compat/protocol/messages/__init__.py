@@ -1,4 +1,4 @@
-"""One module per API, named as its key; a module is imported when its API is first used."""
+"""The message classes: one module per API, named after its key and imported at the first use of the API."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """The class of an API's request; LookupError when no schema is known for the key."""
+    """The class of an API's request. Raises LookupError for a key without a schema."""
     return _classes(api_key)[0]
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """The class of an API's response; LookupError when no schema is known for the key."""
+    """The class of an API's response. Raises LookupError for a key without a schema."""
     return _classes(api_key)[1]
 
 

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25): a transaction will commit offsets of a group."""
+"""AddOffsetsToTxn (API key 25): announce that a transaction will commit offsets of a group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """Names the group whose offsets the transaction will commit, before TxnOffsetCommit may.
-    Version 4 lets a client understand TRANSACTION_ABORTABLE (KIP-890).
+    """The group whose offsets the transaction will commit; sent before TxnOffsetCommit. Version 4 lets a
+    client understand TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.String = ""
@@ -18,7 +18,7 @@ class AddOffsetsToTxnRequest:
 
 @s.response(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """Version 1 and later are throttled after the answer, not before (KIP-219)."""
+    """From version 1 on throttling follows the response instead of delaying it (KIP-219)."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

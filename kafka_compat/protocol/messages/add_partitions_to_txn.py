@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (API key 24): a transaction will write to partitions."""
+"""AddPartitionsToTxn (API key 24): add partitions to a transaction before it writes to them."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -13,7 +13,7 @@ class AddPartitionsToTxnTopic:
 
 @s.struct
 class AddPartitionsToTxnTransaction:
-    """One transaction. `verify_only` asks whether the partitions are in it, and adds nothing (KIP-890)."""
+    """One transaction. `verify_only` checks whether it includes the partitions, and adds none (KIP-890)."""
 
     transactional_id: s.String = s.field("4+", default="")
     producer_id: s.Int64 = s.field("4+", default=0)
@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Until version 3 one transaction of a client; from version 4 on a batch of them, sent by brokers
+    """Up to version 3 one transaction, sent by a client; from version 4 on a batch, sent by brokers
     (KIP-890).
     """
 
@@ -55,7 +55,7 @@ class AddPartitionsToTxnResult:
 
 @response(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """`error_code` is that of the whole request, since version 4; otherwise each partition has its own."""
+    """`error_code` (version 4) applies to the whole request; otherwise each partition has its own."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("4+", default=0)

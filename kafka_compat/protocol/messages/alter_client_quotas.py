@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class EntityData:
-    """One part of what a quota applies to: entity_type is user, client-id or ip; a null name is the
-    default.
-    """
+    """One component of an entity: entity_type is user, client-id or ip; a null name is the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""
@@ -48,7 +46,7 @@ class AlterClientQuotasResponseEntryData:
 
 @s.response(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """Entries answer those of the request, in any order."""
+    """Entries match those of the request, in any order."""
 
     throttle_time_ms: s.Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData] = []

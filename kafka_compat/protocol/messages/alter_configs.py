@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @s.request(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """Superseded by IncrementalAlterConfigs, which does not lose what others have set."""
+    """Superseded by IncrementalAlterConfigs, which does not drop settings made by others."""
 
     resources: list[AlterConfigsResource] = []
     validate_only: s.Bool = False

@@ -1,4 +1,4 @@
-"""AlterPartition (API key 56): a leader tells the controller its new in-sync replicas (KIP-497)."""
+"""AlterPartition (API key 56): a leader proposes new in-sync replicas to the controller (KIP-497)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class BrokerState:
-    """A replica with the epoch of its broker, so that one that was restarted is not counted in sync
-    (KIP-903).
+    """A replica with the epoch of its broker, so that a restarted broker does not count as in
+    sync (KIP-903).
     """
 
     broker_id: s.Int32 = s.field("3+", default=0)
@@ -16,9 +16,8 @@ class BrokerState:
 
 @s.struct
 class PartitionData:
-    """The in-sync replicas that the leader wants. leader_recovery_state 1: it was elected uncleanly
-    (KIP-704).
-    `partition_epoch` is the version of the state that the leader knows: the ZooKeeper version of its znode.
+    """The in-sync replicas that the leader proposes. leader_recovery_state 1: it was elected uncleanly
+    (KIP-704). `partition_epoch` is the state version known to the leader: the ZooKeeper version of its znode.
     """
 
     partition_index: s.Int32 = 0
@@ -31,7 +30,7 @@ class PartitionData:
 
 @s.struct
 class TopicData:
-    """Partitions of one topic, by name until version 1, by id since version 2."""
+    """Partitions of one topic, by name up to version 1, by id from version 2 on."""
 
     topic_name: s.String = s.field("0-1", default="")
     topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
@@ -49,7 +48,7 @@ class AlterPartitionRequest:
 
 @s.struct
 class AlterPartitionResponsePartitionData:
-    """The state of one partition after the change, or why there was none."""
+    """The state of one partition after the change, or the error."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -69,7 +68,7 @@ class AlterPartitionResponseTopicData:
 
 @s.response(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionResponse:
-    """`error_code` concerns the whole request, such as a stale broker epoch."""
+    """`error_code` applies to the whole request, such as a stale broker epoch."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

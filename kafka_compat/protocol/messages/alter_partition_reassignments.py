@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): move replicas of partitions, or cancel moves (KIP-455)."""
+"""AlterPartitionReassignments (API key 45): begin or cancel reassignments of replicas (KIP-455)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ReassignablePartition:
-    """Where the replicas of one partition should be; null cancels a move that is under way."""
+    """The target replicas of one partition; null cancels a reassignment in progress."""
 
     partition_index: s.Int32 = 0
     replicas: list[s.Int32] | None = None
@@ -20,7 +20,7 @@ class ReassignableTopic:
 
 @s.request(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsRequest:
-    """Version 1 lets a caller insist that the replication factor stays (KIP-860)."""
+    """Version 1 can forbid changes of the replication factor (KIP-860)."""
 
     timeout_ms: s.Int32 = 60000
     allow_replication_factor_change: s.Bool = s.field("1+", default=True)
@@ -29,7 +29,7 @@ class AlterPartitionReassignmentsRequest:
 
 @s.struct
 class ReassignablePartitionResponse:
-    """Whether the move of one partition has been started or cancelled."""
+    """The result of starting or canceling the reassignment of one partition."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -44,7 +44,7 @@ class ReassignableTopicResponse:
 
 @s.response(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse:
-    """Success means that moves have been started, not finished."""
+    """Success means that reassignments have started, not that they are complete."""
 
     throttle_time_ms: s.Int32 = 0
     allow_replication_factor_change: s.Bool = s.field("1+", default=True)

@@ -12,7 +12,7 @@ class AlterReplicaLogDirTopic:
 
 @s.struct
 class AlterReplicaLogDir:
-    """What shall be in the directory at `path`, an absolute path on the broker."""
+    """The replicas to move to the directory at `path`, an absolute path on the broker."""
 
     path: s.String = ""
     topics: list[AlterReplicaLogDirTopic] = []
@@ -20,14 +20,14 @@ class AlterReplicaLogDir:
 
 @s.request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """For replicas that the broker does not have yet, the directory is remembered for their creation."""
+    """For replicas that the broker does not have yet, the directory is stored for their creation."""
 
     dirs: list[AlterReplicaLogDir] = []
 
 
 @s.struct
 class AlterReplicaLogDirPartitionResult:
-    """Whether the move of one replica has been started."""
+    """The result of starting the move of one replica."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -41,7 +41,7 @@ class AlterReplicaLogDirTopicResult:
 
 @s.response(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse:
-    """Success means that moves have been started, not finished."""
+    """Success means that moves have started, not that they are complete."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

@@ -14,7 +14,7 @@ class ScramCredentialDeletion:
 
 @s.struct
 class ScramCredentialUpsertion:
-    """Sets the credential of a user; the password comes salted and hashed, never in clear."""
+    """Sets the credential of a user; the password is sent salted and hashed, never in clear text."""
 
     name: s.String = ""
     mechanism: s.Int8 = 0
@@ -25,7 +25,7 @@ class ScramCredentialUpsertion:
 
 @s.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest:
-    """A user may be named once only, over both lists."""
+    """A user may be named only once in both lists together."""
 
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []

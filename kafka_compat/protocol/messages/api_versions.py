@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18): which APIs, versions and features a broker has."""
+"""ApiVersions (API key 18): the APIs, versions and features of a broker."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -7,9 +7,9 @@ from kafka_compat.protocol.schema import request, response
 
 @request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
-    """The first request of a connection. A broker that does not know the version answers with
-    UNSUPPORTED_VERSION in version 0 (KIP-511); version 3 names the client software. Version 4 is that of
-    clients that read a feature with minimum version 0.
+    """The first request of a connection. A broker that does not know the version responds with
+    UNSUPPORTED_VERSION in version 0 (KIP-511); version 3 names the client software. Clients of version 4
+    accept features with minimum version 0.
     """
 
     client_software_name: s.String = s.field("3+", default="")
@@ -18,7 +18,7 @@ class ApiVersionsRequest:
 
 @s.struct
 class ApiVersion:
-    """The versions that a broker serves of one API, both ends inclusive."""
+    """The versions of one API that a broker serves, both ends inclusive."""
 
     api_key: s.Int16 = 0
     min_version: s.Int16 = 0
@@ -27,7 +27,7 @@ class ApiVersion:
 
 @s.struct
 class SupportedFeatureKey:
-    """The levels of a feature that this broker has (KIP-584)."""
+    """The levels of a feature that this broker supports (KIP-584)."""
 
     name: s.String = s.field("3+", default="")
     min_version: s.Int16 = s.field("3+", default=0)
@@ -36,7 +36,7 @@ class SupportedFeatureKey:
 
 @s.struct
 class FinalizedFeatureKey:
-    """The level of a feature that the whole cluster has agreed on (KIP-584)."""
+    """The finalized level of a feature in the cluster (KIP-584)."""
 
     name: s.String = s.field("3+", default="")
     max_version_level: s.Int16 = s.field("3+", default=0)
@@ -45,7 +45,7 @@ class FinalizedFeatureKey:
 
 @response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
-    """Always sent with response header version 0, so that a client that expected less can read it.
+    """Always sent with response header version 0, so that older clients can read it.
     `finalized_features_epoch` is -1 while unknown.
     """
 

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeRequest:
-    """Version 1 adds the member type to the answer (KIP-1099)."""
+    """Version 1 adds the member type to the response (KIP-1099)."""
 
     group_ids: list[s.String] = []
     include_authorized_operations: s.Bool = False
@@ -26,7 +26,7 @@ class Assignment:
 
 @s.struct
 class Member:
-    """A member with what it has and what it shall have. member_type: -1 unknown, 0 classic, 1 consumer."""
+    """A member with its current and target assignment. member_type: -1 unknown, 0 classic, 1 consumer."""
 
     member_id: s.String = ""
     instance_id: s.NullableString = None
@@ -43,8 +43,8 @@ class Member:
 
 @s.struct
 class DescribedGroup:
-    """One group. authorized_operations is a bit field of ACL operations; the lowest int32 when not
-    asked for.
+    """One group. authorized_operations is a bit field of ACL operations; the lowest int32 if
+    not requested.
     """
 
     error_code: s.Int16 = 0

@@ -1,6 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group of the new consumer protocol
-(KIP-848).
-"""
+"""ConsumerGroupHeartbeat (API key 68): membership of a group of the new consumer protocol (KIP-848)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,9 +12,9 @@ class TopicPartitions:
 
 @s.request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
-    """member_epoch: 0 joins, -1 leaves, -2 leaves for a while as a static member. Fields that have not
-    changed since the last heartbeat are null, rebalance_timeout_ms is -1.
-    Since version 1 the member makes its own id, and may subscribe by a regular expression of the broker.
+    """member_epoch: 0 joins, -1 leaves, -2 leaves temporarily as a static member. Fields unchanged since the
+    last heartbeat are null, rebalance_timeout_ms is -1. From version 1 on the member generates its own id,
+    and may subscribe by a regular expression evaluated by the broker.
     """
 
     group_id: s.String = ""
@@ -33,14 +31,14 @@ class ConsumerGroupHeartbeatRequest:
 
 @s.struct
 class Assignment:
-    """All partitions that the member shall have."""
+    """The complete target assignment of the member."""
 
     topic_partitions: list[TopicPartitions] = []
 
 
 @s.response(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    """`assignment` is null while the member has already been told."""
+    """`assignment` is null if the member already has it."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,6 +1,6 @@
-"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that tells what the
-record is about: 0 and 1 are a committed offset (OffsetCommitKey), 2 is the metadata of a classic group
-(GroupMetadataKey). A record without a value deletes what its key names.
+"""Keys and values of the records in `__consumer_offsets`. A key starts with an int16 that gives the record
+type: 0 and 1 are a committed offset (OffsetCommitKey), 2 is the metadata of a classic group
+(GroupMetadataKey). A record without a value deletes the entry of its key.
 """
 
 from kafka_compat.protocol import schema as s
@@ -8,7 +8,7 @@ from kafka_compat.protocol import schema as s
 
 @s.data(versions="0-1")
 class OffsetCommitKey:
-    """Whose offset: version 0 or 1 of a key."""
+    """The partition of a committed offset: version 0 or 1 of a key."""
 
     group: s.String = ""
     topic: s.String = ""
@@ -17,9 +17,9 @@ class OffsetCommitKey:
 
 @s.data(versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """A committed offset. Version 1 alone has an expiry of its own, version 3 adds the leader epoch of the
-    last consumed record; version 4 is flexible and may name the topic id.
-    Timestamps are in ms since the epoch; expire_timestamp -1 is none.
+    """A committed offset. Only version 1 has its own expiry, version 3 adds the leader epoch of the last
+    consumed record; version 4 is flexible and may contain the topic id. Timestamps are in ms since the epoch;
+    expire_timestamp -1 means none.
     """
 
     offset: s.Int64 = 0
@@ -32,14 +32,14 @@ class OffsetCommitValue:
 
 @s.data(versions="2")
 class GroupMetadataKey:
-    """Which classic group: version 2 of a key."""
+    """A classic group: version 2 of a key."""
 
     group: s.String = s.field("2+", default="")
 
 
 @s.struct
 class MemberMetadata:
-    """A member with the subscription that it sent and the assignment that it got. Timeouts are in ms."""
+    """A member with its subscription and assignment. Timeouts are in ms."""
 
     member_id: s.String = ""
     group_instance_id: s.NullableString = s.field("3+", default=None)

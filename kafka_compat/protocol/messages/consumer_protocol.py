@@ -1,4 +1,6 @@
-"""What consumers put into JoinGroup and SyncGroup: opaque to a broker, except for OffsetDelete and tools."""
+"""Metadata and assignments in JoinGroup and SyncGroup of consumers; brokers read them for
+OffsetDelete only.
+"""
 
 from kafka_compat.protocol import schema as s
 
@@ -11,8 +13,8 @@ class TopicPartition:
 
 @s.data(versions="0-3")
 class ConsumerProtocolSubscription:
-    """The metadata of a member in JoinGroup. Version 1 tells what the member still owns (cooperative
-    rebalancing, KIP-429), version 2 in which generation it got that (KIP-792), version 3 its rack (KIP-881).
+    """The metadata of a member in JoinGroup. Version 1 adds the partitions that it owns (cooperative
+    rebalancing, KIP-429), version 2 the generation of these (KIP-792), version 3 its rack (KIP-881).
     """
 
     topics: list[s.String] = []

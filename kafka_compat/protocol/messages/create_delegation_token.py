@@ -14,9 +14,7 @@ class CreatableRenewers:
 
 @s.request(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest:
-    """`max_lifetime_ms` -1 is the longest that the broker allows. Version 3 asks on behalf of another owner
-    (KIP-373).
-    """
+    """`max_lifetime_ms` -1 is the broker's maximum. Version 3 can name another owner (KIP-373)."""
 
     owner_principal_type: s.NullableString = s.field("3+", default="")
     owner_principal_name: s.NullableString = s.field("3+", default="")

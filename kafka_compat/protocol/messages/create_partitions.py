@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37): give topics more partitions."""
+"""CreatePartitions (API key 37): add partitions to topics."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -13,8 +13,8 @@ class CreatePartitionsAssignment:
 
 @s.struct
 class CreatePartitionsTopic:
-    """`count` is the wanted total; `assignments` concern the new partitions only, null leaves them to the
-    broker.
+    """`count` is the new total; `assignments` are for the new partitions only, null lets the
+    broker choose.
     """
 
     name: s.String = ""

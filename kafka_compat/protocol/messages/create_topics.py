@@ -21,8 +21,8 @@ class CreatableTopicConfig:
 
 @s.struct
 class CreatableTopic:
-    """Either counts, of which -1 is the default of the broker (since version 4, KIP-464), or assignments,
-    with both counts -1.
+    """A topic with either counts, where -1 is the broker's default (from version 4 on, KIP-464), or
+    assignments, with both counts -1.
     """
 
     name: s.String = ""
@@ -43,7 +43,7 @@ class CreateTopicsRequest:
 
 @s.struct
 class CreatableTopicConfigs:
-    """A setting that the new topic has. config_source as in DescribeConfigs."""
+    """A setting of the new topic. config_source as in DescribeConfigs."""
 
     name: s.String = s.field("5+", default="")
     value: s.NullableString = s.field("5+", default="")
@@ -54,7 +54,7 @@ class CreatableTopicConfigs:
 
 @s.struct
 class CreatableTopicResult:
-    """What became of one topic. Version 5 tells its partitions and settings (KIP-525), version 7 its id."""
+    """The result of one topic. Version 5 adds its partitions and settings (KIP-525), version 7 its id."""
 
     name: s.String = ""
     topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)

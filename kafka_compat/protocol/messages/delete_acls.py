@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DeleteAclsFilter:
-    """Which entries to delete: null names match all; enumeration value 1 (ANY) matches all."""
+    """A filter of entries to delete: null names match all; enumeration value 1 (ANY) matches all."""
 
     resource_type_filter: s.Int8 = 0
     resource_name_filter: s.NullableString = ""
@@ -26,7 +26,7 @@ class DeleteAclsRequest:
 
 @s.struct
 class DeleteAclsMatchingAcl:
-    """An entry that was deleted, or could not be."""
+    """An entry that was deleted, or the error."""
 
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""
@@ -41,7 +41,7 @@ class DeleteAclsMatchingAcl:
 
 @s.struct
 class DeleteAclsFilterResult:
-    """What one filter has deleted."""
+    """The entries deleted by one filter."""
 
     error_code: s.Int16 = 0
     error_message: s.NullableString = ""

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DELETE_GROUPS, versions="0-2", flexible="2+")
 class DeleteGroupsRequest:
-    """A group with members is refused with NON_EMPTY_GROUP."""
+    """A group with members is rejected with NON_EMPTY_GROUP."""
 
     groups_names: list[s.String] = []
 

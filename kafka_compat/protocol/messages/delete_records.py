@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DeleteRecordsPartition:
-    """Records before `offset` go; -1 is the high watermark."""
+    """Records before `offset` are deleted; -1 is the high watermark."""
 
     partition_index: s.Int32 = 0
     offset: s.Int64 = 0
@@ -20,7 +20,7 @@ class DeleteRecordsTopic:
 
 @s.request(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """Sent to the leaders of the partitions; answered when all replicas have followed."""
+    """Sent to the partitions' leaders; the response is sent when all replicas have followed."""
 
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: s.Int32 = 0

@@ -14,7 +14,7 @@ class DeleteTopicState:
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """Names until version 5, names or ids since version 6 (KIP-516)."""
+    """Names up to version 5, names or ids from version 6 on (KIP-516)."""
 
     topics: list[DeleteTopicState] = s.field("6+", default=[])
     topic_names: list[s.String] = s.field("0-5", default=[])
@@ -23,7 +23,7 @@ class DeleteTopicsRequest:
 
 @s.struct
 class DeletableTopicResult:
-    """What became of one topic; its name is null when an unknown id was asked for."""
+    """The result of one topic; its name is null if an unknown id was requested."""
 
     name: s.NullableString = s.field(default="", nullable="6+")
     topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)

@@ -39,7 +39,7 @@ class DescribeAclsResource:
 
 @s.response(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
 class DescribeAclsResponse:
-    """Entries by resource."""
+    """The matching entries by resource."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

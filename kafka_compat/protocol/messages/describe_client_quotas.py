@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class ComponentData:
-    """One condition. match_type: 0 this name, 1 the default, 2 any name."""
+    """One condition. match_type: 0 exact name, 1 the default, 2 any name."""
 
     entity_type: s.String = ""
     match_type: s.Int8 = 0
@@ -15,7 +15,7 @@ class ComponentData:
 
 @s.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """`strict` leaves out entities that have further parts."""
+    """`strict` excludes entities that have further components."""
 
     components: list[ComponentData] = []
     strict: s.Bool = False
@@ -23,7 +23,7 @@ class DescribeClientQuotasRequest:
 
 @s.struct
 class EntityData:
-    """One part of what a quota applies to; a null name is the default."""
+    """One component of an entity; a null name is the default."""
 
     entity_type: s.String = ""
     entity_name: s.NullableString = ""

@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest:
-    """Version 1 asks for brokers (endpoint_type 1) or controllers (2) (KIP-919), version 2 for fenced brokers
-    too.
+    """Version 1 selects brokers (endpoint_type 1) or controllers (2) (KIP-919), version 2 includes fenced
+    brokers.
     """
 
     include_cluster_authorized_operations: s.Bool = False
@@ -17,7 +17,7 @@ class DescribeClusterRequest:
 
 @s.struct
 class DescribeClusterBroker:
-    """Address of a broker on the listener that was asked."""
+    """The address of a broker on the listener that received the request."""
 
     broker_id: s.Int32 = 0
     host: s.String = ""
@@ -28,9 +28,7 @@ class DescribeClusterBroker:
 
 @s.response(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
-    """`cluster_authorized_operations` is a bit field of ACL operations; the lowest int32 when not asked
-    for.
-    """
+    """`cluster_authorized_operations` is a bit field of ACL operations; the lowest int32 if not requested."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribeConfigsResource:
-    """Null `configuration_keys` asks for all settings. resource_type as in AlterConfigs."""
+    """Null `configuration_keys` requests all settings. resource_type as in AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""
@@ -15,7 +15,7 @@ class DescribeConfigsResource:
 
 @s.request(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsRequest:
-    """Synonyms since version 1, documentation since version 3."""
+    """Version 1 adds synonyms, version 3 documentation."""
 
     resources: list[DescribeConfigsResource] = []
     include_synonyms: s.Bool = s.field("1+", default=False)
@@ -24,7 +24,7 @@ class DescribeConfigsRequest:
 
 @s.struct
 class DescribeConfigsSynonym:
-    """A setting that takes part in the value, the one that wins first."""
+    """A source of the value; the one with the highest precedence comes first."""
 
     name: s.String = s.field("1+", default="")
     value: s.NullableString = s.field("1+", default="")
@@ -60,7 +60,7 @@ class DescribeConfigsResult:
 
 @s.response(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsResponse:
-    """Version 0 alone tells is_default in place of the source."""
+    """Only version 0 has is_default in place of the source."""
 
     throttle_time_ms: s.Int32 = 0
     results: list[DescribeConfigsResult] = []

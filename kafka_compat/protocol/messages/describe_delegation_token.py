@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class DescribeDelegationTokenOwner:
-    """An owner whose tokens are asked for."""
+    """An owner whose tokens are requested."""
 
     principal_type: s.String = ""
     principal_name: s.String = ""
@@ -14,7 +14,7 @@ class DescribeDelegationTokenOwner:
 
 @s.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest:
-    """Null `owners` asks for all tokens that the caller may see."""
+    """Null `owners` requests all tokens that the caller may see."""
 
     owners: list[DescribeDelegationTokenOwner] | None = []
 
@@ -45,7 +45,7 @@ class DescribedDelegationToken:
 
 @s.response(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class DescribeDelegationTokenResponse:
-    """Version 3 tells who requested a token on behalf of its owner (KIP-373)."""
+    """Version 3 adds the requester of a token (KIP-373)."""
 
     error_code: s.Int16 = 0
     tokens: list[DescribedDelegationToken] = []

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsRequest:
-    """Version 3 can ask for authorized operations, version 4 knows static members."""
+    """Version 3 can request authorized operations, version 4 adds static members."""
 
     groups: list[s.String] = []
     include_authorized_operations: s.Bool = s.field("3+", default=False)
@@ -26,8 +26,8 @@ class DescribedGroupMember:
 
 @s.struct
 class DescribedGroup:
-    """One group. A group that is unknown is Dead without an error until version 5, and GROUP_ID_NOT_FOUND
-    with a message since version 6 (KIP-1043).
+    """One group. An unknown group is Dead without an error up to version 5, and GROUP_ID_NOT_FOUND with a
+    message from version 6 on (KIP-1043).
     """
 
     error_code: s.Int16 = 0

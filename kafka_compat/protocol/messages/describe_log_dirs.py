@@ -12,17 +12,15 @@ class DescribableLogDirTopic:
 
 @s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
 class DescribeLogDirsRequest:
-    """Null `topics` asks for all. Version 3 adds the error of the whole request, version 4 the sizes of the
-    volume.
-    """
+    """Null `topics` requests all. Version 3 adds a top-level error, version 4 the sizes of the volume."""
 
     topics: list[DescribableLogDirTopic] | None = []
 
 
 @s.struct
 class DescribeLogDirsPartition:
-    """One replica. `offset_lag` is how far it is behind the high watermark, or, for a future replica, behind
-    the current one.
+    """One replica. `offset_lag` is its lag behind the high watermark, or, for a future replica, behind the
+    current one.
     """
 
     partition_index: s.Int32 = 0
@@ -39,7 +37,7 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """One directory. `total_bytes` and `usable_bytes` are of its volume, -1 when unknown (KIP-827)."""
+    """One directory. `total_bytes` and `usable_bytes` are its volume's, -1 if unknown (KIP-827)."""
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""

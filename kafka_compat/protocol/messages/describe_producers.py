@@ -19,7 +19,7 @@ class DescribeProducersRequest:
 
 @s.struct
 class ProducerState:
-    """A producer that has written to the partition and has not expired. -1 stands for unknown or none."""
+    """A producer that has written to the partition and has not expired. -1 means unknown or none."""
 
     producer_id: s.Int64 = 0
     producer_epoch: s.Int32 = 0

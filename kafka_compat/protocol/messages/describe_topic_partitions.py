@@ -11,7 +11,7 @@ class TopicRequest:
 
 @s.struct
 class Cursor:
-    """The partition that a page starts with."""
+    """The first partition of a page."""
 
     topic_name: s.String = ""
     partition_index: s.Int32 = 0
@@ -19,8 +19,8 @@ class Cursor:
 
 @s.request(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest:
-    """No topics asks for all. Topics are sorted by name; a page has at most `response_partition_limit`
-    partitions.
+    """An empty list requests all topics. Topics are sorted by name; a page has at most
+    `response_partition_limit` partitions.
     """
 
     topics: list[TopicRequest] = []
@@ -30,7 +30,7 @@ class DescribeTopicPartitionsRequest:
 
 @s.struct
 class DescribeTopicPartitionsResponsePartition:
-    """One partition, with the eligible leader replicas of KIP-966 (null where there are none)."""
+    """One partition, with the eligible leader replicas of KIP-966 (null if none)."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0

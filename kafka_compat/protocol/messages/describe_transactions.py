@@ -19,7 +19,7 @@ class TopicData:
 
 @s.struct
 class TransactionState:
-    """One transaction; transaction_start_time_ms is -1 while none is open."""
+    """One transaction; transaction_start_time_ms is -1 if none is open."""
 
     error_code: s.Int16 = 0
     transactional_id: s.String = ""

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have (KIP-554)."""
+"""DescribeUserScramCredentials (API key 50): the SCRAM mechanisms of users (KIP-554)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -11,14 +11,14 @@ class UserName:
 
 @s.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest:
-    """Null or no users asks for all."""
+    """A null or empty list requests all users."""
 
     users: list[UserName] | None = []
 
 
 @s.struct
 class CredentialInfo:
-    """mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    """One credential. mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
     mechanism: s.Int8 = 0
     iterations: s.Int32 = 0
@@ -36,7 +36,7 @@ class DescribeUserScramCredentialsResult:
 
 @s.response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse:
-    """`error_code` concerns the whole request; users have their own."""
+    """`error_code` applies to the whole request; users have their own."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43): elect the preferred, or any, replica as leader (KIP-460)."""
+"""ElectLeaders (API key 43): elect the preferred replica, or any replica, as leader (KIP-460)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -12,7 +12,7 @@ class TopicPartitions:
 
 @s.request(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """Null `topic_partitions` asks for all. election_type (version 1): 0 preferred, 1 unclean."""
+    """Null `topic_partitions` requests all. election_type (version 1): 0 preferred, 1 unclean."""
 
     election_type: s.Int8 = s.field("1+", default=0)
     topic_partitions: list[TopicPartitions] | None = []
@@ -21,7 +21,7 @@ class ElectLeadersRequest:
 
 @s.struct
 class PartitionResult:
-    """What became of one partition; ELECTION_NOT_NEEDED when it has that leader already."""
+    """The result of one partition; ELECTION_NOT_NEEDED if it already has that leader."""
 
     partition_id: s.Int32 = 0
     error_code: s.Int16 = 0
@@ -36,7 +36,7 @@ class ReplicaElectionResult:
 
 @s.response(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """`error_code` (version 1) concerns the whole request."""
+    """`error_code` (version 1) applies to the whole request."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("1+", default=0)

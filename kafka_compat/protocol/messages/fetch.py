@@ -7,9 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ReplicaState:
-    """The follower that fetches; replica_id -1 is a consumer. The epoch fences restarted brokers
-    (KIP-903).
-    """
+    """The fetching follower; replica_id -1 is a consumer. The epoch fences restarted brokers (KIP-903)."""
 
     replica_id: s.Int32 = s.field("15+", default=-1)
     replica_epoch: s.Int64 = s.field("15+", default=-1)
@@ -17,7 +15,7 @@ class ReplicaState:
 
 @s.struct
 class FetchPartition:
-    """From where to read, and at most how much. `current_leader_epoch` fences stale readers (KIP-320),
+    """The start offset, and the maximum size. `current_leader_epoch` fences stale readers (KIP-320),
     `last_fetched_epoch` lets a leader find divergence (KIP-595); -1 is unknown.
     """
 
@@ -33,7 +31,7 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    """Partitions of one topic, by name until version 12, by id since version 13."""
+    """Partitions of one topic, by name up to version 12, by id from version 13 on."""
 
     topic: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -42,7 +40,7 @@ class FetchTopic:
 
 @s.struct
 class ForgottenTopic:
-    """Partitions that leave the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: s.String = s.field("7-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -51,12 +49,12 @@ class ForgottenTopic:
 
 @request(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchRequest:
-    """Answered when `min_bytes` are there or `max_wait_ms` have passed. isolation_level: 0 read_uncommitted,
-    1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 asks for a new one, epoch -1
-    for none; then each request names only what has changed.
-    The format of the records follows the version: 0 and 1 get message format 0, 2 and 3 format 1, from 4 on
-    format 2; zstd needs version 10. Version 12 is flexible, 13 names topics by id, 15 moves the replica id
-    into a tagged field, 16 may point to a new leader, 17 and 18 add what KRaft followers tell.
+    """The response is sent when `min_bytes` are available or `max_wait_ms` have passed. isolation_level: 0
+    read_uncommitted, 1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 requests a
+    new one, epoch -1 none; later requests contain only changes. The format of the records follows the
+    version: 0 and 1 get message format 0, 2 and 3 format 1, from 4 on format 2; zstd needs version 10.
+    Version 12 is flexible, 13 has topic ids, 15 moves the replica id into a tagged field, 16 may point to a
+    new leader, 17 and 18 add fields of KRaft followers.
     """
 
     cluster_id: s.NullableString = s.field("12+", default=None, tag=0)
@@ -75,7 +73,7 @@ class FetchRequest:
 
 @s.struct
 class EpochEndOffset:
-    """Where the log of a follower leaves that of the leader: the epoch and its end; -1 when it does not."""
+    """The epoch and its end offset where a follower's log diverges from the leader's; -1 if it does not."""
 
     epoch: s.Int32 = s.field("12+", default=-1)
     end_offset: s.Int64 = s.field("12+", default=-1)
@@ -83,7 +81,7 @@ class EpochEndOffset:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to go to in place of this broker; -1 when unknown."""
+    """The leader to use in place of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("12+", default=-1)
     leader_epoch: s.Int32 = s.field("12+", default=-1)
@@ -91,7 +89,7 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class SnapshotId:
-    """A snapshot that a KRaft follower has to fetch; -1 when none."""
+    """A snapshot that a KRaft follower must fetch; -1 if none."""
 
     end_offset: s.Int64 = -1
     epoch: s.Int32 = -1
@@ -99,7 +97,7 @@ class SnapshotId:
 
 @s.struct
 class AbortedTransaction:
-    """Records of this producer from `first_offset` to its abort marker are not to be shown."""
+    """Records of this producer from `first_offset` to its abort marker must be skipped."""
 
     producer_id: s.Int64 = s.field("4+", default=0)
     first_offset: s.Int64 = s.field("4+", default=0)
@@ -107,8 +105,8 @@ class AbortedTransaction:
 
 @s.struct
 class PartitionData:
-    """Records of one partition, whole batches; the last may be cut off. Offsets are -1 with an error.
-    `aborted_transactions` is null for readers that are not read_committed. `preferred_read_replica` sends a
+    """Records of one partition, in whole batches; the last may be truncated. Offsets are -1 with an error.
+    `aborted_transactions` is null unless the reader is read_committed. `preferred_read_replica` sends a
     consumer to a nearer replica (KIP-392).
     """
 
@@ -134,7 +132,7 @@ class FetchableTopicResponse:
 
 @s.struct
 class NodeEndpoint:
-    """Address of a leader that is named in this answer (KIP-951)."""
+    """The address of a leader named in this response (KIP-951)."""
 
     node_id: s.Int32 = s.field("16+", default=0)
     host: s.String = s.field("16+", default="")
@@ -144,7 +142,7 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """`error_code` (version 7) concerns the session. In a session, partitions without news are left out."""
+    """`error_code` (version 7) applies to the session. In a session, unchanged partitions are left out."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("7+", default=0)

@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): which broker coordinates a group or a transactional id."""
+"""FindCoordinator (API key 10): the broker that coordinates a group or a transactional id."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,9 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """key_type: 0 group, 1 transactional id, 2 share group. Version 4 asks for several keys at once
-    (KIP-699).
-    """
+    """key_type: 0 group, 1 transactional id, 2 share group. Version 4 has several keys (KIP-699)."""
 
     key: s.String = s.field("0-3", default="")
     key_type: s.Int8 = s.field("1+", default=0)
@@ -27,7 +25,7 @@ class Coordinator:
 
 @s.response(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """Until version 3 the coordinator itself, since version 4 one per key."""
+    """Up to version 3 the coordinator itself, from version 4 on one per key."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = s.field("0-3", default=0)

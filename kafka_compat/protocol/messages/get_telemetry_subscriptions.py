@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71): which metrics a client is asked to push (KIP-714)."""
+"""GetTelemetrySubscriptions (API key 71): the metrics that a client should push (KIP-714)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,14 +6,14 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest:
-    """A zero id asks for a new one."""
+    """A zero id requests a new one."""
 
     client_instance_id: s.Uuid = s.ZERO_UUID
 
 
 @s.response(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse:
-    """What to push and how often; an empty string among the metrics stands for all."""
+    """The metrics to push and the interval; an empty string among the metrics stands for all."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

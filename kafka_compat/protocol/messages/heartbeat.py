@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): a member of a classic group is alive."""
+"""Heartbeat (API key 12): keeps a member of a classic group alive."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatRequest:
-    """Version 3 knows static members."""
+    """Version 3 adds static members."""
 
     group_id: s.String = ""
     generation_id: s.Int32 = 0
@@ -16,7 +16,7 @@ class HeartbeatRequest:
 
 @s.response(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatResponse:
-    """REBALANCE_IN_PROGRESS asks the member to join again."""
+    """REBALANCE_IN_PROGRESS tells the member to rejoin."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44): change single dynamic settings of a resource (KIP-339)."""
+"""IncrementalAlterConfigs (API key 44): change individual dynamic settings of a resource (KIP-339)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -7,7 +7,7 @@ from kafka_compat.protocol.messages.alter_configs import AlterConfigsResourceRes
 
 @s.struct
 class AlterableConfig:
-    """One change. config_operation: 0 set, 1 delete, 2 append to and 3 subtract from a list."""
+    """One change. config_operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
 
     name: s.String = ""
     config_operation: s.Int8 = 0
@@ -16,7 +16,7 @@ class AlterableConfig:
 
 @s.struct
 class AlterConfigsResource:
-    """The changes of one resource: made all or none. resource_type as in AlterConfigs."""
+    """The changes of one resource, applied together or not at all. resource_type as in AlterConfigs."""
 
     resource_type: s.Int8 = 0
     resource_name: s.String = ""

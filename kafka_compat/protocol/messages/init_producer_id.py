@@ -6,8 +6,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """Without a transactional id, any new producer id will do. Version 3 lets a producer raise the epoch of
-    the id that it has, or -1 (KIP-360); version 5 understands TRANSACTION_ABORTABLE (KIP-890).
+    """Without a transactional id, any new producer id is suitable. Version 3 lets a producer raise the epoch
+    of its existing id, or -1 (KIP-360); version 5 supports TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactional_id: s.NullableString = ""
@@ -18,7 +18,7 @@ class InitProducerIdRequest:
 
 @s.response(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """Both are -1 with an error."""
+    """Id and epoch are -1 with an error."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11): enter the rebalance of a classic group."""
+"""JoinGroup (API key 11): join the rebalance of a classic group."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,8 +14,8 @@ class JoinGroupRequestProtocol:
 
 @s.request(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """An empty member id joins; since version 4 the answer is then MEMBER_ID_REQUIRED with the id to join
-    with (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345), version 7 the
+    """An empty member id joins; from version 4 on the response is then MEMBER_ID_REQUIRED with the id to use
+    (KIP-394). Version 1 adds the rebalance timeout, version 5 static members (KIP-345), version 7 the
     protocol type, version 8 the reason.
     """
 
@@ -31,7 +31,7 @@ class JoinGroupRequest:
 
 @s.struct
 class JoinGroupResponseMember:
-    """A member with its subscription: for the leader, who assigns."""
+    """A member with its subscription, for the leader's assignment."""
 
     member_id: s.String = ""
     group_instance_id: s.NullableString = s.field("5+", default=None)
@@ -40,8 +40,8 @@ class JoinGroupResponseMember:
 
 @s.response(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """`members` is empty except for the leader. `skip_assignment` (version 9) tells a leader that came back
-    as a static member that the assignment stands (KIP-814).
+    """`members` is empty except for the leader. `skip_assignment` (version 9) tells a leader that returned as
+    a static member that the assignment is unchanged (KIP-814).
     """
 
     throttle_time_ms: s.Int32 = s.field("2+", default=0)

@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest:
-    """Version 0 asks for client metrics; version 1 for the types that it names, none for all."""
+    """Version 0 requests client metrics; version 1 the given types, all if none is given."""
 
     resource_types: list[s.Int8] = s.field("1+", default=[])
 

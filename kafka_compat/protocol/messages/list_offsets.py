@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class ListOffsetsPartition:
-    """`timestamp` in ms since the epoch: the first offset at or after it is asked for. -1 is the end, -2 the
+    """`timestamp` in ms since the epoch requests the first offset at or after it. -1 is the end, -2 the
     start, -3 the record with the highest timestamp (version 7), -4 the start on local disks (8), -5 the last
     tiered offset (9).
     """
@@ -38,9 +38,7 @@ class ListOffsetsRequest:
 
 @s.struct
 class ListOffsetsPartitionResponse:
-    """Version 0 answers with a list of offsets; later ones with one offset and its timestamp, both -1 when
-    none.
-    """
+    """Version 0 returns a list of offsets; later ones one offset and its timestamp, both -1 if none."""
 
     partition_index: s.Int32 = 0
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): moves of replicas that are under way (KIP-455)."""
+"""ListPartitionReassignments (API key 46): reassignments in progress (KIP-455)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -12,7 +12,7 @@ class ListPartitionReassignmentsTopics:
 
 @s.request(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest:
-    """Null `topics` asks for all moves."""
+    """Null `topics` requests all reassignments."""
 
     timeout_ms: s.Int32 = 60000
     topics: list[ListPartitionReassignmentsTopics] | None = None
@@ -20,7 +20,7 @@ class ListPartitionReassignmentsRequest:
 
 @s.struct
 class OngoingPartitionReassignment:
-    """All replicas of one partition, and which of them come and go."""
+    """All replicas of one partition, and those being added and removed."""
 
     partition_index: s.Int32 = 0
     replicas: list[s.Int32] = []
@@ -36,7 +36,7 @@ class OngoingTopicReassignment:
 
 @s.response(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse:
-    """Only partitions that are being moved."""
+    """Only partitions that are being reassigned."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

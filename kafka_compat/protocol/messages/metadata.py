@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class MetadataRequestTopic:
-    """A topic by its name or, since version 12, by its id with a null name."""
+    """A topic by its name or, from version 12 on, by its id with a null name."""
 
     topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")
@@ -15,8 +15,8 @@ class MetadataRequestTopic:
 
 @request(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
-    """No topics asks for all in version 0, for none in later ones, where null asks for all. Version 4 lets
-    the client forbid auto-creation; versions 10 and 12 bring topic ids (KIP-516).
+    """An empty list requests all topics in version 0 and none in later ones, where null requests all. Version
+    4 lets the client forbid auto-creation; versions 10 and 12 add topic ids (KIP-516).
     """
 
     topics: list[MetadataRequestTopic] | None = s.field(default=[], nullable="1+")
@@ -27,7 +27,7 @@ class MetadataRequest:
 
 @s.struct
 class MetadataResponseBroker:
-    """Address of a broker on the listener that was asked."""
+    """The address of a broker on the listener that received the request."""
 
     node_id: s.Int32 = 0
     host: s.String = ""
@@ -37,7 +37,7 @@ class MetadataResponseBroker:
 
 @s.struct
 class MetadataResponsePartition:
-    """`leader_id` -1 while there is none, with LEADER_NOT_AVAILABLE."""
+    """`leader_id` is -1 without a leader, with LEADER_NOT_AVAILABLE."""
 
     error_code: s.Int16 = 0
     partition_index: s.Int32 = 0
@@ -50,8 +50,8 @@ class MetadataResponsePartition:
 
 @s.struct
 class MetadataResponseTopic:
-    """One topic; its name is null when an unknown id was asked for. Operations are a bit field, the lowest
-    int32 when not asked for.
+    """One topic; its name is null if an unknown id was requested. Operations are a bit field, the lowest
+    int32 if not requested.
     """
 
     error_code: s.Int16 = 0

@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): forget offsets of a group for topics that it does not read (KIP-496)."""
+"""OffsetDelete (API key 47): delete offsets of a group for topics to which no member subscribes (KIP-496)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -17,7 +17,7 @@ class OffsetDeleteRequestTopic:
 
 @s.request(ApiKey.OFFSET_DELETE, versions="0", flexible="none")
 class OffsetDeleteRequest:
-    """Topics that the group is subscribed to are refused with GROUP_SUBSCRIBED_TO_TOPIC."""
+    """Topics to which the group subscribes are rejected with GROUP_SUBSCRIBED_TO_TOPIC."""
 
     group_id: s.String = ""
     topics: list[OffsetDeleteRequestTopic] = []
@@ -37,7 +37,7 @@ class OffsetDeleteResponseTopic:
 
 @s.response(ApiKey.OFFSET_DELETE, versions="0", flexible="none")
 class OffsetDeleteResponse:
-    """`error_code` concerns the whole request."""
+    """`error_code` applies to the whole request."""
 
     error_code: s.Int16 = 0
     throttle_time_ms: s.Int32 = 0

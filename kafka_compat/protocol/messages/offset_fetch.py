@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): the offsets that groups have stored."""
+"""OffsetFetch (API key 9): the committed offsets of groups."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -18,7 +18,7 @@ class OffsetFetchRequestTopics:
 
 @s.struct
 class OffsetFetchRequestGroup:
-    """One group; null `topics` asks for all. Since version 9 with the member that asks (KIP-848)."""
+    """One group; null `topics` requests all. From version 9 on with the requesting member (KIP-848)."""
 
     group_id: s.String = s.field("8+", default="")
     member_id: s.NullableString = s.field("9+", default=None)
@@ -28,9 +28,9 @@ class OffsetFetchRequestGroup:
 
 @s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
-    """One group until version 7, several since version 8 (KIP-709). Null `topics` (version 2) asks for all.
-    `require_stable` (version 7) refuses offsets of open transactions with UNSTABLE_OFFSET_COMMIT (KIP-447).
-    Version 0 once meant offsets in ZooKeeper.
+    """One group up to version 7, several from version 8 on (KIP-709). Null `topics` (version 2) requests all.
+    `require_stable` (version 7) fails for offsets of open transactions with UNSTABLE_OFFSET_COMMIT (KIP-447).
+    Version 0 means offsets in ZooKeeper.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -41,7 +41,7 @@ class OffsetFetchRequest:
 
 @s.struct
 class OffsetFetchResponsePartition:
-    """`committed_offset` is -1 when there is none."""
+    """`committed_offset` is -1 if there is none."""
 
     partition_index: s.Int32 = s.field("0-7", default=0)
     committed_offset: s.Int64 = s.field("0-7", default=0)
@@ -58,7 +58,7 @@ class OffsetFetchResponseTopic:
 
 @s.struct
 class OffsetFetchResponsePartitions:
-    """`committed_offset` is -1 when there is none."""
+    """`committed_offset` is -1 if there is none."""
 
     partition_index: s.Int32 = s.field("8+", default=0)
     committed_offset: s.Int64 = s.field("8+", default=0)
@@ -82,7 +82,7 @@ class OffsetFetchResponseGroup:
 
 @s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
-    """Topics of the one group until version 7, groups since version 8."""
+    """Topics of the single group up to version 7, groups from version 8 on."""
 
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends in a log (KIP-101)."""
+"""OffsetForLeaderEpoch (API key 23): the end offset of a leader epoch in a log (KIP-101)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class OffsetForLeaderPartition:
-    """`leader_epoch` is the one whose end is asked for."""
+    """`leader_epoch` is the epoch whose end is requested."""
 
     partition: s.Int32 = 0
     current_leader_epoch: s.Int32 = s.field("2+", default=-1)
@@ -21,7 +21,7 @@ class OffsetForLeaderTopic:
 
 @s.request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """Followers cut their logs by it, consumers find out whether records were lost (version 2, KIP-320).
+    """Followers use it to truncate their logs, consumers to detect lost records (version 2, KIP-320).
     replica_id: -1 a consumer, -2 a debugging tool.
     """
 
@@ -31,9 +31,7 @@ class OffsetForLeaderEpochRequest:
 
 @s.struct
 class EpochEndOffset:
-    """The largest epoch not above the one asked for, and the offset after its last record; -1 when
-    unknown.
-    """
+    """The largest epoch not above the requested one, and the offset after its last record; -1 if unknown."""
 
     error_code: s.Int16 = 0
     partition: s.Int32 = 0

@@ -7,7 +7,7 @@ from kafka_compat.protocol.schema import request, response
 
 @s.struct
 class PartitionProduceData:
-    """Record batches for one partition, as the producer built them; since version 3 exactly one."""
+    """Record batches for one partition, as the producer built them; from version 3 on exactly one."""
 
     index: s.Int32 = 0
     records: s.NullableRecords = None
@@ -15,7 +15,7 @@ class PartitionProduceData:
 
 @s.struct
 class TopicProduceData:
-    """Partitions of one topic, by name until version 12, by id since version 13."""
+    """Partitions of one topic, by name up to version 12, by id from version 13 on."""
 
     name: s.String = s.field("0-12", default="")
     topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
@@ -24,10 +24,10 @@ class TopicProduceData:
 
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
-    """acks: 0 no answer at all, 1 when the leader has the records, -1 when all in-sync replicas have them.
-    The format of the records follows the version: 0 and 1 carry message format 0, 2 format 1, from 3 on
-    format 2; zstd needs version 7. Version 9 is flexible; 11 and 12 differ in what a transactional client
-    understands (KIP-890); 13 names topics by id (KIP-516).
+    """acks: 0 no response, 1 when the leader has the records, -1 when all in-sync replicas have them. The
+    format of the records follows the version: 0 and 1 have message format 0, 2 format 1, from 3 on format 2;
+    zstd needs version 7. Version 9 is flexible; 11 and 12 state which errors a transactional client
+    understands (KIP-890); 13 has topic ids (KIP-516).
     """
 
     transactional_id: s.NullableString = s.field("3+", default=None)
@@ -38,7 +38,7 @@ class ProduceRequest:
 
 @s.struct
 class BatchIndexAndErrorMessage:
-    """A record that was refused, by its index in the batch (KIP-467)."""
+    """A rejected record, by its index in the batch (KIP-467)."""
 
     batch_index: s.Int32 = s.field("8+", default=0)
     batch_index_error_message: s.NullableString = s.field("8+", default=None)
@@ -46,7 +46,7 @@ class BatchIndexAndErrorMessage:
 
 @s.struct
 class LeaderIdAndEpoch:
-    """The leader to go to in place of this broker; -1 when unknown."""
+    """The leader to use in place of this broker; -1 if unknown."""
 
     leader_id: s.Int32 = s.field("10+", default=-1)
     leader_epoch: s.Int32 = s.field("10+", default=-1)
@@ -54,8 +54,8 @@ class LeaderIdAndEpoch:
 
 @s.struct
 class PartitionProduceResponse:
-    """Where the batch went. `log_append_time_ms` is -1 unless the topic has LogAppendTime; since version 8
-    with the records that were the reason of a refusal.
+    """The offset of the batch. `log_append_time_ms` is -1 unless the topic has LogAppendTime; from version 8
+    on with the records that caused a rejection.
     """
 
     index: s.Int32 = 0
@@ -77,7 +77,7 @@ class TopicProduceResponse:
 
 @s.struct
 class NodeEndpoint:
-    """Address of a leader that is named in this answer (KIP-951)."""
+    """The address of a leader named in this response (KIP-951)."""
 
     node_id: s.Int32 = s.field("10+", default=0)
     host: s.String = s.field("10+", default="")
@@ -87,7 +87,7 @@ class NodeEndpoint:
 
 @response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
-    """Version 10 names the new leader of a partition that has moved (KIP-951)."""
+    """Version 10 contains the new leader of a partition that has moved (KIP-951)."""
 
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: s.Int32 = s.field("1+", default=0)

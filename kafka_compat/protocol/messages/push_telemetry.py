@@ -1,4 +1,4 @@
-"""PushTelemetry (API key 72): metrics of a client (KIP-714)."""
+"""PushTelemetry (API key 72): push metrics of a client (KIP-714)."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
 class PushTelemetryRequest:
-    """`metrics` are OTLP, compressed as compression_type says; `terminating` is the last push."""
+    """`metrics` are OTLP, compressed by compression_type; `terminating` marks the last push."""
 
     client_instance_id: s.Uuid = s.ZERO_UUID
     subscription_id: s.Int32 = 0
@@ -17,7 +17,7 @@ class PushTelemetryRequest:
 
 @s.response(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
 class PushTelemetryResponse:
-    """Whether the push was taken."""
+    """The result of the push."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

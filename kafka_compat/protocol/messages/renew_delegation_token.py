@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    """`hmac` names the token; the period counts from now."""
+    """`hmac` identifies the token; the period begins now."""
 
     hmac: s.Bytes = b""
     renew_period_ms: s.Int64 = 0

@@ -6,15 +6,15 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    """Bytes of the SASL mechanism."""
+    """A token of the SASL mechanism."""
 
     auth_bytes: s.Bytes = b""
 
 
 @s.response(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """Bytes of the SASL mechanism. `session_lifetime_ms` (version 1): when to authenticate again, 0 never
-    (KIP-368).
+    """A token of the SASL mechanism. `session_lifetime_ms` (version 1): the time until reauthentication is
+    required, 0 never (KIP-368).
     """
 
     error_code: s.Int16 = 0

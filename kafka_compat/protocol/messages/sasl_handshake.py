@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.request(ApiKey.SASL_HANDSHAKE, versions="0-1", flexible="none")
 class SaslHandshakeRequest:
-    """After version 0 the SASL exchange goes on without frames of Kafka, after version 1 in
+    """After version 0 the SASL exchange continues without Kafka frames, after version 1 in
     SaslAuthenticate.
     """
 
@@ -15,7 +15,7 @@ class SaslHandshakeRequest:
 
 @s.response(ApiKey.SASL_HANDSHAKE, versions="0-1", flexible="none")
 class SaslHandshakeResponse:
-    """The mechanisms that the broker has."""
+    """The mechanisms that the broker supports."""
 
     error_code: s.Int16 = 0
     mechanisms: list[s.String] = []

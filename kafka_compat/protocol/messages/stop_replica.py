@@ -1,4 +1,4 @@
-"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and may have them deleted."""
+"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and can delete them."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -31,7 +31,7 @@ class StopReplicaPartitionState:
 
 @s.struct
 class StopReplicaTopicState:
-    """Partitions of one topic (since version 3)."""
+    """Partitions of one topic (from version 3 on)."""
 
     topic_name: s.String = s.field("3+", default="")
     partition_states: list[StopReplicaPartitionState] = s.field("3+", default=[])
@@ -39,7 +39,7 @@ class StopReplicaTopicState:
 
 @s.request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """Until version 2 one flag says whether to delete all partitions, since version 3 each has its own
+    """Up to version 2 one flag says whether to delete all partitions, from version 3 on each has its own
     (KIP-570).
     """
 
@@ -62,7 +62,7 @@ class StopReplicaPartitionError:
 
 @s.response(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaResponse:
-    """`error_code` concerns the whole request."""
+    """`error_code` applies to the whole request."""
 
     error_code: s.Int16 = 0
     partition_errors: list[StopReplicaPartitionError] = []

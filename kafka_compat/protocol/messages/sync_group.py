@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): the assignments of a classic group, from its leader and to its members."""
+"""SyncGroup (API key 14): assignments of a classic group, sent by its leader and received by its members."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,7 +14,7 @@ class SyncGroupRequestAssignment:
 
 @s.request(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """`assignments` is empty except from the leader. Version 3 knows static members, version 5 checks the
+    """`assignments` is empty except from the leader. Version 3 adds static members, version 5 checks the
     protocol.
     """
 
@@ -29,7 +29,7 @@ class SyncGroupRequest:
 
 @s.response(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupResponse:
-    """The assignment of the member that asks."""
+    """The assignment of the requesting member."""
 
     throttle_time_ms: s.Int32 = s.field("1+", default=0)
     error_code: s.Int16 = 0

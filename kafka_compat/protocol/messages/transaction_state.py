@@ -1,4 +1,4 @@
-"""Keys and values of the records in `__transaction_state`: the latest of each id is its state."""
+"""Keys and values of the records in `__transaction_state`: the latest record of an id is its state."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.schema import data
@@ -6,7 +6,7 @@ from kafka_compat.protocol.schema import data
 
 @data(versions="0")
 class TransactionLogKey:
-    """Which transactional id."""
+    """A transactional id."""
 
     transactional_id: s.String = ""
 
@@ -21,7 +21,7 @@ class PartitionsSchema:
 class TransactionLogValue:
     """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
     PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
-    null while none is open. Version 1 is flexible and keeps the ids that a raised epoch needs (KIP-890).
+    null without an open transaction. Version 1 is flexible and has the ids needed for epoch bumps (KIP-890).
     """
 
     producer_id: s.Int64 = 0

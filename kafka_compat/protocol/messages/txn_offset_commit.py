@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class TxnOffsetCommitRequestPartition:
-    """As in OffsetCommit."""
+    """An offset, as in OffsetCommit."""
 
     partition_index: s.Int32 = 0
     committed_offset: s.Int64 = 0
@@ -22,8 +22,8 @@ class TxnOffsetCommitRequestTopic:
 
 @s.request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
-    """The offsets show when the transaction commits. Version 3 fences by generation and member (KIP-447);
-    since version 5 the coordinator adds the group to the transaction itself (KIP-890).
+    """The offsets become visible when the transaction commits. Version 3 fences by generation and member
+    (KIP-447); from version 5 on the coordinator adds the group to the transaction itself (KIP-890).
     """
 
     transactional_id: s.String = ""

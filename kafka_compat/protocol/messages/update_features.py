@@ -6,7 +6,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 @s.struct
 class FeatureUpdateKey:
-    """The wanted level; below 1 removes the feature. upgrade_type: 1 upgrade, 2 safe and 3 unsafe
+    """The requested level; below 1 removes the feature. upgrade_type: 1 upgrade, 2 safe and 3 unsafe
     downgrade.
     """
 
@@ -18,7 +18,7 @@ class FeatureUpdateKey:
 
 @s.request(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesRequest:
-    """Version 1 adds validate_only and the kinds of downgrade (KIP-778)."""
+    """Version 1 adds validate_only and the types of downgrade (KIP-778)."""
 
     timeout_ms: s.Int32 = 60000
     feature_updates: list[FeatureUpdateKey] = []
@@ -34,7 +34,7 @@ class UpdatableFeatureResult:
 
 @s.response(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesResponse:
-    """Since version 2 all changes are made or none, so only the error of the whole request is told."""
+    """From version 2 on changes are applied all or none, so only the top-level error is returned."""
 
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = 0

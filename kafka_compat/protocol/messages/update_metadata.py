@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6): the ZooKeeper controller tells a broker what to answer Metadata with."""
+"""UpdateMetadata (API key 6): the ZooKeeper controller sends a broker the metadata that it serves."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -38,7 +38,7 @@ class UpdateMetadataEndpoint:
 
 @s.struct
 class UpdateMetadataBroker:
-    """A live broker; version 0 knows a single address of it."""
+    """A live broker; version 0 has a single address."""
 
     id: s.Int32 = 0
     v0_host: s.String = s.field("0", default="")
@@ -49,8 +49,8 @@ class UpdateMetadataBroker:
 
 @s.request(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataRequest:
-    """Version 5 groups partitions by topic and has broker epochs, version 7 has topic ids, version 8 tells a
-    KRaft controller and whether all of the metadata is in the request (type 2) or changes only (1).
+    """Version 5 groups partitions by topic and has broker epochs, version 7 has topic ids, version 8 states a
+    KRaft controller and whether the request contains all metadata (type 2) or changes only (1).
     """
 
     controller_id: s.Int32 = 0
@@ -65,6 +65,6 @@ class UpdateMetadataRequest:
 
 @s.response(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataResponse:
-    """STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH when the request came too late."""
+    """STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH if the request is outdated."""
 
     error_code: s.Int16 = 0

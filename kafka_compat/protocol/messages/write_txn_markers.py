@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27): the transaction coordinator has leaders write commit or abort markers."""
+"""WriteTxnMarkers (API key 27): the transaction coordinator sends commit or abort markers to leaders."""
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
@@ -13,7 +13,7 @@ class WritableTxnMarkerTopic:
 @s.struct
 class WritableTxnMarker:
     """The end of one transaction; `transaction_result` true commits. `coordinator_epoch` fences old
-    coordinators. `transaction_version` 2 says that the marker's epoch is newer than the records' (KIP-1228,
+    coordinators. `transaction_version` 2 means that the marker's epoch is newer than the records' (KIP-1228,
     Kafka 4.2).
     """
 
@@ -27,7 +27,7 @@ class WritableTxnMarker:
 
 @s.request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
-    """Markers may come again: writing one twice does no harm."""
+    """Markers may be repeated: writing one twice is harmless."""
 
     markers: list[WritableTxnMarker] = []
 

@@ -1,1 +1,1 @@
-"""Access control lists: what they say (pure), where they are kept, and the authorizer that obeys them."""
+"""Access control lists: their rules (pure), their storage, and the authorizer that applies them."""

@@ -1,7 +1,7 @@
-"""The authorizer that decides by ACLs, and tells an audit log of each decision (Kafka's AclAuthorizer).
+"""The authorizer that decides by ACLs and writes each decision to an audit log (Kafka's AclAuthorizer).
 
-The audit log is the logger `kafka.authorizer.logger`, as in Kafka: what is denied at INFO, what is allowed at
-DEBUG. Its lines begin as Kafka's do, and say why.
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka: denials at INFO, permissions at DEBUG. Its
+lines begin as Kafka's do, and add the reason.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ audit: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 class AclAuthorizer:
-    """See `security.authorizer.Authorizer`."""
+    """The Authorizer that decides by ACLs; see `security.authorizer.Authorizer`."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # As Kafka's own log4j.properties have it: the process logs warnings alone unless it is told to.
+            # As in Kafka's own log4j.properties: only warnings are logged unless configured otherwise.
             audit.setLevel(logging.INFO)
 
     def allows(
@@ -74,5 +74,5 @@ def _tell(
 
 
 def _in_one_line(text: str) -> str:
-    """Clients choose names: what would make a line of its own, or hide something, is escaped."""
+    """Escape line breaks and invisible characters, since clients choose the names that are logged."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,15 +1,13 @@
-"""What an ACL is: an entry (who, from where, may or may not do what) on a pattern of resources (KIP-11,
-KIP-290).
+"""ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-Beside it the filters by which ACLs are listed and removed, and Kafka 3.9's nodes of ACLs in the metadata
-store:
+Also the filters by which ACLs are listed and deleted, and Kafka 3.9's ACL nodes in the metadata store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
-    /kafka-acl-changes/acl_changes_0000000007   a notice: TOPIC:orders has other ACLs now
-    /kafka-acl-extended-changes/acl_changes_…   the same of a prefix, as JSON
+    /kafka-acl-changes/acl_changes_0000000007   a notice: the ACLs of TOPIC:orders have changed
+    /kafka-acl-extended-changes/acl_changes_…   the same for a prefix, as JSON
 
-The JSON is Kafka's to the byte, but for the order of entries, which has no meaning.
+The JSON equals Kafka's to the byte, except for the order of entries, which has no meaning.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 WILDCARD: Final = "*"
-"""As a literal resource name: every resource of the type. As a host: every host."""
+"""As a literal resource name: all resources of the type. As a host: all hosts."""
 
 EVERYBODY: Final = Principal("User", "*")
-"""As the principal of an entry: principals of whatever name and kind."""
+"""As the principal of an entry: all principals of any kind."""
 
 
 class PatternType(IntEnum):
-    """As Kafka's PatternType. ANY and MATCH stand in filters alone."""
+    """Kafka's PatternType. ANY and MATCH are valid in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -43,7 +41,7 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """As Kafka's AclPermissionType. ANY stands in filters alone."""
+    """Kafka's AclPermissionType. ANY is valid in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +50,7 @@ class Permission(IntEnum):
 
 
 class Pattern(NamedTuple):
-    """The resources that entries are about: `name` itself, or every name that begins with it."""
+    """A resource pattern: the resource `name`, or all resources whose names begin with it."""
 
     resource_type: ResourceType
     name: str
@@ -63,7 +61,7 @@ class Pattern(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """`principal` is "kind:name", as parse_principal takes it."""
+    """One access control entry. `principal` is "kind:name", see parse_principal."""
 
     principal: str
     host: str
@@ -72,17 +70,17 @@ class Entry(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """One ACL."""
+    """One ACL: an entry on a pattern."""
 
     pattern: Pattern
     entry: Entry
 
 
 class PatternFilter(NamedTuple):
-    """Which patterns are meant. ANY as a type takes every type, None as a name every name.
+    """A filter of patterns. ANY as a type matches every type, None as a name every name.
 
-    MATCH as the pattern type takes all patterns that apply to the resource of that name, as prefixes of it
-    and `*` do. Something UNKNOWN takes nothing.
+    MATCH as the pattern type matches all patterns that apply to the resource of that name, including prefixes
+    and `*`. UNKNOWN matches nothing.
     """
 
     resource_type: ResourceType
@@ -103,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """All patterns that it can take; None where nobody can tell them without knowing which there are."""
+        """All patterns that can match; None if that depends on which patterns exist."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
@@ -118,7 +116,7 @@ class PatternFilter(NamedTuple):
 
 
 class EntryFilter(NamedTuple):
-    """Which entries are meant: None and ANY take everything, UNKNOWN nothing."""
+    """A filter of entries: None and ANY match everything, UNKNOWN nothing."""
 
     principal: str | None
     host: str | None
@@ -135,14 +133,14 @@ class EntryFilter(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which ACLs are meant."""
+    """A filter of ACLs."""
 
     pattern: PatternFilter
     entry: EntryFilter
 
 
 def parse_principal(text: str) -> Principal:
-    """`User:alice`. ValueError for a text that names none."""
+    """Parse `User:alice`. Raises ValueError for an invalid principal."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")
@@ -150,7 +148,7 @@ def parse_principal(text: str) -> Principal:
 
 
 def shown(member: IntEnum) -> str:
-    """A member of an enumeration as Kafka writes it in nodes and logs: `TransactionalId`."""
+    """An enumeration member in Kafka's spelling for nodes and logs: `TransactionalId`."""
     return member.name.title().replace("_", "")
 
 
@@ -160,7 +158,7 @@ FOLDERS: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl",
     PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
 }
-"""Where the ACLs on patterns of a type are, by types of resources."""
+"""The nodes of ACLs by pattern type, each by resource type."""
 
 CHANGES: Final[Mapping[PatternType, str]] = {
     PatternType.LITERAL: "/kafka-acl-changes",
@@ -176,20 +174,20 @@ PERSISTENT_PATHS: Final = (
     *(f"{folder}/{shown(kind)}" for folder in FOLDERS.values() for kind in RESOURCE_TYPES),
     *CHANGES.values(),
 )
-"""What Kafka makes at the start."""
+"""Nodes that Kafka creates at startup."""
 
 _VERSION: Final = 1
 
 
 def path_of(pattern: Pattern) -> str:
-    """The node with the ACLs on the pattern. ValueError for a name that the store does not take."""
+    """The node of the ACLs on the pattern. Raises ValueError for a name that the store does not accept."""
     if not znodes.is_name(pattern.name):
         raise ValueError(f"{pattern.name!r} cannot be part of a path")
     return f"{FOLDERS[pattern.pattern_type]}/{shown(pattern.resource_type)}/{pattern.name}"
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """The type of resources whose ACLs are in a folder of that name; None for a type that nobody knows."""
+    """The resource type of a directory in the store; None for an unknown type."""
     return _known(RESOURCE_TYPES, name)
 
 
@@ -208,8 +206,9 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """The entries; none of an empty node. MalformedNode also for one of which we do not know what it means:
-    it might forbid something."""
+    """The entries of a node; none if it is empty. Raises MalformedNode, also for an unknown kind of entry,
+    since it might be a denial.
+    """
     if not data:
         return frozenset()
     values = NodeObject.parse(path, data)
@@ -240,7 +239,7 @@ def _member(values: NodeObject, field: str, members: tuple[M, ...]) -> M:
 
 
 def _known(members: tuple[M, ...], name: str) -> M | None:
-    """The member that Kafka writes so, in whatever case."""
+    """The member with Kafka's spelling, ignoring case."""
     by_name = _by_name(members)
     return by_name.get(name) or by_name.get(name.upper())
 

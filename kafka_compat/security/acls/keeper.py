@@ -1,11 +1,11 @@
-"""The ACLs of the cluster, kept in the metadata store and known in memory.
+"""The ACLs of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. Whoever decides reads memory (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written on condition that the node is as it was read, together with its notice; where another
-   was faster, it is read and changed again. A broker obeys what it changed before it answers.
-3. A node that cannot be read may forbid something. The ACLs that were known before stay; as long as none are,
-   nobody but super users may do anything with the resources that it is about.
+1. Decisions use the copy in memory (`Rules`), which follows the store: see coordination/nodes/following.py.
+2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict it is read and changed again. A broker applies its own change before it responds.
+3. An unreadable node may contain a denial. The ACLs known before remain in force; if there are none, only
+   super users may access the resources that it covers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafka_compat.tasks import Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""How often a change is tried while others change the same node, as in Kafka."""
+"""Maximum attempts of a change while others change the same node, as in Kafka."""
 RETRY_S: Final = 0.1
 _READS_AT_ONCE: Final = 100
 
@@ -46,7 +46,7 @@ _MALFORMED: Final = "the ACLs that were known of it count, or if none were, nobo
 
 
 class Known(NamedTuple):
-    """What a node holds. `version` is None where there is no node."""
+    """The content of a node. `version` is None if it does not exist."""
 
     entries: Entries
     version: int | None
@@ -56,30 +56,30 @@ _ABSENT: Final = Known(frozenset(), None)
 
 
 class Deleted(NamedTuple):
-    """An ACL that a filter took, and why it is still there, if it is."""
+    """An ACL that a filter matched, with the error if it was not deleted."""
 
     binding: Binding
     error: KafkaError | None
 
 
 class Keeper:
-    """See the rules above."""
+    """Reads, follows and changes the ACLs in the metadata store."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
-        """What is read goes to `rules`."""
+        """ACLs read from the store are put into `rules`."""
         self._store = store
         self._rules = rules
         self._malformed = MalformedNodes()
         self._known: dict[Pattern, Known] = {}
         self._closed: set[Pattern] = set()
-        """Those of which rule 3 speaks."""
+        """The patterns with unreadable nodes (rule 3)."""
         self._lock = asyncio.Lock()
         decoders = {
             PatternType.LITERAL: acls.decode_literal_change,
             PatternType.PREFIXED: acls.decode_extended_change,
         }
         self._mended: set[Pattern] = set()
-        """Whose nodes were broken, and have changed since."""
+        """Patterns whose nodes were unreadable and have changed since."""
         self._following = Following(
             "the ACLs",
             store,
@@ -94,13 +94,13 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and follow them from now on. MetadataStoreError."""
+        """Read all ACLs, and follow changes from then on. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- what there is
+    # --- lookups
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
-        """The patterns that may have ACLs for the filter, each with all ACLs that it has."""
+        """The patterns that may have ACLs matching the filter, each with all its ACLs."""
         patterns = wanted.pattern.candidates()
         if patterns is None:
             return ((pattern, known.entries) for pattern, known in list(self._known.items()))
@@ -109,7 +109,7 @@ class Keeper:
     # --- changes
 
     async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
-        """Add ACLs; for each of them None, or why it was not added."""
+        """Add ACLs; returns None for each, or why it was not added."""
         outcomes: list[KafkaError | None] = [None] * len(bindings)
         wanted: dict[Pattern, list[int]] = {}
         for index, binding in enumerate(bindings):
@@ -133,9 +133,10 @@ class Keeper:
         return await self._change(pattern, lambda entries: entries | added)
 
     async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
-        """Remove the ACLs that filters take; what each took. One that several take stands at the first.
+        """Delete the ACLs that filters match; returns those of each filter. An ACL matched by several is
+        listed with the first.
 
-        A filter for one pattern finds what the store has, any other what this broker has heard of.
+        A filter for a single pattern reads the store, others use the copy of this broker.
         """
         concerned: dict[Pattern, None] = {}
         for wanted in filters:
@@ -175,7 +176,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # An answer that was lost may stand for a change that is made: then its notice is there, too.
+                # If the response was lost, the change may have been made: then its notice exists, too.
                 continue
             if wanted != known.entries:
                 log.info("the ACLs on %s are others now: %d", pattern, len(wanted))
@@ -185,8 +186,9 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
-        """The node's new version; None where there is none any more. Where nothing changes, it is only made
-        sure that what is known is what is there."""
+        """Write the node; returns its new version, None if it was deleted. Without a change it only verifies
+        that the copy is current.
+        """
         path = acls.path_of(pattern)
         operations: list[stores.Operation] = []
         version = known.version
@@ -220,7 +222,7 @@ class Keeper:
             return _ABSENT
         return Known(acls.decode_acls(path, data), stat.version)
 
-    # --- what others change
+    # --- changes by other brokers
 
     async def _reread_mended(self) -> None:
         while self._mended:
@@ -274,7 +276,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # Whoever mends a node by hand leaves no notice: broken ones are watched.
+        # A manual repair of a node leaves no notice: unreadable nodes are watched.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)
@@ -305,7 +307,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """What leaves out the entries that a filter takes, and notes them with the first filter that does."""
+    """A function that removes the entries matched by a filter, and records the first filter of each."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:

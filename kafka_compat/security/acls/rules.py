@@ -1,19 +1,20 @@
-"""The decision: may this principal, from this host, do this to that resource? Pure, and quick with many ACLs.
+"""The authorization decision: whether ACLs allow a principal on a host an operation on a resource. Pure, and
+fast with many ACLs.
 
 Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
 1. A super user may do everything.
-2. The ACLs of a resource are those on its name, on every prefix of it that is a PREFIXED pattern, and
-   on `*`. One that is DENY, and matches principal, host and operation, denies.
-3. Otherwise one that is ALLOW and matches allows. Whoever is allowed READ, WRITE, DELETE or ALTER may
-   DESCRIBE, whoever is allowed ALTER_CONFIGS may DESCRIBE_CONFIGS. A DENY implies nothing.
-4. A resource without any ACLs is for everybody or for nobody, as allow.everyone.if.no.acl.found says. With
-   ACLs none of which matches it is for nobody.
-5. An entry for `User:*` matches every principal, one from the host `*` every host, one of ALL every
-   operation. The spelling of an IPv6 address does not matter: Java writes 0:0:0:0:0:0:0:1, others ::1.
+2. The ACLs of a resource are those on its name, on every PREFIXED pattern that its name begins with, and on
+   `*`. A DENY entry that matches principal, host and operation denies.
+3. Otherwise a matching ALLOW entry allows. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS
+   implies DESCRIBE_CONFIGS. A DENY implies nothing.
+4. A resource without any ACLs is open to all or to none, by allow.everyone.if.no.acl.found. With ACLs of
+   which none matches, access is denied.
+5. An entry for `User:*` matches every principal, one with the host `*` every host, one for ALL every
+   operation. IPv6 addresses match in any spelling: Java writes 0:0:0:0:0:0:0:1, others ::1.
 
-Of each pattern there is a map from (principal, host) to two sets of operations, as bits of one number, so a
-decision is four look-ups for each pattern that applies; and the patterns that apply are found by name, and by
-those beginnings of the name whose length some prefix has.
+Each pattern has a map from (principal, host) to two sets of operations, as bits of one number, so a decision
+takes four lookups for each pattern that applies. Patterns are found by name, and by those beginnings of the
+name whose length equals that of some prefix.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 _DENY_SHIFT: Final = 16
-"""Bits below: operations that are allowed. Bits from here on: those that are denied."""
+"""Lower bits: allowed operations. Bits from here on: denied operations."""
 _ALL_BITS: Final = (1 << _DENY_SHIFT) - 1
 
 _IMPLIED_BY: Final = {
@@ -45,12 +46,12 @@ _ALLOWING: Final = {
 
 _Who = tuple[Principal, str]
 _Masks = dict[_Who, int]
-"""Operations by (principal, host), as entries name them."""
+"""Operations by the (principal, host) of entries."""
 _NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
 
 
 class Verdict(Enum):
-    """A decision, with what it rests on."""
+    """A decision and its basis."""
 
     SUPER_USER = "it is a super user"
     DENIED = "an ACL denies it"
@@ -64,7 +65,7 @@ ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
 
 
 class Grounds(NamedTuple):
-    """Whose ACLs, on which pattern, made a decision."""
+    """The principal, host and pattern of the ACLs that made a decision."""
 
     permission: Permission
     principal: Principal
@@ -73,7 +74,7 @@ class Grounds(NamedTuple):
 
 
 class Rules:
-    """The ACLs of a cluster, and what follows from them. See the rules above."""
+    """The ACLs of a cluster, indexed for decisions."""
 
     def __init__(self, super_users: Iterable[Principal] = (), *, allow_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
@@ -81,13 +82,13 @@ class Rules:
         self._types = {resource_type: _OfType(resource_type) for resource_type in ResourceType}
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
-        """From now on the ACLs on that pattern are these. ValueError for a principal that is none."""
+        """Replace the ACLs on a pattern. Raises ValueError for an invalid principal."""
         self._types[pattern.resource_type].put(pattern, frozenset(entries))
 
     def decide(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Verdict:
-        """May the principal do that to the resource? `host` is an address."""
+        """Whether the principal may execute the operation on the resource. `host` is an address."""
         if principal in self._super_users:
             return Verdict.SUPER_USER
         applying = self._types[resource_type].applying(name)
@@ -106,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """The first ACLs that make `decide` say DENIED or ALLOWED; None where none does."""
+        """The first ACLs that make `decide` return DENIED or ALLOWED; None if there are none."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),
@@ -121,10 +122,10 @@ class Rules:
     def decide_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> Verdict:
-        """May the principal do that to some resource of the type, whichever (KIP-679)?
+        """Whether the principal may execute the operation on any resource of the type (KIP-679).
 
-        As in Kafka, only ACLs of the operation itself and of ALL count here, none that imply it; and what is
-        allowed counts unless a DENY covers all of it: one on `*`, on a prefix of it, or on that very name.
+        As in Kafka, only ACLs of the operation itself and of ALL count here, not operations that imply it. A
+        permission counts unless a DENY covers all of it: on `*`, on a prefix of it, or on the same name.
         """
         if principal in self._super_users:
             return Verdict.SUPER_USER
@@ -159,7 +160,7 @@ class _OfType:
         self._literals: dict[str, _Masks] = {}
         self._prefixes: dict[str, _Masks] = {}
         self._lengths: Counter[int] = Counter()
-        """How many prefixes have each length."""
+        """The number of prefixes by length."""
         self._lengths_sorted: list[int] = []
         self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
         """The names of the patterns that have such an entry."""
@@ -174,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Those that stay, too: an entry with another spelling of the host may just have gone.
+            # Unchanged entries, too: an entry with another spelling of the host may just have been removed.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED
@@ -196,7 +197,7 @@ class _OfType:
             self._lengths_sorted = sorted(self._lengths)
 
     def applying(self, name: str) -> list[_Masks]:
-        """The ACLs on each pattern that takes the resource of that name."""
+        """The ACLs of each pattern that matches the resource name."""
         found = []
         literals, prefixes = self._literals, self._prefixes
         if WILDCARD in literals:
@@ -212,7 +213,7 @@ class _OfType:
         return found
 
     def patterns(self, name: str) -> Iterator[tuple[Pattern, _Masks]]:
-        """As `applying`, with the patterns."""
+        """As `applying`, with the patterns themselves."""
         for literal in dict.fromkeys((WILDCARD, name)):
             if literal in self._literals:
                 yield Pattern(self._type, literal, PatternType.LITERAL), self._literals[literal]
@@ -224,7 +225,7 @@ class _OfType:
     def named(
         self, keys: Sequence[_Who], operation: Operation, permission: Permission, pattern_type: PatternType
     ) -> list[set[str]]:
-        """The names of patterns of that kind with an entry of the operation, or of ALL."""
+        """The names of patterns of that type with an entry for the operation or for ALL."""
         found = []
         for key in dict.fromkeys(keys):
             for concerned in (operation, Operation.ALL):
@@ -235,7 +236,7 @@ class _OfType:
 
 
 def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
-    """Whether one of the prefixes is one of the name, too."""
+    """Whether one of the prefixes is also a prefix of the name."""
     if not prefixes:
         return False
     return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
@@ -253,7 +254,7 @@ def _masks(entries: Iterable[Entry]) -> _Masks:
 
 
 def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
-    """What entries that match may name."""
+    """The (principal, host) keys of entries that can match."""
     if ":" in host:
         host = _spelled(host)
     return (principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)
@@ -261,14 +262,13 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """Shared by all entries that name the same, of which there may be very many."""
+    """A shared key for all entries of the same principal and host, of which there may be many."""
     return acls.parse_principal(principal), _spelled(host)
 
 
 @lru_cache(maxsize=4096)
 def _spelled(host: str) -> str:
-    """An address of IPv6 as Python writes it, one that stands for an address of IPv4 as that; all else as it
-    is."""
+    """An IPv6 address in Python's spelling, an IPv4-mapped one as IPv4; other text unchanged."""
     if ":" not in host:
         return host
     from ipaddress import IPv6Address  # takes 5 ms, and few need it

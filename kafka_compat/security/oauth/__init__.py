@@ -1,1 +1,1 @@
-"""Tokens of SASL OAUTHBEARER: what is in them, who signed them, where keys and tokens come from."""
+"""Tokens of SASL OAUTHBEARER: their content, their validation, and the sources of keys and tokens."""

@@ -1,10 +1,10 @@
-"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, at an interval,
+"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, periodically,
 and when a key is missing.
 
-Rules of fetching out of turn
-1. A missing key id has the keys fetched once in RETRY_MS; the last IDS_MAX of them are remembered. Ids longer
-   than ID_CHARACTERS_MAX fetch nothing (all three are Kafka's).
-2. Invented ids have the keys fetched once in INTERVAL_MS at most.
+Rules of unscheduled fetches
+1. A missing key id triggers one fetch per RETRY_MS; the last IDS_MAX of them are remembered. Ids longer than
+   ID_CHARACTERS_MAX trigger none (all three limits are Kafka's).
+2. Unknown ids trigger at most one fetch per INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _KEYS_MAX: Final = 1000
 
 
 class EarlyRefresh:
-    """See the rules above; times never jump."""
+    """The limits on unscheduled fetches; times are monotonic."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._fetched_ms = float("-inf")
 
     def missed(self, kid: str, now_ms: float) -> bool:
-        """Whether the keys are to be fetched for that."""
+        """Whether this missing key id triggers a fetch."""
         if len(kid) > ID_CHARACTERS_MAX or now_ms < self._asked.get(kid, float("-inf")) + RETRY_MS:
             return False
         self._asked[kid] = now_ms
@@ -50,23 +50,23 @@ class EarlyRefresh:
         return True
 
     def wait_ms(self, now_ms: float) -> float:
-        """For how long a fetch out of turn has to wait."""
+        """The time until an unscheduled fetch is allowed."""
         return max(0.0, self._fetched_ms + INTERVAL_MS - now_ms)
 
     def fetching(self, now_ms: float) -> None:
-        """They are fetched now."""
+        """Record that a fetch begins."""
         self._fetched_ms = now_ms
 
     def fetched(self, kids: Iterable[str | None]) -> None:
-        """These are there now."""
+        """Record the fetched key ids."""
         for kid in kids:
             if kid is not None:
                 self._asked.pop(kid, None)
 
 
 def parse_key_set(content: bytes) -> tuple[Key, ...]:
-    """The keys that tokens may be signed with; others, and those that are broken, are left out. Raises
-    ValueError when it is no set of keys.
+    """The keys that may sign tokens; other and invalid keys are left out. Raises ValueError if it is not a
+    key set.
     """
     try:
         found = json.loads(content)
@@ -88,7 +88,7 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # Whatever is in it: the other keys are good.
+    except Exception as error:  # Whatever the error: the other keys are valid.
         log.warning("a key of the JWKS is left out, kid %.100r: %s", kid, error)
         return None
     named = member.get("alg")
@@ -102,7 +102,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
     from jwt import algorithms
 
     kind = member.get("kty")
-    # A key that is private by mistake is not used as one.
+    # A private key published by mistake is not used.
     public = {
         name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
     }
@@ -121,7 +121,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
 
 
 class KeySource(NamedTuple):
-    """Where the keys are, and when they are fetched: sasl.oauthbearer.jwks.endpoint.*, in ms."""
+    """The endpoint of the keys, and when to fetch them: sasl.oauthbearer.jwks.endpoint.*, in ms."""
 
     place: Place
     refresh_ms: int
@@ -130,7 +130,7 @@ class KeySource(NamedTuple):
 
 
 class KeySet:
-    """Answers from memory; `keep` is a task."""
+    """Provides keys from memory; `keep` runs as a task that refreshes them."""
 
     def __init__(self, source: KeySource, monotonic_ms: Callable[[], float]) -> None:
         self._source = source
@@ -147,11 +147,11 @@ class KeySet:
             self._wanted.set()
 
     async def open(self) -> None:
-        """Fetch them for the first time. Raises Unreachable, as the broker then cannot start."""
+        """Fetch the keys for the first time. Raises Unreachable, which aborts startup."""
         await self._fetch()
 
     async def keep(self) -> None:
-        """Fetch them again and again."""
+        """Fetch the keys periodically."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._source.refresh_ms / 1000):
@@ -161,7 +161,7 @@ class KeySet:
             await self._fetch_somehow()
 
     async def _fetch_somehow(self) -> None:
-        """Until it works, or has been tried for as long as Kafka tries; the old keys stay meanwhile."""
+        """Retry until a fetch succeeds, for as long as Kafka does; the old keys stay meanwhile."""
         source = self._source
         pause_ms, waited_ms = source.retry_backoff_ms, 0
         while True:

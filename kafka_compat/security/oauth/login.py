@@ -1,5 +1,5 @@
-"""The token that a broker shows to other brokers: fetched with its id and secret (client credentials, RFC
-6749, 4.4), kept in memory, and fetched again before it ends.
+"""The token with which a broker logs in to other brokers: fetched with its client id and secret (client
+credentials, RFC 6749, 4.4), kept in memory, and renewed before it expires.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kafka_compat.security.tls_settings import Secret
 log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 10.0
-"""After a failure a token is asked for again in so long, as Kafka has it."""
+"""Delay before a token is requested again after a failure, as in Kafka."""
 _HOPELESS: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415})
-"""Answers after which the same question is not asked again at once."""
+"""Statuses after which the request is not repeated at once."""
 
 
 class RefreshWindow(NamedTuple):
-    """sasl.login.refresh.*"""
+    """The settings sasl.login.refresh.*"""
 
     factor: float
     jitter: float
@@ -35,8 +35,8 @@ class RefreshWindow(NamedTuple):
     buffer_s: int
 
     def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
-        """When a token that is there since `now_ms` is to be replaced, by Kafka's rules (KIP-255); `chance`
-        is from 0 to 1.
+        """When a token that is valid from `now_ms` must be replaced, by Kafka's rules (KIP-255); `chance` is
+        from 0 to 1.
         """
         share = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.min_period_s + self.buffer_s) > token.expires_ms:
@@ -48,7 +48,7 @@ class RefreshWindow(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Whom the token is for: clientId, clientSecret and scope of the JAAS options."""
+    """The client credentials: clientId, clientSecret and scope of the JAAS options."""
 
     client_id: str
     secret: Secret
@@ -56,7 +56,7 @@ class Client(NamedTuple):
 
 
 class TokenEndpoint(NamedTuple):
-    """Where tokens are, and how often is tried."""
+    """The token endpoint, and its retry limits."""
 
     place: Place
     client: Client
@@ -66,7 +66,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class TokenSource:
-    """Answers from memory; `keep` is a task."""
+    """Provides the token from memory; `keep` runs as a task that renews it."""
 
     def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
         self._endpoint = endpoint
@@ -78,13 +78,13 @@ class TokenSource:
         return self._endpoint.place.url
 
     def token(self) -> str:
-        """Raises ConnectionError when there is none that still holds."""
+        """The current token. Raises ConnectionError if it has expired."""
         if self._token is None or self._token.expires_ms <= self._now_ms():
             raise ConnectionError(f"there is no token to show; none came from {self.url}")
         return self._token.text
 
     async def open(self) -> None:
-        """Fetch the first one. Raises Unreachable, as the broker then cannot start."""
+        """Fetch the first token. Raises Unreachable, which aborts startup."""
         endpoint = self._endpoint
         pause_ms, waited_ms = endpoint.retry_backoff_ms, 0
         while True:
@@ -99,7 +99,7 @@ class TokenSource:
             pause_ms = max(1, pause_ms * 2)
 
     async def keep(self) -> None:
-        """Fetch another one in time, again and again."""
+        """Renew the token before each expiry."""
         while True:
             assert self._token is not None
             now_ms = self._now_ms()
@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("no new token for other brokers from %s: %s", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # One that is over when it comes would be replaced at once, for ever.
+            # A token that has expired on arrival would otherwise be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
                 log.error("the token from %s is over already: is a clock wrong?", self.url)
                 await asyncio.sleep(AGAIN_S)
@@ -130,7 +130,7 @@ class TokenSource:
 
 
 def token_of(answer: bytes) -> AccessTokenText:
-    """The token in the answer of a token endpoint. Raises Unreachable, which does not show it."""
+    """The token in a token endpoint's response. Raises Unreachable, which does not show it."""
     try:
         found = json.loads(answer)
         text = found["access_token"].strip()

@@ -1,12 +1,12 @@
-"""Signed tokens (JWT, RFC 7519, KIP-768).
+"""Validation of signed tokens (JWT, RFC 7519, KIP-768).
 
 Rules
-1. The key is one of the issuer's, chosen as Kafka's library chooses: by the token's `kid` if it has one, else
-   the first of the kind that the token's algorithm needs.
-2. A key may be used for the algorithms of its kind alone, and for the one that it names if it names one.
-   There are no secret keys and no `none` here: a key that everybody can read proves nothing.
-3. `exp` and `iat` have to be there. `aud` and `iss` have to be what is expected; an `aud` is refused where
-   none is expected, since the token is then for somebody else.
+1. The key is one of the issuer's, chosen as in Kafka's library: by the token's `kid` if it has one, otherwise
+   the first of the type that the token's algorithm needs.
+2. A key may be used only for the algorithms of its type, and only for the one that it names if it names one.
+   Secret keys and `none` are not supported: a key that anyone can read proves nothing.
+3. `exp` and `iat` are required. `aud` and `iss` must be the expected values; an `aud` is rejected if none is
+   expected, since the token is then meant for another recipient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class Key(NamedTuple):
-    """A public key, and for which algorithms it may be used. `kid` is None where it has no id."""
+    """A public key, and the algorithms it may be used for. `kid` is None if it has no id."""
 
     kid: str | None
     kind: str
@@ -32,17 +32,17 @@ class Key(NamedTuple):
 
 
 class Keys(Protocol):
-    """The keys of now."""
+    """The current keys of an issuer."""
 
     def all(self) -> tuple[Key, ...]:
-        """In the order of the issuer's."""
+        """All keys, in the issuer's order."""
 
     def missed(self, kid: str) -> None:
-        """A token came that was signed with a key that is not there."""
+        """Report a token signed with an unknown key."""
 
 
 class Expected(NamedTuple):
-    """What a token must say; None and an empty set where nothing is expected."""
+    """Required claims of a token; None and an empty set if nothing is required."""
 
     issuer: str | None
     audiences: frozenset[str]
@@ -52,14 +52,14 @@ class Expected(NamedTuple):
 
 
 class SecuredValidator:
-    """See the rules above."""
+    """Validates signed tokens (JWT)."""
 
     def __init__(self, keys: Keys, expected: Expected) -> None:
         self._keys = keys
         self._expected = expected
 
     def validate(self, token: str, now_ms: int) -> tokens.AccessToken:
-        """Raises InvalidToken."""
+        """The token's content. Raises InvalidToken."""
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
@@ -114,7 +114,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """What the claims of a token whose signature holds make of its bearer. Raises InvalidToken."""
+    """The token with these claims, whose signature is valid. Raises InvalidToken."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")

@@ -1,6 +1,6 @@
-"""What a listener's settings say of OAUTHBEARER: which tokens are believed, and why.
+"""The OAUTHBEARER settings of a listener: which tokens are accepted, and how they are validated.
 
-Kafka's classes are names of what is built in here; nothing is loaded by name.
+Kafka's class names select built-in implementations; no code is loaded by name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ENDPOINT: Final = "sasl.oauthbearer.jwks.endpoint"
 def validator_of(
     settings: ListenerConfig, options: Mapping[str, str], keys: Callable[[KeySource], Keys]
 ) -> Validator:
-    """`options` are the JAAS configuration's; `keys` gives those of a source. Raises ConfigError."""
+    """A listener's token validator; `keys` returns the keys of a source. Raises ConfigError."""
     name = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}{_HANDLER}"
     chosen = settings.str(f"{_PREFIX}{_HANDLER}") if settings.is_own(f"{_PREFIX}{_HANDLER}") else None
     if chosen in _SECURED:
@@ -71,7 +71,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """The name under which a setting is in force: the mechanism's own, the listener's, or everybody's."""
+    """The name under which a setting is in force: the mechanism's, the listener's, or the general one."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 
@@ -80,7 +80,7 @@ def _own(settings: ListenerConfig, name: str) -> str:
 
 
 def text(settings: ListenerConfig, name: str) -> str | None:
-    """A setting's text, and None where it is blank."""
+    """A setting's text; None if it is blank."""
     return (settings.str(_own(settings, name)) or "").strip() or None
 
 
@@ -93,7 +93,7 @@ def decimal(settings: ListenerConfig, name: str) -> float:
 
 
 def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) -> Place:
-    """Where an URL of the settings leads. Raises ConfigError."""
+    """The server and path of a URL in the settings. Raises ConfigError."""
     url = text(settings, name)
     try:
         if url is None:
@@ -105,7 +105,7 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
 
 
 def _trusting(options: Mapping[str, str]) -> ssl.SSLContext:
-    """Trusts what ssl.truststore.* of a JAAS configuration name; without them, the system's authorities.
+    """A TLS context that trusts ssl.truststore.* of a JAAS configuration, or the system's authorities. Raises
     ValueError.
     """
     location, certificates = (
@@ -136,7 +136,7 @@ def client_of(
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> Callable[[], OAuthBearerClient]:
-    """With what a broker logs in at others; `tokens` gives the source of an endpoint. Raises ConfigError."""
+    """A broker's login to other brokers; `tokens` returns the source of an endpoint. Raises ConfigError."""
     name = f"{_PREFIX}{_LOGIN_HANDLER}"
     jaas = f"{PREFIX}{settings.listener_name.lower()}.{_PREFIX}sasl.jaas.config"
     chosen = settings.str(name) if settings.is_own(name) else _UNSECURED_LOGIN

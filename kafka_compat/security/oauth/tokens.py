@@ -1,4 +1,4 @@
-"""What a token says once it is believed, or why it is not."""
+"""The result of token validation: an accepted token's content, or the reason for its rejection."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 from typing import Any, Final, NamedTuple, Protocol
 
 EXPIRES_MS_MAX = 1 << 53
-"""Later ends are said to be this one, the year 287396."""
+"""Later expiry times are limited to this one, the year 287396."""
 
 
 _BLANK: Final = "".join(map(chr, range(33)))
 
 
 class AccessToken(NamedTuple):
-    """Whose token it is, and until when it holds, in ms since 1970."""
+    """The principal of a valid token, and its expiry in ms since 1970."""
 
     name: str
     expires_ms: int
 
 
 class InvalidToken(Exception):
-    """The text is for the log. `scope` is what the client is told that its token lacks, if that is the
-    reason.
+    """The token was rejected. The text is for the log; `scope` is the missing scope reported to the client,
+    if that is the reason.
     """
 
     def __init__(self, why: str, scope: str | None = None) -> None:
@@ -30,19 +30,19 @@ class InvalidToken(Exception):
 
 
 class Validator(Protocol):
-    """Believes tokens, or not."""
+    """Accepts or rejects tokens."""
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """Raises InvalidToken."""
+        """The token's content. Raises InvalidToken."""
 
 
 def trimmed(text: str) -> str:
-    """Without what Java's trim() takes from both ends."""
+    """The text without leading and trailing characters that Java's trim() removes."""
     return text.strip(_BLANK)
 
 
 def parse_object(content: bytes, what: str) -> dict[str, Any]:
-    """A JSON object in which no name comes twice. Raises InvalidToken, which tells nothing of the content."""
+    """A JSON object without duplicate names. Raises InvalidToken, which does not show the content."""
     try:
         found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):

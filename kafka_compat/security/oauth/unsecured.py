@@ -1,4 +1,4 @@
-"""Tokens that nobody signed (KIP-255): whoever speaks is believed. For development, as Kafka says of them."""
+"""Unsigned tokens (KIP-255), accepted without proof. For development only, as in Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UnsecuredRules(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
-        """Raises ValueError."""
+        """The rules in these options. Raises ValueError."""
         skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
         if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
             raise ValueError(f"Allowable clock skew millis must not be negative: {skew}")
@@ -43,13 +43,13 @@ class UnsecuredRules(NamedTuple):
 
 
 class UnsecuredValidator:
-    """Believes each token that is whole, in its time, and has the required scope."""
+    """Accepts every well-formed token that is current and has the required scope."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
 
     def validate(self, token: str, now_ms: int) -> AccessToken:
-        """Raises InvalidToken."""
+        """The token's content. Raises InvalidToken."""
         rules = self._rules
         claims = _claims(token)
         scope = _scope(claims.get(rules.scope_claim))
@@ -85,7 +85,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    # Kafka's decoder knows the plain alphabet of base64 alone, and padding may be left out.
+    # Kafka's decoder accepts only the standard base64 alphabet; padding may be missing.
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
@@ -98,7 +98,7 @@ def _json(part: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """As Kafka has it: numbers are numbers, lists are lists of texts, and anything else is a text."""
+    """A claim value as in Kafka: numbers, lists of texts, and anything else as text."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
@@ -133,7 +133,7 @@ def _scope(value: object) -> frozenset[str]:
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
-    """The token of a client that is told what to say of itself by the JAAS options of Kafka's
+    """The token of a client whose claims are the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
     """
     claims: dict[str, Any] = {}
@@ -160,7 +160,7 @@ def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
 
 
 class AccessTokenText(NamedTuple):
-    """A token to show to others, and when it begins and ends, in ms since 1970."""
+    """A token to send, with the start and end of its validity in ms since 1970."""
 
     text: str
     begins_ms: int
@@ -171,8 +171,8 @@ class AccessTokenText(NamedTuple):
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    # ASCII keeps the two letters away in which both alphabets of base64 differ, but for "?" and ">" and the
-    # like: spaces are put in until they are gone.
+    # The two base64 alphabets differ in two letters. ASCII text avoids them except with "?", ">" and the
+    # like: spaces are inserted until they disappear.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

@@ -1,1 +1,1 @@
-"""How clients prove who they are by SASL: a file per mechanism, and the exchange that carries them."""
+"""SASL authentication of clients: one file per mechanism, and the exchange that carries them."""

@@ -1,4 +1,4 @@
-"""The client's side of SASL, as brokers use it among themselves: PLAIN and both SCRAMs."""
+"""The client side of SASL between brokers: PLAIN and both SCRAM mechanisms."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from kafka_compat.security.scram_credential import ITERATIONS_MAX, ITERATIONS_MI
 
 
 class Untrusted(Exception):
-    """The server has not proved that it knows the user, or says what makes no sense, or there is nothing to
-    prove who this broker is."""
+    """The server did not prove that it knows the user or sent an invalid message, or this broker lacks
+    credentials.
+    """
 
 
 class ClientMechanism(Protocol):
-    """The client's side of one exchange; used once."""
+    """The client side of one exchange; used once."""
 
     def first(self) -> bytes:
-        """The token with which the exchange begins. Raises Untrusted."""
+        """The first token of the exchange. Raises Untrusted."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The token after the server's answer; None when none is left to send. Raises Untrusted."""
+        """The token after the server's response; None if none is left to send. Raises Untrusted."""
 
 
 class PlainClient:
-    """RFC 4616."""
+    """The client side of PLAIN (RFC 4616)."""
 
     def __init__(self, name: str, password: str) -> None:
         self._token = f"\0{name}\0{password}".encode()
@@ -47,7 +48,7 @@ _HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """RFC 5802, without channel binding."""
+    """The client side of SCRAM (RFC 5802), without channel binding."""
 
     def __init__(self, mechanism: str, name: str, password: str) -> None:
         self._digest = MECHANISMS[mechanism]

@@ -1,13 +1,14 @@
-"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368), pure: what comes, what goes, when it ends.
+"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368): valid order of messages, and session
+expiry. Pure.
 
 Rules
-1. A client may ask for ApiVersions once, then says which mechanism it wants (SaslHandshake), then sends
-   tokens: in SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. Where there is
-   GSSAPI, a first frame that is no request is a token of it.
-2. Whatever else it does ends the connection. So does a token that is refused, after `failure_delay_ms`.
-3. A session ends when the credential does, or after connections.max.reauth.ms, whichever is sooner; from
-   then on nothing but a new handshake is served. The new exchange has to end with the same mechanism and the
-   same principal, and begins once in REAUTHENTICATION_INTERVAL_MS at most.
+1. A client may request ApiVersions once, then names its mechanism (SaslHandshake), then sends tokens: in
+   SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. If GSSAPI is enabled, a first
+   frame that is no request is a GSSAPI token.
+2. Any other message ends the connection. So does a rejected token, after `failure_delay_ms`.
+3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner; from then
+   on only a new handshake is served. The new exchange must use the same mechanism and yield the same
+   principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from kafka_compat.security.sasl.mechanism import Mechanism, Refused
 
 REAUTHENTICATION_INTERVAL_MS: Final = 1000
 GSSAPI: Final = "GSSAPI"
-"""The mechanism of clients that ask for none: those of Kafka 0.9."""
+"""The mechanism of clients that do not choose one: those of Kafka 0.9."""
 
 
 class Stage(Enum):
-    """What may come next."""
+    """The next message expected."""
 
     VERSIONS_OR_HANDSHAKE = auto()
     HANDSHAKE = auto()
@@ -35,16 +36,16 @@ class Stage(Enum):
 
 
 class UnexpectedRequest(Exception):
-    """A client that does not keep to the order: its connection ends."""
+    """The client sent a message out of order: its connection is closed."""
 
 
 class UnsupportedMechanism(Exception):
-    """None of those that the listener has."""
+    """The listener does not have that mechanism."""
 
 
 class Offer(NamedTuple):
-    """What a listener offers: how to make the server's side of each mechanism, by its name, and how long a
-    session of it may last (connections.max.reauth.ms; 0: for ever).
+    """The mechanisms of a listener: how to create the server side of each, by name, and the maximum session
+    lifetime (connections.max.reauth.ms; 0: unlimited).
     """
 
     mechanisms: Mapping[str, Callable[[], Mechanism]]
@@ -53,12 +54,12 @@ class Offer(NamedTuple):
 
 
 class Exchange:
-    """See the rules above. `now_ms` is the time of day, `monotonic_ms` never jumps."""
+    """The state of one connection's exchange. `now_ms` is the time of day, `monotonic_ms` is monotonic."""
 
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.tokens_are_bare = False
-        """Whether tokens come as frames of their own."""
+        """Whether tokens are frames of their own."""
         self.principal: Principal | None = None
         self.mechanism_name = ""
         self.offer = offer
@@ -71,18 +72,19 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client has proved who it is, and nothing else has begun since."""
+        """Whether the client is authenticated, and no new exchange has begun."""
         return self.stage is Stage.COMPLETE
 
     @property
     def is_again(self) -> bool:
-        """Whether the client has proved once who it is."""
+        """Whether this is a reauthentication."""
         return self.principal is not None
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing that comes can end well, which the client is told by nothing but the end: it wants
-        another mechanism than at first."""
+        """Whether the exchange can no longer succeed because a reauthentication uses another mechanism; the
+        client learns it only at the end.
+        """
         return self._other_mechanism is not None
 
     @property
@@ -90,12 +92,12 @@ class Exchange:
         return list(self.offer.mechanisms)
 
     def versions_reported(self) -> None:
-        """The client asked for ApiVersions, and gets them."""
+        """Record that the client requested ApiVersions."""
         if self.stage is Stage.VERSIONS_OR_HANDSHAKE:
             self.stage = Stage.HANDSHAKE
 
     def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
-        """The client says which mechanism comes next. Raises UnexpectedRequest, UnsupportedMechanism."""
+        """Process the client's choice of a mechanism. Raises UnexpectedRequest, UnsupportedMechanism."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise UnexpectedRequest("a SaslHandshake in the middle of an exchange")
         make = self.offer.mechanisms.get(mechanism)
@@ -113,15 +115,15 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """The first frame is no request: whether it may be a token of a client of Kafka 0.9."""
+        """Whether a first frame that is no request may be a token of a client of Kafka 0.9."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """The answer to a token, as Mechanism.evaluate has it; `stage` says whether that was the last one.
-        Raises Refused, UnexpectedRequest.
+        """The response to a token, see Mechanism.evaluate; `stage` shows whether it was the last one. Raises
+        Refused, UnexpectedRequest.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")
@@ -167,12 +169,12 @@ class Exchange:
 
     @property
     def session_lifetime_ms(self) -> int:
-        """For how long the session will last, as the client is told; 0 when there is no end to it, too."""
+        """The session lifetime reported to the client; 0 also if unlimited."""
         return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))
 
     @property
     def ends(self) -> bool:
-        """Whether the session has an end."""
+        """Whether the session expires."""
         return self._ends_ms is not None
 
     @property
@@ -180,7 +182,7 @@ class Exchange:
         return self._ends_ms is not None and self._monotonic_ms() >= self._ends_ms
 
     def begin_again(self) -> bool:
-        """A handshake has come after the exchange had ended well: whether another one may begin."""
+        """Whether a handshake may begin a new exchange after a successful one."""
         now_ms = self._monotonic_ms()
         if (
             self.stage is not Stage.COMPLETE
@@ -193,7 +195,7 @@ class Exchange:
         return True
 
     def client_message(self, refused: Refused) -> str:
-        """What the client is told of a token that was refused."""
+        """The message to the client about a rejected token."""
         if refused.client_message is not None:
             return refused.client_message
         which = "re-authentication" if self.is_again else "authentication"

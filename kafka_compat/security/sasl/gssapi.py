@@ -1,16 +1,16 @@
-"""SASL GSSAPI (RFC 4752) with Kerberos: tickets of a KDC, without a security layer, which TLS is for.
-The extra `kerberos`.
+"""SASL GSSAPI (RFC 4752) with Kerberos tickets, without a security layer (use TLS). Requires the extra
+`kerberos`.
 
 Rules of the server
-1. Tokens go to libkrb5 until both sides know each other; then the server offers its layers, of which there
-   is none, and the client takes that.
-2. Who a client is comes of its principal by sasl.kerberos.principal.to.local.rules.
-3. Nobody asks the KDC here: tickets are read with the key of the key table.
+1. Tokens are passed to libkrb5 until both sides are authenticated; then the server offers no security layer,
+   and the client accepts.
+2. The client's principal is mapped by sasl.kerberos.principal.to.local.rules.
+3. The server never contacts the KDC: tickets are decrypted with the key of the key table.
 
-Rules of the client, with which brokers log in at each other, and commands at brokers
-1. A client is who its key table says it is: libkrb5 asks the KDC for its first ticket, and for another before
-   that one ends; tickets are kept in memory. Or it has the tickets that were fetched with kinit.
-2. The server is `service/host`, with the host by which it was dialled; it has to prove that.
+Rules of the client, used by brokers to log in to each other, and by commands
+1. With a key table, libkrb5 requests the first ticket from the KDC, and another before it expires; tickets
+   are kept in memory. Otherwise the client uses tickets fetched with kinit.
+2. The server is `service/host`, with the host name that was dialled, and must prove this identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NO_LAYER: Final = 1
 LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
-"""Which there are, and how large what is wrapped may be: nothing is."""
+"""The offered layers, and the maximum size of a wrapped message: none."""
 
 
 class Unusable(Exception):
@@ -39,21 +39,21 @@ class Unusable(Exception):
 
 
 class Identity(NamedTuple):
-    """Who this broker is to a KDC's clients: a principal `service/host@realm`, and where its key is."""
+    """This broker's identity: a principal `service/host@realm`, and the location of its key."""
 
     principal: str
     key_table: str
 
 
 class Acceptor(NamedTuple):
-    """What a listener accepts tickets with."""
+    """The credentials with which a listener accepts tickets."""
 
     credentials: gssapi.Credentials
     default_realm: str
 
 
 def acceptor(identity: Identity) -> Acceptor:
-    """Reads the key table. Raises Unusable."""
+    """Read the key table. Raises Unusable."""
     gss = library()
     check_key_table(identity)
     try:
@@ -68,8 +68,7 @@ def acceptor(identity: Identity) -> Acceptor:
 
 
 def check_key_table(identity: Identity) -> None:
-    """Raises Unusable when it cannot be read: libkrb5 says of a file that is not there only that there is no
-    key in it."""
+    """Raise Unusable if the file cannot be read: libkrb5 reports a missing file only as a missing key."""
     if not os.access(identity.key_table, os.R_OK):
         raise Unusable(f"the key table {identity.key_table} cannot be read")
 
@@ -87,12 +86,12 @@ def library() -> Any:
 
 
 def said(error: Any) -> str:
-    """What libkrb5 said, on one line."""
+    """The message of libkrb5, on one line."""
     return " ".join(str(error).split())
 
 
 class Gssapi:
-    """See the rules above."""
+    """The server side of GSSAPI."""
 
     def __init__(self, credentials: gssapi.Credentials, namer: ShortNamer) -> None:
         self.principal: Principal | None = None
@@ -128,7 +127,7 @@ class Gssapi:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
             raise Refused("GSSAPI: the client wants a security layer, and there is none")
-        # Whom the client wants to be may follow. Kafka does not look at it: the client is who it is.
+        # The authorization id may follow. Kafka ignores it: the client is its principal.
         name = str(self._context.initiator_name)
         try:
             short = self._namer.short_name(KerberosName.parse(name))
@@ -138,15 +137,15 @@ class Gssapi:
 
 
 class Tickets(NamedTuple):
-    """Where a client's are; without a principal they are those of whoever is in the cache."""
+    """The location of a client's tickets; without a principal they are those of the cache's owner."""
 
     principal: str | None
     store: Mapping[str, str]
-    """MIT's credential store; an empty one is the user's own."""
+    """MIT's credential store; if empty, the user's own."""
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """In a new cache in memory, for all clients of an identity. Raises Unusable."""
+    """Tickets in a new memory cache, shared by all clients of an identity. Raises Unusable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"
@@ -154,13 +153,13 @@ def by_key_table(identity: Identity) -> Tickets:
 
 
 def fetched_before(principal: str | None, cache: str | None) -> Tickets:
-    """In the file `cache`, or where libkrb5 looks for them. Raises Unusable."""
+    """Tickets in the file `cache`, or in libkrb5's default cache. Raises Unusable."""
     library()
     return Tickets(principal, {"ccache": f"FILE:{cache}"} if cache else {})
 
 
 class GssapiClient:
-    """See the rules above; `first` may wait for the KDC."""
+    """The client side of GSSAPI; `first` may wait for the KDC."""
 
     def __init__(self, tickets: Tickets, service: str, host: str) -> None:
         self._tickets = tickets

@@ -1,4 +1,4 @@
-"""What a SASL mechanism is to the exchange that carries it, and the mechanism PLAIN."""
+"""Interface of a SASL mechanism, and the mechanism PLAIN."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kafka_compat.security.principal import Principal
 
 
 class Refused(Exception):
-    """The client has not proved who it says it is.
+    """The client is not authenticated.
 
-    The text is for the broker's log. `client_message` is sent to the client; None for what any wrong password
-    gets, so that nobody learns which users there are.
+    The text is for the broker's log. `client_message` is sent to the client; None for the message of a wrong
+    password, so that clients cannot find out which users exist.
     """
 
     def __init__(self, why: str, client_message: str | None = None) -> None:
@@ -22,23 +22,23 @@ class Refused(Exception):
 
 
 class Mechanism(Protocol):
-    """The server's side of one exchange; used once."""
+    """The server side of one exchange; used once."""
 
     principal: Principal | None
-    """Who the client is, once it has proved it."""
+    """The principal, once the client is authenticated."""
     expires_ms: int | None
-    """Until when its proof holds, in ms since 1970, if it does not hold for ever."""
+    """The expiry of the credential, in ms since 1970; None: unlimited."""
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """The answer to a token of the client's; None where not even an empty one is due, which only clients
-        see whose tokens are frames of their own. Raises Refused.
+        """The response to a client's token; None if not even an empty one is sent, which matters only if
+        tokens are frames of their own. Raises Refused.
         """
 
 
 class Plain:
-    """SASL PLAIN (RFC 4616): a name and a password, as they are. For listeners with TLS.
+    """SASL PLAIN (RFC 4616): name and password in clear text. For listeners with TLS.
 
-    Compares with `passwords`, by user.
+    The password is compared with the user's in `passwords`.
     """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ class Plain:
         self._passwords = passwords
 
     def evaluate(self, token: bytes) -> bytes:
-        """Authorization id (may be empty), name and password, with NUL between them."""
+        """Check authorization id (may be empty), name and password, separated by NUL."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
             raise _refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Compared in any case: how long it takes does not tell whether there is such a user.
+        # Always compared, so that the response time does not show whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "there is no such user" if expected is None else "the password is wrong"

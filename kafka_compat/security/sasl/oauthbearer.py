@@ -1,8 +1,8 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): a bearer token, shown by who has it.
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): authentication by a bearer token.
 
 Rules
-1. Of a token that is not believed the client is told in JSON, as an answer like any other; it then says
-   %x01, and is refused with the same text. It may as well try another token.
+1. A rejected token gets an error in JSON as an ordinary response; the client then sends %x01, and is rejected
+   with the same text. It may instead try another token.
 2. A session lasts as long as its token (KIP-368).
 3. No token is ever logged.
 """
@@ -22,7 +22,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 log = logging.getLogger(__name__)
 
 CONTROL_A: Final = b"\x01"
-"""With which a client answers the server's error, so that the exchange ends."""
+"""The client's reply to the server's error, which ends the exchange."""
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _KEY: Final = r"[A-Za-z]+"
@@ -35,11 +35,11 @@ _EXTENSION: Final = re.compile(rf"(?P<key>{_KEY})=(?P<value>{_VALUE})")
 
 
 class Malformed(Exception):
-    """Not a message of OAUTHBEARER. The text never has the token in it."""
+    """Not an OAUTHBEARER message. The text never contains the token."""
 
 
 class ClientMessage(NamedTuple):
-    """A bearer token, on whose behalf ("" for its own subject), and what else the client says of itself."""
+    """A bearer token, the authorization id ("" for the token's subject), and extensions."""
 
     token: str
     authorization_id: str
@@ -47,7 +47,7 @@ class ClientMessage(NamedTuple):
 
 
 def parse_message(message: bytes) -> ClientMessage:
-    """Raises Malformed."""
+    """Parse a client message. Raises Malformed."""
     match = _MESSAGE.fullmatch(message.decode(errors="replace"))
     if match is None:
         raise Malformed("Invalid OAUTHBEARER client first message")
@@ -64,7 +64,7 @@ def parse_message(message: bytes) -> ClientMessage:
 
 
 def compose_message(token: str, extensions: Mapping[str, str]) -> bytes:
-    """The message of a client that has a token. Raises ValueError for extensions that cannot be said."""
+    """The message of a client with a token. Raises ValueError for invalid extensions."""
     said = [f"{key}={value}" for key, value in extensions.items()]
     for key, pair in zip(extensions, said, strict=True):
         if key == "auth" or _EXTENSION.fullmatch(pair) is None:
@@ -73,7 +73,7 @@ def compose_message(token: str, extensions: Mapping[str, str]) -> bytes:
 
 
 class OAuthBearer:
-    """See the rules above."""
+    """The server side of OAUTHBEARER."""
 
     def __init__(self, validator: Validator, now_ms: Callable[[], int]) -> None:
         self.principal: Principal | None = None
@@ -83,7 +83,7 @@ class OAuthBearer:
         self._error: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Nothing for a token that is believed, otherwise the error."""
+        """Empty for an accepted token, otherwise the error."""
         error, self._error = self._error, None
         if error is not None and token == CONTROL_A:
             raise Refused(error, error)
@@ -114,7 +114,7 @@ def _json_of(invalid: InvalidToken) -> str:
 
 
 class OAuthBearerClient:
-    """The client's side, with a token and extensions (KIP-342)."""
+    """The client side, with a token and extensions (KIP-342)."""
 
     def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
         self._message = compose_message(token, extensions)
@@ -123,5 +123,5 @@ class OAuthBearerClient:
         return self._message
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The server's error is answered, since the server then ends the exchange."""
+        """The response to the server's error, after which the server ends the exchange."""
         return CONTROL_A if challenge else None

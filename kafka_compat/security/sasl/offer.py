@@ -1,4 +1,4 @@
-"""What a listener's settings offer its clients by SASL: each enabled mechanism with what it needs.
+"""The SASL mechanisms that a listener offers, each configured from its settings.
 
 Settings of one mechanism are Kafka's `listener.name.<listener>.<mechanism>.X`, both names in lower case.
 """
@@ -38,9 +38,8 @@ _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class Sources(NamedTuple):
-    """Where mechanisms look up whom they do not know from the settings. `credential` is a user's for a
-    mechanism, `token` a delegation token by its id for one, `keys` are an issuer's; `now_ms` is the time of
-    day.
+    """Where mechanisms look up identities outside the settings. `credential` returns a user's for a
+    mechanism, `token` a delegation token by its id, `keys` an issuer's keys; `now_ms` is the time of day.
     """
 
     credential: Callable[[str, str], Credential | None]
@@ -50,7 +49,7 @@ class Sources(NamedTuple):
 
 
 def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
-    """The offer of one listener. Raises ConfigError."""
+    """The SASL mechanisms of one listener. Raises ConfigError."""
     mechanisms: dict[str, Callable[[], Mechanism]] = {}
     session_max_ms: dict[str, int] = {}
     enabled = settings.list("sasl.enabled.mechanisms")
@@ -79,8 +78,9 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """sasl.jaas.config of a mechanism, or else its module in the section KafkaServer of a JAAS file; None
-    where there is neither."""
+    """The module in a mechanism's sasl.jaas.config, or in the section KafkaServer of a JAAS file; None if
+    neither has one.
+    """
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

@@ -1,10 +1,10 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84): the password never passes, in neither direction.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84): authentication without sending the password.
 
 Rules
-1. The final message's nonce ends with the whole one of this exchange (CVE-2024-56128), and it carries the
-   first one's header.
-2. A user who does not exist gets a salt as others do, always the same one, and is refused when the proof
-   comes: as with a wrong password.
+1. The nonce of the final message must be the complete nonce of this exchange (CVE-2024-56128), and the
+   message must carry the header of the first one.
+2. An unknown user gets a salt like any other, always the same one, and is rejected when the proof arrives, as
+   with a wrong password.
 3. Proofs are compared in constant time.
 """
 
@@ -23,7 +23,7 @@ from kafka_compat.security.sasl.mechanism import Refused
 from kafka_compat.security.scram_credential import ITERATIONS_MIN, MECHANISMS, Credential
 
 TOKEN_EXTENSION: Final = "tokenauth"
-"""With which a client says that it authenticates itself with a delegation token (KIP-48)."""
+"""The extension by which a client authenticates with a delegation token (KIP-48)."""
 
 _SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -43,8 +43,8 @@ _DECOY_KEY: Final = secrets.token_bytes(32)
 
 
 class Found(NamedTuple):
-    """What is known of who authenticates itself. `owner` is whom that makes it: the user, or the owner of a
-    token, which holds until `expires_ms`.
+    """The credential of a user or token. `owner` is the authenticated principal: the user, or the owner of a
+    token, which is valid until `expires_ms`.
     """
 
     credential: Credential
@@ -57,7 +57,7 @@ Find = Callable[[str, bool], Found | None]
 
 
 class Scram:
-    """One exchange: a first message, then a final one."""
+    """The server side of one exchange: a first message, then a final one."""
 
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
@@ -72,7 +72,7 @@ class Scram:
         self._header = ""
         self._nonce = ""
         self._said = ""
-        """Both first messages, as the proof is about them."""
+        """Both first messages, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
         """The server's first message, then its final one."""
@@ -115,8 +115,8 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # librdkafka before 2.6.1 sends its own part twice, so Kafka 3.9 asks how the nonce ends: all of what
-        # this side chose is in that.
+        # librdkafka before 2.6.1 sends its own part twice, so Kafka 3.9 only checks the end of the nonce,
+        # which contains the whole part of this side.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():
@@ -149,6 +149,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _decoy(name: str, digest: str) -> Credential:
-    """What somebody who does not exist would have, always the same for a name."""
+    """The credential shown for an unknown user, always the same for a name."""
     salt = hmac.digest(_DECOY_KEY, name.encode(), "sha256")[:26]
     return Credential(salt, hmac.digest(_DECOY_KEY, salt, digest), b"", ITERATIONS_MIN)

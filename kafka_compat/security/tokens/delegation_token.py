@@ -1,10 +1,9 @@
-"""One delegation token: how long it holds, who may do what with it, what follows from its id, and its node in
-the metadata store. Pure.
+"""One delegation token: its lifetime, permissions, secret, and node in the metadata store. Pure.
 
 Times are in ms since 1970. All rules, and the nodes, are those of Kafka 3.9 with ZooKeeper:
 
-    /delegation_token/tokens/ID                             one token, as JSON; its secret is nowhere
-    /delegation_token/token_changes/token_change_0000000007 a notice: the token of that id is another, or gone
+    /delegation_token/tokens/ID                             one token, as JSON, without its secret
+    /delegation_token/token_changes/token_change_0000000007 a notice: that token was changed or deleted
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _SALT_BYTES: Final = 26
 
 
 class Token(NamedTuple):
-    """What everybody may know of a token who knows of it at all: the secret is `hmac_of` its id.
+    """The public part of a token: the secret is `hmac_of` its id.
 
-    `requester` had it made for `owner`. Whom the owner trusts to renew it are `renewers`. It holds until
-    `expires_ms`, and can be renewed until `max_ms`.
+    `requester` created it for `owner`. `renewers` may renew it, too. It is valid until `expires_ms`, and
+    renewable until `max_ms`.
     """
 
     token_id: str
@@ -47,13 +46,13 @@ class Token(NamedTuple):
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def concerns(self, principal: Principal) -> bool:
-        """Whether the principal may know of it without being allowed to explicitly."""
+        """Whether the principal may see it without explicit permission."""
         return principal in (self.owner, self.requester) or principal in self.renewers
 
 
 class Terms(NamedTuple):
-    """How long tokens hold: delegation.token.max.lifetime.ms, and delegation.token.expiry.time.ms from each
-    renewal on.
+    """Token lifetimes: delegation.token.max.lifetime.ms, and delegation.token.expiry.time.ms from each
+    renewal.
     """
 
     lifetime_max_ms: int
@@ -61,7 +60,7 @@ class Terms(NamedTuple):
 
 
 def new_id() -> str:
-    """An id that nobody else has: 22 characters of URL-safe base64."""
+    """A unique id: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
 
 
@@ -73,9 +72,7 @@ def issued(
     terms: Terms,
     now_ms: int,
 ) -> Token:
-    """A new token. It lasts for `lifetime_ms`, but not for longer than the terms allow; 0 or less stands for
-    the longest.
-    """
+    """A new token, valid for `lifetime_ms` up to the limit of the terms; 0 or less means the limit."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
     expires_ms = min(max_ms, now_ms + terms.expiry_ms)
@@ -83,8 +80,8 @@ def issued(
 
 
 def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, now_ms: int) -> Token:
-    """The token as it is when the principal has renewed it, for `period_ms` from now on; negative: as the
-    terms have it. Raises KafkaError.
+    """The token renewed by the principal for `period_ms` from now; negative: the default of the terms. Raises
+    KafkaError.
     """
     _must_be_changed_by(token, principal)
     if token.has_expired(now_ms):
@@ -94,8 +91,8 @@ def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, no
 
 
 def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) -> Token | None:
-    """The token as it is when the principal has said that it expires `period_ms` from now; None for a token
-    that is to go at once, which a negative period says. Raises KafkaError.
+    """The token expiring `period_ms` from now by the principal's request; None if the period is negative: the
+    token is deleted at once. Raises KafkaError.
     """
     _must_be_changed_by(token, principal)
     if period_ms < 0:
@@ -106,23 +103,23 @@ def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) ->
 
 
 def _must_be_changed_by(token: Token, principal: Principal) -> None:
-    """Who requested it for somebody else is not among those who may."""
+    """Raise KafkaError unless it is the owner or a renewer; a requester for another owner is neither."""
     if principal != token.owner and principal not in token.renewers:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
 
 
 def is_asked_for(token: Token, owners: Collection[Principal] | None) -> bool:
-    """Whether DescribeDelegationToken with these owners (None: all) is about the token."""
+    """Whether DescribeDelegationToken with these owners (None: all) includes the token."""
     return owners is None or any(map(token.concerns, owners))
 
 
 def hmac_of(token_id: str, secret_key: bytes) -> bytes:
-    """The token's secret: with the same secret key every broker finds the same."""
+    """The token's secret: every broker with the same secret key derives the same."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """By what a client is known that has the secret, whose password it is in base64; takes a few ms."""
+    """The SCRAM credential of the secret, whose base64 form is the password; takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
@@ -132,7 +129,7 @@ TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"
 CHANGE_PREFIX: Final = "token_change_"
 PERSISTENT_PATHS: Final = (CHANGES, TOKENS)
-"""What Kafka makes at the start of a broker with a secret key."""
+"""Nodes that Kafka creates at the startup of a broker with a secret key."""
 
 _VERSION: Final = 3
 _INT64_MIN: Final = -INT64_MAX - 1
@@ -144,7 +141,7 @@ def path_of(token_id: str) -> str:
 
 
 def encode_token(token: Token) -> bytes:
-    """The payload of `path_of`, version 3, in the order that Kafka happens to have."""
+    """The payload of `path_of`, version 3, in the field order that Kafka produces."""
     return encode_json(
         {
             "issueTimestamp": token.issued_ms,
@@ -160,7 +157,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """The token of that id, versions 1 to 3: before 3 its owner requested it. MalformedNode."""
+    """The token of that id, versions 1 to 3: before 3 the owner is the requester. Raises MalformedNode."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
@@ -188,7 +185,7 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """Below 0 where a genuine broker was asked for more time than its numbers can hold."""
+    """A time, below 0 if an Apache Kafka broker overflowed it."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 
@@ -198,7 +195,7 @@ def encode_change(token_id: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """The id of the token that a notice is about. MalformedNode."""
+    """The token id in a notice. Raises MalformedNode."""
     token_id = (data or b"").decode(errors="replace")
     if not znodes.is_name(token_id):
         raise MalformedNode(path, f"{token_id!r:.80} is no id of a token")

@@ -1,13 +1,13 @@
-"""The delegation tokens of the cluster, kept in the metadata store and known in memory.
+"""The delegation tokens of the cluster, stored in the metadata store and cached in memory.
 
 Rules
-1. A login and a list read memory, which follows the store: see following.py.
-2. A change is written on condition that the node is as it was read, together with its notice; where another
-   was faster, it is read and decided again. So a token that was ended on one broker does not come back by
-   being renewed on another.
-3. Credentials follow from the id and the brokers' secret key, and are made once, in a thread: a broker starts
-   without waiting for those of all tokens. A token that is used before its turn has its own made at once.
-4. A node that cannot be read is no token.
+1. Logins and listings use the copy in memory, which follows the store: see following.py.
+2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict it is read and decided again. So a renewal on one broker cannot restore a token that was
+   expired on another.
+3. Credentials are derived from the id and the brokers' secret key, and computed once, in a thread, so that
+   startup does not wait for those of all tokens. A token used before its turn has its own computed at once.
+4. An unreadable node counts as no token.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from kafka_compat.tasks import Background, Tasks, asked_for_all
 log = logging.getLogger(__name__)
 
 WRITES_MAX: Final = 11
-"""How often a change is tried while others change the same token."""
+"""Maximum attempts of a change while others change the same token."""
 NODE_BYTES_MAX: Final = 1_000_000
-"""A ZooKeeper breaks the connection, and with it whatever else is asked, for what is above 1 MB."""
+"""ZooKeeper closes the connection, failing other requests too, on more than 1 MB."""
 _READS_AT_ONCE: Final = 100
 _NO_TOKEN: Final = "nobody can use the token"
 
@@ -47,12 +47,12 @@ class Issued(NamedTuple):
     hmac: bytes
 
     def __repr__(self) -> str:
-        """Not the secret: it may come into a log."""
+        """Text without the secret, since it may be logged."""
         return f"Issued({self.token!r})"
 
 
 class _Known:
-    """A token as its node has it, in that version, and what follows from its id."""
+    """A token with the version of its node, and the values derived from its id."""
 
     __slots__ = ("_credentials", "hmac", "token", "version")
 
@@ -69,18 +69,18 @@ class _Known:
         return found
 
     def prepare(self) -> None:
-        """Make what is not made yet; in whatever thread."""
+        """Derive the missing values; may run in any thread."""
         for mechanism in MECHANISMS:
             self.credential(mechanism)
 
 
 class Keeper:
-    """See the rules above."""
+    """Reads, follows and changes the tokens in the metadata store."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
     ) -> None:
-        """`secret_key` is delegation.token.secret.key, which all brokers have in common."""
+        """`secret_key` is delegation.token.secret.key, which all brokers share."""
         self._store = store
         self._secret_key = secret_key.encode()
         self._terms = terms
@@ -89,9 +89,9 @@ class Keeper:
         self._malformed = MalformedNodes()
         self._known: dict[str, _Known] = {}
         self._ids: dict[bytes, str] = {}
-        """By the secret, by which clients name tokens."""
+        """Token ids by secret, which is how clients identify tokens."""
         self._unprepared: list[_Known] = []
-        """Those that others made: their credentials are made behind all else."""
+        """Tokens created by others, whose credentials are computed with the lowest priority."""
         self._preparing: Background | None = None
         self._lock = asyncio.Lock()
         self._following = Following(
@@ -104,13 +104,13 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all tokens, and follow them from now on. MetadataStoreError."""
+        """Read all tokens, and follow changes from then on. Raises MetadataStoreError."""
         await self._following.start()
 
-    # --- what there is
+    # --- lookups
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """By what a client authenticates itself, for a SCRAM mechanism, and as whom."""
+        """The credential and owner of a token, for a SCRAM mechanism."""
         known = self._known.get(token_id)
         if known is None:
             return None
@@ -118,7 +118,7 @@ class Keeper:
         return Found(known.credential(mechanism), TokenHolder("User", token.owner.name), token.expires_ms)
 
     def issued(self) -> list[Issued]:
-        """All tokens, also those that have expired, until they are removed."""
+        """All tokens, including expired ones that are not yet removed."""
         return [Issued(known.token, known.hmac) for known in self._known.values()]
 
     # --- changes; each raises KafkaError
@@ -126,7 +126,7 @@ class Keeper:
     async def create(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
     ) -> Issued:
-        """A new token; see `model.issued`. One with very many renewers is refused."""
+        """A new token; see `delegation_token.issued`. Too many renewers are rejected."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
@@ -140,7 +140,7 @@ class Keeper:
         return Issued(token, known.hmac)
 
     async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Until when the token with that secret holds, once the principal has renewed it."""
+        """Renew the token with that secret; returns its new expiry time."""
         token = await self._change(
             hmac, lambda token: model.renewed(token, principal, period_ms, self._terms, self._now_ms())
         )
@@ -149,7 +149,7 @@ class Keeper:
         return token.expires_ms
 
     async def expire(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Until when the token with that secret holds, once the principal has said so."""
+        """Set the expiry of the token with that secret; returns the expiry time."""
         token = await self._change(
             hmac, lambda token: model.expiring(token, principal, period_ms, self._now_ms())
         )
@@ -159,7 +159,7 @@ class Keeper:
         return token.expires_ms
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
-        """What `change` makes of a token, stored."""
+        """Store the result of `change` for a token."""
         with store_errors_mapped():
             async with self._lock:
                 for _ in range(WRITES_MAX):
@@ -172,7 +172,7 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"others changed the token {WRITES_MAX} times")
 
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
-        """Whether nobody else had changed the token; what they made of it is known then."""
+        """Replace a token; False if another broker changed it, whose version is known afterwards."""
         token_id = known.token.token_id
         path = model.path_of(token_id)
         operation: stores.Operation = stores.Delete(path, known.version)
@@ -202,11 +202,11 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # By an attempt whose answer was lost: no two tokens have one id.
+                # By an attempt whose response was lost: token ids are unique.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """The node's new version, if it has another."""
+        """Write the node; returns its new version, if it has one."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
@@ -215,10 +215,10 @@ class Keeper:
             raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
 
-    # --- what has expired
+    # --- expiry
 
     async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
-        """Remove what has expired, again and again: one broker does it for all."""
+        """Periodically remove expired tokens: one broker does it for all."""
         while True:
             if is_controller():
                 await self._remove_expired()
@@ -236,7 +236,7 @@ class Keeper:
                 log.info("removing delegation tokens that have expired: %r; it is tried again later", error)
                 return
 
-    # --- what others change
+    # --- changes by other brokers
 
     async def _read_all(self) -> None:
         async with self._lock:
@@ -272,7 +272,7 @@ class Keeper:
         if is_new:
             self._unprepared.append(known)
 
-    # --- memory
+    # --- cache
 
     def _know(self, token: Token, version: int) -> _Known:
         known = self._known.get(token.token_id)
