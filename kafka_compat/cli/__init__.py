@@ -1,5 +1,4 @@
-"""The command line: one program, a subcommand for each thing to do, each in a module that is imported when
-named."""
+"""The `kafka-compat` command line: one module for each subcommand, imported only when it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parsers of all commands have in common, and what arguments of several commands may be."""
+"""Argument parser shared by all commands, and argument types used by several of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What goes wrong between a client and a broker, step by step: the name, the connection, TLS, SASL, the
-metadata, the rights. A step that fails says on which side it failed, and what to do there.
+"""Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
+For a failed step it reports which side failed, and the remedy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kafka-compat doctor: goes the way of a client to each broker, and says where it ends, and what to do."""
+"""kafka-compat doctor: connect to each broker as a client does, and report the first step that fails."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A broker that belongs to whoever started it: its data go with it, and it goes with its starter.
+"""Temporary data directory of a broker, deleted when the broker or the process that started it exits.
 
-The data lie in a temporary folder that somebody holds by a shared lock: the broker, and its starter if it
-wants to start the broker again on them. A folder that nobody holds is what was left when both were killed at
-once; the next broker of the user with temporary data removes it.
+The directory is held by a shared lock: by the broker, and by its starter if that restarts the broker on the
+same data. A directory that no process holds was left behind when both were killed at once; the next broker
+with temporary data that the same user starts removes it.
 
-A starter that holds the other end of a broker's standard input may end in any way, and be killed: the input
-ends with it. Neither a process id, which is used again, nor an exit handler, which a kill passes by, would
-do.
+The starter holds the other end of the broker's standard input. However the starter exits, even by SIGKILL,
+that input reaches its end. A process id would not be reliable, since ids are reused, and exit handlers do not
+run after SIGKILL.
 """
 
 from __future__ import annotations

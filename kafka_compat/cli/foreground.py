@@ -1,4 +1,4 @@
-"""A broker in the foreground of its process: it serves until it is told to stop."""
+"""Run a broker in the foreground until the process receives a signal to stop."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""kafka-compat fork: a second topic of a broker that runs, or a second data folder of one that does not, by
-hard links: no records are copied.
+"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped one, by hard
+links, without copying records.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""kafka-compat health: does the broker of these settings answer, and do its companions? For health checks of
-containers."""
+"""kafka-compat health: check that one broker on this machine, or all of `serve --processes N`, respond. For
+container health checks.
+"""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""The HTTP services of the brokers of one process: metrics, health, control API, page, and pushed metrics."""
+"""HTTP services of a process's brokers: metrics, health, control API, web page, and pushed metrics."""
 
 from __future__ import annotations
 

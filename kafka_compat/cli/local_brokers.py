@@ -1,7 +1,7 @@
-"""Several brokers by one command (--brokers, --processes): what each gets of its settings, and their tree.
+"""Settings and shared metadata store of several brokers that one command starts (--brokers, --processes).
 
-The first broker listens where a single one would, the others on the ports after it (any free ports for port
-0); their folders are `broker-1`, `broker-2`, … under each of log.dirs, and the tree's journal is beside them.
+The first broker uses the configured ports, the others the ports after them (any free ports for port 0). The
+directories are `broker-1`, `broker-2`, … under each of log.dirs, with the metadata journal beside them.
 """
 
 from __future__ import annotations

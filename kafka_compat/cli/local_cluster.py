@@ -1,4 +1,4 @@
-"""`kafka-compat serve --brokers N`: a cluster of N brokers in one process, on one embedded tree."""
+"""`kafka-compat serve --brokers N`: a cluster of N brokers in one process with one metadata store."""
 
 from __future__ import annotations
 

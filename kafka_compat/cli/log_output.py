@@ -1,8 +1,8 @@
-"""How a process writes its log, to standard error, and what it tells of itself on standard output.
+"""Log output on standard error, and status lines on standard output, as text or JSON.
 
-Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
-line of its own. With kafka.compat.log.format=json each line is an object, also those on standard
-output. A stream that cannot be written to, or cannot show a character, never ends a broker.
+Text has one line for each message, followed by its traceback if there is one. Names chosen by clients cannot
+start a new line. With kafka.compat.log.format=json each line is an object, on standard output too. A stream
+that cannot be written to, or cannot encode a character, never stops a broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the process that has them all tells the process of a broker, and what it hears of it."""
+"""Messages between the supervisor of `serve --processes N` and the process of each broker."""
 
 from __future__ import annotations
 

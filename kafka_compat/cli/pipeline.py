@@ -1,4 +1,4 @@
-"""kafka-compat pipeline NAME: the Spark jobs."""
+"""kafka-compat pipeline NAME: run a Spark job."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Arguments that several jobs of `kafka-compat pipeline` have."""
+"""Arguments shared by several jobs of `kafka-compat pipeline`."""
 
 import argparse
 import re

@@ -1,8 +1,8 @@
-"""The process of one broker of `kafka-compat serve --processes N`, which starts it.
+"""The process of one broker, started by the supervisor of `kafka-compat serve --processes N`.
 
-Its standard input is a socket to the process that started it, over which it hears what it is to be
-(orders.py). Without zookeeper.connect the metadata store is at the other end as well. When the connection
-ends, the other process is gone, and this one stops by itself. Its only argument is for who looks at `ps`.
+Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
+zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
+process stops by itself. Its only argument is informative, for the output of `ps`.
 """
 
 from __future__ import annotations

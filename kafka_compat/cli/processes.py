@@ -1,14 +1,15 @@
-"""`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each a process of its own.
+"""`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each in its own process.
 
-This process serves no clients. It starts the others, starts one again that dies, and has them stop; without
-zookeeper.connect it has the metadata store that they share. It imports no broker, and stays small.
+The supervisor serves no clients. It starts the broker processes, restarts those that die, and stops them;
+without zookeeper.connect it runs the metadata store that they share. It imports no broker code, so that it
+stays small.
 
 Rules
-1. Each broker keeps its id, its ports and its folders over all of its processes.
-2. A broker that cannot start at first ends the command. One that dies after it served is started again: at
-   once, and when it dies again soon, after waits that grow (restarts.py).
-3. A process whose connection ends is dead for the others at that moment: its sessions end.
-4. When this process dies, however that is, the others notice by their connections, and stop.
+1. Each broker keeps its id, ports and directories across its processes.
+2. A broker that fails to start the first time ends the command. One that dies later is restarted: at once,
+   and if it soon dies again, after growing waits (RestartWaits).
+3. When a process's connection ends, its sessions end: the other brokers consider it dead immediately.
+4. When the supervisor dies, the broker processes notice by their connections, and stop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kafka-compat security: all that a broker with TLS, users and ACLs needs, made in one go."""
+"""kafka-compat security: create certificates, users and settings for a broker with TLS, SASL and ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-compat serve: one broker in the foreground."""
+"""kafka-compat serve: run brokers in the foreground."""
 
 import argparse
 import asyncio

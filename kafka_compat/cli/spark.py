@@ -1,4 +1,4 @@
-"""kafka-compat spark jars DIR: Spark's Kafka connector for machines without a network."""
+"""kafka-compat spark jars DIR: download Spark's Kafka connector for machines without network access."""
 
 import argparse
 import sys

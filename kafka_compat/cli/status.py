@@ -1,4 +1,4 @@
-"""kafka-compat status: one screen of brokers, topics, groups and disks, and what is wrong with them."""
+"""kafka-compat status: show brokers, topics, groups, disks and their problems on one screen."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A client of a whole cluster, for commands: it knows the brokers, asks the one that has to answer, in
-the newest version that both know, and asks again while nobody can answer yet."""
+"""Client of a whole cluster, for commands: choose the broker and the newest common version for each request,
+and retry while no broker can respond.
+"""
 
 from __future__ import annotations
 

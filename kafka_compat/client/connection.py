@@ -1,4 +1,4 @@
-"""One connection to a broker, over which one request after the other is asked."""
+"""Connection to one broker that sends requests and receives their responses in order."""
 
 from __future__ import annotations
 

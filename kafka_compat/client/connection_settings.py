@@ -1,4 +1,4 @@
-"""How a client connects to brokers, by the settings of Java clients: security protocol, TLS and login."""
+"""Client connections configured by the Java client's settings for security protocol, TLS and SASL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as a consumer gets them out of what a partition answers to a fetch; pure."""
+"""Decode the records that a consumer receives in the response to a fetch. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer of given partitions, of one thread: it knows how far it is in each, and asks their leaders."""
+"""Single-threaded consumer of assigned partitions: track positions, and fetch from the leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer that shares topics with the other members of its group; of one thread."""
+"""Single-threaded member of a consumer group: join, assign, heartbeat, commit and fetch."""
 
 from __future__ import annotations
 

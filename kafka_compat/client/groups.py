@@ -1,4 +1,4 @@
-"""What can be asked about groups and done to them from outside, as Kafka's admin client does it."""
+"""List, describe and delete groups, and change their offsets, as Kafka's admin client does."""
 
 from __future__ import annotations
 

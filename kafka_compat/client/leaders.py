@@ -1,5 +1,4 @@
-"""Requests that go to the leaders of partitions, each broker asked for its own; and by them, where partitions
-begin and end."""
+"""Send requests to the leaders of partitions, grouped by broker; list the offsets of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a client logs in by SASL, by the settings that Java clients have for it."""
+"""SASL logins of a client, configured by the Java client's settings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Where a record goes, as Kafka's own producer decides it: by its key, or for a while to the same
-partition."""
+"""Choose the partition of a record as Kafka's producer does: by its key, or sticky without a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions as clients name them, and errors in responses: those that go by when leaders change."""
+"""Topic-partitions, grouping by topic, and the error codes that are retried when leaders change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A producer of one thread: records are gathered, and sent by whoever calls."""
+"""Single-threaded producer: collect records in batches, and send them when the caller calls it."""
 
 from __future__ import annotations
 

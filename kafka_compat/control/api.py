@@ -1,4 +1,4 @@
-"""The control API, version 1: its routes, and what they do to the brokers of this process."""
+"""The control API, version 1: its routes, and their effects on the brokers of this process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What tests wait for: that a group has come together or has read everything, that records have arrived, that
-a transaction has ended.
+"""Conditions that tests can wait for: a group is stable or has read everything, records have arrived, a
+transaction has ended.
 """
 
 from __future__ import annotations

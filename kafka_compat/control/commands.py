@@ -1,5 +1,5 @@
-"""What a broker does by its clock or its settings, done when a test says so; and who leads a partition, and
-which of its replicas are in sync.
+"""Operations that tests trigger on demand: work that a broker otherwise does by its clock or settings, leader
+changes, and changes of the in-sync replicas.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the passing of time brought about: sessions and transactions that ended, records that were deleted or
-compacted. Found by comparing how groups, transactions and partitions were and how they are.
+"""Events caused by the passing of time: expired sessions and transactions, deleted and compacted records.
+Found by comparing groups, transactions and partitions before and after.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of a request, because a test wants to see what its client does then."""
+"""Fault applied to one request: an error, a lost or changed response, or a delay."""
 
 from __future__ import annotations
 

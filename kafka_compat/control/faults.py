@@ -1,4 +1,4 @@
-"""Faults over HTTP: rules are made, looked at, waited for, and taken away."""
+"""HTTP routes of the control API for faults: create, list, await and delete rules."""
 
 from __future__ import annotations
 

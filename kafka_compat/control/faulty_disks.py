@@ -1,8 +1,7 @@
-"""Disks that are full, fail, or are slow, because a test says so: what the log store asks of the file system,
-with an error or a delay in between.
+"""Simulate full, failing and slow disks for tests, between the log store and the file system.
 
-Reads of records go on where a disk is full or slow; where it has failed, they fail, too. What other processes
-and the metadata's journal write is not touched.
+Reads of records continue on a full or slow disk, and fail on a failed one. Files written by other processes,
+and the journal of the metadata, are not affected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the control API replaces in the brokers of one process: clock, timers, disks and requests."""
+"""Hooks by which the control API replaces a broker's clock, timers, disks and request handling."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Which brokers of a process reach each other, and who stands still: what tests do to the ways between them.
+"""Simulate network partitions between the brokers of a process, and paused brokers, for tests.
 
-Brokers say in each request who they are (`broker-N`, as the controller `controller-N`).
+Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
 
-A broker that is paused serves no request, new connections wait to be accepted, what it asks of other brokers
-waits as well, and it does not reach the metadata store: its session expires if that takes too long. What was
-under way already is finished.
+A paused broker serves no requests. New connections wait to be accepted, requests to other brokers wait too,
+and the metadata store is not reached: the broker's session expires if the pause takes too long. Work that was
+in progress is finished.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Waiting for something that clients, or timers of coordinators, bring about: looked at whenever one of them
-has done anything, and not by the clock.
+"""Wait for conditions that requests or coordinators' timers bring about: check again after each of them,
+rather than at intervals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What clients ask of brokers and what they are answered, kept for tests."""
+"""Record requests of clients and the responses to them, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that forget what a test left."""
+"""Reset brokers between tests: delete everything that a test created."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which requests a fault is for, and what becomes of them: one rule. No I/O.
+"""Rule of the control API: which requests it matches, and the fault that it applies. No I/O.
 
-What a request is about is found by the names of its fields, for every API alike.
+The subject of a request is found by the names of its fields, in the same way for all APIs.
 """
 
 from __future__ import annotations

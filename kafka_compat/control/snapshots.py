@@ -1,4 +1,4 @@
-"""Snapshots of all that a broker holds, and the way back to them, over HTTP."""
+"""HTTP routes of the control API for snapshots: save and restore the entire state of the brokers."""
 
 from __future__ import annotations
 

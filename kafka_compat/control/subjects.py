@@ -1,8 +1,8 @@
-"""Which partitions a request is about, and the answer that says of some of them alone that they failed.
+"""Find the partitions that a request names, and build a response that fails only some of them.
 
-What arrays of a request name partitions, and where they come back in the response, is known by
-`api.error_response.ECHOES`. A Fetch names a partition once in its session (KIP-227), and is about it from
-then on.
+`api.error_response.ECHOES` lists the arrays of requests that name partitions, and their place in the
+response. A Fetch names a partition once in its session (KIP-227); later requests of the session are about it
+too.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Time that tests put forward: the time of day, and the timers of coordinators.
+"""Advance simulated time for tests: the time of day, and the timers of coordinators.
 
-What the network measures (how long a client has said nothing, how long a fetch waits) is not put forward: a
-client that is connected has not been silent for seven days because a test says so. Its heartbeats, however,
-are as old as the coordinator's clock says.
+Time measured by the network layer (idle connections, the wait of a fetch) is not advanced: a connected client
+has not been idle for seven days because a test advanced the clock. The age of its heartbeats, however,
+follows the coordinator's clock.
 
-To advance is to go from one timer's moment to the next, in their order, and to let what each of them sets off
-come to rest, so that a timer that another one sets has its moment, too.
+Advancing moves from one timer to the next, in order, and waits until the work that each triggers has
+finished, so that timers set by other timers run at the right time, too.
 """
 
 from __future__ import annotations

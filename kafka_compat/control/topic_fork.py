@@ -1,9 +1,9 @@
-"""A fork of a topic: a second topic that holds what the first one holds now, without a copy of its records.
+"""Fork a topic: create a second topic with the current contents of the first, without copying records.
 
-All replicas must be on brokers of this process: their logs are forked at one moment. The new topic's nodes
-are then written with the leaders, epochs and in-sync replicas of the first, and the controller has the
-brokers lead and follow what they hold. While a fork is not finished, a node names it: the next start deletes
-what a crash left of it.
+All replicas must be on brokers of this process: their logs are forked at one moment. The nodes of the new
+topic are then written with the leaders, epochs and in-sync replicas of the first, and the controller assigns
+them to the brokers. A node in the metadata store names an unfinished fork: after a crash, the next startup
+deletes its remains.
 """
 
 from __future__ import annotations

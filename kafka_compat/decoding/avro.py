@@ -1,4 +1,4 @@
-"""Values of Avro, by the package fastavro. Pure, but for its import."""
+"""Decode Avro values with the package fastavro. Pure, except for its import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats without a schema, in both directions: text, hexadecimal, base64, and numbers of Kafka's
+"""Encode and decode formats without a schema: text, hexadecimal, base64, and the numbers of Kafka's
 serializers. Pure.
 """
 

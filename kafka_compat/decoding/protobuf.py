@@ -1,4 +1,4 @@
-"""Values of Protobuf, by the official package. Pure, but for its import."""
+"""Decode Protobuf values with the official package. Pure, except for its import."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Client of a schema registry with Confluent's API, which is waited for `PATIENCE_S` at most.
+"""Client of a schema registry with Confluent's API; a lookup waits for `PATIENCE_S` at most.
 
-What it says of an id holds for good, and is remembered. Where it says nothing of use, the reason stands in
-the schema's place; it is asked again of that id, or at all where it could not be reached, after
-`AGAIN_AFTER_S`.
+Schemas never change, so they are cached for good. If a lookup fails, the reason takes the place of the
+schema, and the id is looked up again after `AGAIN_AFTER_S`; so is every id if the registry was unreachable.
 """
 
 from __future__ import annotations

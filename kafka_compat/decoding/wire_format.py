@@ -1,5 +1,5 @@
-"""The header that a schema registry's serializers put before a value: a zero byte, the schema id in four
-bytes, and for Protobuf the path to the message in its file. Pure.
+"""Parse the header that schema registry serializers put before a value: a zero byte, the schema id in four
+bytes, and for Protobuf the index path of the message in its file. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Authentication of HTTP requests, and protection against requests that other sites make browsers send. No
-I/O.
+"""Authentication of HTTP requests, and protection against cross-site requests. No I/O.
 
-What the listener serves can change everything, so it has to be meant: a page in somebody's browser, on the
-same machine or led there by a name of its own that means 127.0.0.1, must not be able to.
+The listener's routes can change everything. A page that a browser on the same machine shows must not be able
+to send requests to it, not even from a host name that resolves to 127.0.0.1.
 """
 
 from __future__ import annotations

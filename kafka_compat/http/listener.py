@@ -1,7 +1,7 @@
-"""The HTTP listener: it binds its address at startup, and serves as soon as the brokers do.
+"""The HTTP listener: bind its address at startup, and serve once the brokers do.
 
-aiohttp takes as long to import as half a broker takes to start, so that happens in a thread once the broker
-serves its clients. Whoever asks sooner waits in the socket's queue.
+Importing aiohttp takes half as long as starting a broker. It is therefore imported in a thread once the
+broker serves its clients; earlier requests wait in the socket's backlog.
 """
 
 from __future__ import annotations

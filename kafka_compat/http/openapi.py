@@ -1,4 +1,4 @@
-"""The routes as an OpenAPI 3.1 document, and as a page. Pure."""
+"""Describe the HTTP routes as an OpenAPI 3.1 document, and as a page. Pure."""
 
 from __future__ import annotations
 

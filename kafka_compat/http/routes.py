@@ -1,4 +1,4 @@
-"""Routes of the HTTP listener, their requests and responses, independent of the HTTP library."""
+"""Routes, requests and responses of the HTTP listener, independent of the HTTP library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Samples of Kafka's MBeans, collected into families.
+"""Collect samples of Kafka's MBeans into metric families.
 
-Where several brokers are in one process, what they count is added up, as dashboards do with the brokers of a
-cluster.
+Counts of several brokers in one process are summed, as dashboards do for the brokers of a cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's metrics of a broker: replicas, connections, disks, compaction, ZooKeeper, idleness."""
+"""Kafka's broker metrics: replicas, connections, disks, compaction, ZooKeeper, idleness."""
 
 from __future__ import annotations
 

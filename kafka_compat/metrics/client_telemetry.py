@@ -1,6 +1,6 @@
-"""Metrics that clients push (KIP-714), as families beside the broker's.
+"""Metrics pushed by clients (KIP-714), exposed beside the broker's own.
 
-Each sample has the client's id and that of its instance; `kafka_client_info` tells the rest of it once.
+Each sample carries the client's id and its instance id; `kafka_client_info` has its other attributes.
 """
 
 from __future__ import annotations

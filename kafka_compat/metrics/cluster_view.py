@@ -1,4 +1,4 @@
-"""The cluster as the brokers of this process know it, at the time of a scrape or a visit."""
+"""The cluster as the brokers of this process see it during one scrape or page visit."""
 
 from __future__ import annotations
 

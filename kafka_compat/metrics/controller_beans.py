@@ -1,7 +1,8 @@
-"""Kafka's metrics of the controller, kafka.controller:type=KafkaController, ControllerStats,
-ControllerEventManager and ControllerChannelManager, and of the group and transaction coordinators.
+"""Kafka's metrics of the controller, and of the group and transaction coordinators.
 
-Brokers that are not the controller report 0, as in Kafka. Times are those of all terms of a broker.
+The controller's are kafka.controller:type=KafkaController, ControllerStats, ControllerEventManager and
+ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times cover all of a
+broker's terms.
 """
 
 from __future__ import annotations

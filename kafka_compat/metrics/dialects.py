@@ -1,11 +1,11 @@
-"""Names of Kafka's metrics, by the rules of the JMX exporter. Pure.
+"""Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. Pure.
 
-Kafka has MBeans; what Prometheus sees of them is up to the rules that somebody gave the exporter. Two sets of
-rules circulate, and dashboards and alerts are made for the one or the other:
+Kafka has MBeans; their names in Prometheus depend on the exporter's rules. Two sets of rules are common, and
+dashboards and alerts are written for one or the other:
 
 jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
               kafka_server_brokertopicmetrics_messagesin_total
-confluent     that of Confluent's jmx-monitoring-stacks, whose names Grafana Cloud has, too:
+confluent     Confluent's jmx-monitoring-stacks, whose names Grafana Cloud uses, too:
               kafka_server_brokertopicmetrics_messagesinpersec
 """
 

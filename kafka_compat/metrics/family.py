@@ -1,7 +1,7 @@
-"""A metric as a value: a family with its samples. `prometheus_text` and otlp/encoding.py serialize it. Pure.
+"""A metric family with its samples, as a value that prometheus_text and otlp/encoding.py serialize. Pure.
 
-A family may be large: ten thousand partitions have a sample each. Its samples are therefore an iterable,
-which is gone through once and may be computed on the way, and samples of one partition share their labels.
+A family may be large: it can have a sample for each of ten thousand partitions. Its samples are therefore an
+iterable that is read once and may compute them lazily, and samples of one partition share their labels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
-Other processes are asked about the partitions that they lead, only where a group has committed, as requests
-cost them something. Nothing is remembered: this process would not learn that a record was compacted away.
+Leaders in other processes are queried only for partitions in which a group has committed, since requests cost
+them time. Their results are not cached: this process would not learn of records that compaction removed.
 Leaders that do not respond in time are left out.
 """
 

@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-Anybody may ask, so that reasons name neither topics nor folders; the log does.
+The routes need no authentication, so reasons name neither topics nor directories; the log does.
 """
 
 from __future__ import annotations

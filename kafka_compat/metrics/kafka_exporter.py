@@ -1,10 +1,10 @@
-"""Topics and groups by the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a few more.
+"""Metrics of topics and groups with the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a
+few more.
 
-As in kafka_exporter, a group shows each partition of a topic in which it has committed any: with -1 where it
-has not committed. What is unknown is left out, and so are the sums that it belongs to.
+As in kafka_exporter, a group has a sample for every partition of a topic in which it has committed: -1 for
+partitions without a commit. Unknown values, and the sums that include them, are left out.
 
-Rows are collected in one pass, so that lags fit the offsets beside them; their families are made one after
-another.
+All rows are collected in one pass, so that lags match the offsets; their families are made one by one.
 """
 
 from __future__ import annotations

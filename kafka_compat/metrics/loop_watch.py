@@ -1,7 +1,7 @@
-"""The event loop of this process: how idle its thread is, and its stalls.
+"""Idle time and stalls of this process's event loop.
 
-It is looked at by a timer, each INTERVAL_S: what is late by more than STALL_S is a stall. Each second it
-notes what was counted, for the rates of the last minute.
+A timer runs every INTERVAL_S; a delay of more than STALL_S is a stall. Counters are sampled each second, for
+the rates of the last minute.
 """
 
 from __future__ import annotations

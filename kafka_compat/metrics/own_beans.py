@@ -1,4 +1,4 @@
-"""Metrics that Kafka does not have, and those that Prometheus's clients have of their process."""
+"""Metrics that Kafka does not have, and the process metrics of Prometheus's client libraries."""
 
 from __future__ import annotations
 

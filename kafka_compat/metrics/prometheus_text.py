@@ -1,7 +1,6 @@
-"""Families as Prometheus's text format, version 0.0.4. Pure.
+"""Serialize families in Prometheus's text format, version 0.0.4. Pure.
 
-Written here, and not by prometheus-client, because of the many samples: docs/design/decisions/0015 has
-the figures.
+prometheus-client is not used because of the number of samples: docs/design/decisions/0015 has the figures.
 """
 
 from __future__ import annotations

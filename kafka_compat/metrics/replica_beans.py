@@ -1,9 +1,8 @@
-"""Kafka's metrics of replicas.
+"""Kafka's metrics of replicas: followers, moves between log directories, and single partitions.
 
-Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Logs that move between
-directories: type=ReplicaAlterLogDirsManager. Single partitions: kafka.cluster:type=Partition and
-kafka.log:type=Log. These are most of all samples; their families are made one after another, so that none is
-kept until the last one is made.
+Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
+type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
+are of partitions; their families are made one by one, so that memory holds one at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's metrics of requests, of the traffic of topics, and of clients with quotas."""
+"""Kafka's metrics of requests, topic traffic, and clients with quotas."""
 
 from __future__ import annotations
 

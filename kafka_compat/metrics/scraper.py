@@ -1,4 +1,4 @@
-"""One scrape of the brokers of this process: all families of metrics, for /metrics and to be pushed."""
+"""Scrape of the brokers of this process: collect all metric families, for /metrics and OTLP pushes."""
 
 from __future__ import annotations
 

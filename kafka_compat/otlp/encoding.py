@@ -1,9 +1,9 @@
-"""Families as requests of OTLP. Pure.
+"""Encode metric families as OTLP requests. Pure.
 
-A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with the time since
-when it is counted; a gauge, and what has no type, a gauge, as OpenTelemetry's specification wants of
-Prometheus's metrics. Numbers are always doubles, as Prometheus's are: a series does not change its type when
-a value happens to be whole.
+A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with its start time; a
+gauge or an untyped metric becomes a gauge, as OpenTelemetry's specification requires for Prometheus metrics.
+Numbers are always doubles, as in Prometheus: the type of a series does not change when a value happens to be
+whole.
 """
 
 from __future__ import annotations

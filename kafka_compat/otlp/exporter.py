@@ -1,8 +1,8 @@
-"""Pushes the metrics of the brokers of this process: scrape, encode, send, wait.
+"""Push the metrics of this process's brokers at intervals: scrape, encode, send, wait.
 
-A push is cut into requests of some thousand points, as receivers bound what they take at once; each is made
-when the one before it was taken, so that little of a push is in memory. A receiver that does not respond
-delays nothing else: the exporter waits for it REQUEST_S at most.
+A push is split into requests of some thousand points, since receivers limit the size of a request. Each is
+encoded after the receiver accepted the one before it, so that memory holds little of a push. A receiver that
+does not respond delays nothing else: the exporter waits for it REQUEST_S at most.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The schedule of pushes, and what the log says of failures. Pure.
+"""Schedule of metric pushes, and the log messages about their failures. Pure.
 
 Rules
-1. A push begins an interval after the one before it began, or at once where that took longer.
-2. While pushes fail the pause doubles each time, up to five minutes (or the interval, if that is longer), so
-   that nobody who comes back is met by all brokers at once, nor a connection tried each second for days.
-3. The first failure is a warning, the ones that follow are not; the first push that works afterwards is news.
-   Points that a receiver refuses are a warning likewise, once, until it takes everything.
+1. A push begins one interval after the previous one began, or at once if that took longer.
+2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if that is longer): a
+   receiver that returns is not flooded by all brokers at once, nor dialed every second for days.
+3. The first failure is a warning, later ones are not; the first success after failures is logged. Points that
+   a receiver rejects are also a warning, once, until it accepts all points again.
 
-Times are seconds of a clock that never jumps.
+Times are seconds of a monotonic clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The settings kafka.compat.otlp.*: where metrics are pushed to."""
+"""The settings kafka.compat.otlp.*: where and how metrics are pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of topics that this process makes, and their progress."""
+"""Copies of topics that this process makes in the background, and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of forms and of JSON objects, read alike. Pure."""
+"""Parse the fields of forms and JSON objects in the same way. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long list: filtered, sorted, one page at a time. Pure."""
+"""Filter, sort and paginate a long list. Pure."""
 
 from __future__ import annotations
 

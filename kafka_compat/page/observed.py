@@ -1,4 +1,4 @@
-"""What the page keeps in memory between visits."""
+"""State that the page keeps between visits: write rates, log lines, refused clients, copies."""
 
 from __future__ import annotations
 

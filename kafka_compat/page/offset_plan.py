@@ -1,7 +1,7 @@
-"""The new offsets of a group, as kafka-consumer-groups --reset-offsets would choose them. Pure.
+"""Compute the new offsets of a group, as kafka-consumer-groups --reset-offsets does. Pure.
 
-As Kafka's kafka-consumer-groups has it: offsets outside of what is there become the nearest end; where there
-is no record of a time or later, it is the end.
+As in Kafka, an offset out of range becomes the nearest valid one; a time after the last record selects the
+end of the partition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records for the page: read at their leaders, and decoded."""
+"""Read records from the partition leaders and decode them for the page."""
 
 from __future__ import annotations
 

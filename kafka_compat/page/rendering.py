@@ -1,7 +1,7 @@
-"""Render templates to HTML in steps, so that a long table does not hold up the event loop.
+"""Render templates to HTML in pieces, so that a long table does not block the event loop.
 
-What a macro, or a `call` of one, makes is one piece and so one step. Rows are never within them: tables are
-plain HTML in templates, which extend, or include, others.
+The output of a macro, or of a `call` of one, is a single piece. Rows are therefore never inside macros:
+tables are plain HTML in templates, which extend or include others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page as routes of the HTTP listener: each view as HTML and as JSON, actions, and the login."""
+"""HTTP routes of the page: each view as HTML and as JSON, actions, and the login."""
 
 from __future__ import annotations
 

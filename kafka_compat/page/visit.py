@@ -1,4 +1,4 @@
-"""One request for a page, what its view may use, and the kinds of views."""
+"""One request for a page, the API that its view may use, and the kinds of views."""
 
 from __future__ import annotations
 

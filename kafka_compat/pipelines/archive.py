@@ -1,4 +1,4 @@
-"""archive: topics → Parquet files, each record exactly once. How files become visible: see archive_store."""
+"""Job `archive`: write topics to Parquet files, each record exactly once (see archive_store)."""
 
 import sys
 from dataclasses import dataclass, field

@@ -1,19 +1,19 @@
-"""The archive's files: how a batch becomes visible exactly once, whatever is killed when.
+"""Files of the archive, and how a batch becomes visible exactly once despite crashes.
 
 Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
 underscore. The rules:
 
-1. A batch is written under DIR/_staging/BATCH-RUN/, a folder of this run alone, where no reader looks.
-2. Its files are synced, and checked: offsets strictly increasing, none twice, all inside the batch's range,
-   which begins where the last batch ended.
-3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the
-   commit: from here on exactly these files become the batch, and the batch is never written again.
-4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in
-   between sees some files of the batch, and none twice.
-5. The staging folder goes last. A log entry whose staging folder still stands is an unfinished publication:
-   whoever opens DIR next finishes it. A staging folder without log entry is rubbish.
+1. A batch is written to DIR/_staging/BATCH-RUN/, a directory of this run alone, which readers ignore.
+2. Its files are synced, and checked: offsets strictly increase without duplicates, and all lie inside the
+   batch's range, which begins where the last batch ended.
+3. DIR/_log/BATCH.json then maps each staged file to its final name. Creating this file, by rename, is the
+   commit: from then on exactly these files are the batch, and it is never written again.
+4. Each staged file is renamed to its final name. A rename is atomic and happens once, so a reader in between
+   sees some files of the batch, and none twice.
+5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
+   publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
-So the log alone decides; Spark's checkpoint (DIR/_checkpoint) only says which range of offsets a batch has.
+The log alone decides; Spark's checkpoint (DIR/_checkpoint) only determines the offset range of a batch.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Writes a stretch of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
+"""Write a range of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
 
-It needs pyarrow alone there. Files get random names in the staging folder; what a failed attempt of a task
-wrote is named by no manifest, and so never becomes visible.
+Executors need only pyarrow. Files get random names in the staging directory. Files of a failed attempt of a
+task are in no manifest, so they never become visible.
 """
 
 import os

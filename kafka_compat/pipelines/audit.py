@@ -1,8 +1,9 @@
-"""audit: counts per topic, partition and hour at every tier, compared; what LinkedIn's Kafka audit does.
+"""Job `audit`: compare record counts per topic, partition and hour between tiers, like LinkedIn's Kafka
+audit.
 
-A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts that a
-producer kept. The first tier is the one that the others are held against. Beside the count stands the sum of
-a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
+A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts kept by
+a producer. All tiers are compared with the first. Each count comes with the sum of a hash of each record's
+key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""What an audit counts in each bucket, and in what the counts of two tiers differ."""
+"""Counts per audit bucket, and the differences between two tiers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""The audit as a picture: records over time, each tier in a field of its own, since tiers that agree would
-hide each other in one; in each, what differs from the first tier. A PNG, and an HTML page with the tables.
+"""Plot the audit: records over time, and the differences from the first tier. A PNG, and an HTML page with
+the tables. Each tier has its own panel, since matching tiers would hide each other in one.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What Spark's checkpoint says of a batch: its ranges of Kafka offsets, fixed before it first runs."""
+"""Read Kafka offset ranges of a batch from Spark's checkpoint; they are fixed before the batch first runs."""
 
 import json
 from pathlib import Path

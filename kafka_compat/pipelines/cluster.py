@@ -1,4 +1,4 @@
-"""Looks at the Kafka cluster before a job runs, with the Java client that Spark's connector brought along."""
+"""Inspect the Kafka cluster before a job runs, with the Java client of Spark's Kafka connector."""
 
 import re
 from collections.abc import Iterable, Mapping

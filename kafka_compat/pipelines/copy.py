@@ -1,8 +1,8 @@
-"""copy: topics → topics, exactly once by Kafka's transactions, with all that a record has.
+"""Job `copy`: copy topics to topics exactly once by Kafka's transactions, with all fields of a record.
 
-Executors write, a transaction for each source partition of a batch, so that neither the driver's memory nor
-its processor bounds the throughput, and no partition waits for another; see transactional_writer for the
-rules. A batch becomes visible partition by partition.
+Executors write, in one transaction for each source partition of a batch. The driver's memory and CPU do not
+limit the throughput, and no partition waits for another; transactional_writer has the rules. A batch becomes
+visible partition by partition.
 """
 
 from collections.abc import Mapping, Sequence

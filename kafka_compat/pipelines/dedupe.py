@@ -1,13 +1,13 @@
-"""dedupe: topics → a topic without the repetitions that come within a length of time.
+"""Job `dedupe`: copy topics to a topic without records repeated within a time span.
 
-Two records repeat each other when they have the same id and their timestamps are at most `within` apart; the
-first one stays. What is remembered for that is bounded by the watermark, the latest timestamp of earlier
-batches less `within`: records below it are late, and left out. An id is forgotten when no record that is not
-late could repeat it any more, which is 2 × `within` of time after it.
+Two records are duplicates if they have the same id and their timestamps differ by at most `within`; the first
+one is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
+`within`: records below it are late, and dropped. An id is forgotten when no record on time can repeat it any
+more, which is 2 × `within` later.
 
-Spark's own dropDuplicatesWithinWatermark takes any of the records of a batch with one id, however far apart
-they are, and another one when the batch runs again after a kill. Here the first one in the order of
-(timestamp, topic, partition, offset) is taken, each time.
+Spark's own dropDuplicatesWithinWatermark keeps any of the records of a batch with one id, however far apart
+they are, and may keep a different one when the batch runs again after a crash. This job always keeps the
+first in the order of (timestamp, topic, partition, offset).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""What a job needs of the machine: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector.
-Each missing thing has its own message.
+"""Check a job's requirements: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector. Each
+missing one has its own message.
 
-The connector's version is pinned together with pyspark's: it is compiled against that Spark. Its transitive
-dependencies beyond its four jars (Scala, Hadoop, compression) are already in pyspark.
+The connector's version is pinned together with pyspark's: it is compiled against that Spark. Apart from its
+four jars, its transitive dependencies (Scala, Hadoop, compression) are already in pyspark.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""The ways in which a job ends badly, named by what the user can do about them."""
+"""Exceptions that end a job, classified by what the user can do about them."""
 
 
 class PipelineError(Exception):

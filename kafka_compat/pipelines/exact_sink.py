@@ -1,18 +1,18 @@
-"""Writes batches of rows to Kafka so that each row arrives exactly once, whatever is killed when.
+"""Write batches of rows to Kafka exactly once, without transactions, despite crashes.
 
-Spark's own Kafka sink writes a batch again after a failure, and cannot set timestamps. This one can do both,
-without transactions, by reading back what is there. The rules:
+Spark's own Kafka sink may write a batch twice after a failure, and cannot set timestamps. This sink sets
+timestamps, and avoids duplicates by reading back the target. The rules:
 
-1. Each record carries the id of the job and its origin in two headers, so that it can be recognised.
+1. Each record carries the id of the job and its origin in two headers, by which it is recognized.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
-3. One task owns a target partition, holding a file lock in the job's folder while it lives. It first reads
-   the partition from the recorded end to the end of now, and leaves out the rows that are there already.
-4. It writes the others in their order with an idempotent producer, so that an attempt that dies leaves a
-   beginning of what it was to write, without holes and without doubles.
-5. The batch is committed when all was acknowledged by all in-sync replicas.
+3. One task owns a target partition, and holds a file lock in the job's directory while it runs. It first
+   reads the partition from the recorded end to the current end, and skips rows that are already there.
+4. It writes the other rows in order with an idempotent producer, so that an attempt that dies leaves a prefix
+   of its rows, without gaps or duplicates.
+5. The batch is committed when all in-sync replicas have acknowledged all of it.
 
-The lock keeps two attempts apart. Between the death of a writer and the reading back lie the seconds in which
-Spark starts again; the broker must within them have done with what it had received from the dead.
+The lock keeps two attempts apart. Between a writer's death and the read-back are the seconds in which Spark
+restarts; by then the broker must have processed everything that it received from the dead writer.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The part of exact_sink that runs on Spark's executors; it needs pyarrow and confluent-kafka there."""
+"""The part of exact_sink that runs on Spark's executors; requires pyarrow and confluent-kafka there."""
 
 import fcntl
 import os

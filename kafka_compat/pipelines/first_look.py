@@ -1,9 +1,9 @@
-"""Asks Kafka clusters before Spark starts: who mistyped a topic, or has no right to it, need not wait for a
-JVM to be told.
+"""Check topics and permissions on Kafka clusters before Spark starts, so that a mistyped name fails without
+waiting for a JVM.
 
-The client is this project's own, with the settings that the job's client will have. What it cannot ask by (a
-login by classes of Java's, Spark's own delegation tokens) is left to `cluster.look`, which asks with the
-client that the job uses.
+The checks use this project's own client, with the settings that the job's client will have. Logins that it
+does not support (Java login classes, Spark's delegation tokens) are left to `cluster.look`, which uses the
+same client as the job.
 """
 
 import re

@@ -1,13 +1,13 @@
-"""A job's own folder: what the job is, what each batch began with, and what it ended with.
+"""A job's directory: its identity, and what each batch began and ended with.
 
-    _job.json           id and settings; a folder serves one job with the same settings for ever
-    _log/N.begin.json   written before batch N has any effect; its first version stays
+    _job.json           id and settings; a directory serves one job with the same settings for ever
+    _log/N.begin.json   written before batch N has any effect; never overwritten
     _log/N.json         written after the last effect of batch N: the commit
-    _checkpoint         Spark's, for jobs that stream
+    _checkpoint         Spark's, for streaming jobs
     _lock               see FolderLock
 
-A batch with a begin entry alone was cut short: whoever runs it again knows from the entry where to look for
-what the first attempt did.
+A batch with only a begin entry was interrupted: the next attempt uses the entry to find what the first one
+wrote.
 """
 
 import fcntl

@@ -1,16 +1,16 @@
-"""spark.read.format("kafka-log"): the records in a broker's data folder, read without a broker.
+"""Spark data source "kafka-log": read the records in a broker's data directory without a broker.
 
     from kafka_compat.pipelines.kafka_log import KafkaLog
     spark.dataSource.register(KafkaLog)
     spark.read.format("kafka-log").option("path", "/var/lib/kafka").option("topic", "flights").load()
 
-Options: `path`, the data folder (log.dirs; several with commas); `topic`, names with commas (default: all but
-those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
+Options: `path`, the data directory (log.dirs; comma-separated); `topic`, comma-separated names (default: all
+except those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
 
-The folder may be any Kafka broker's. One that was closed in order is read to its end. Any other one, that of
-a running broker too, is read up to the high watermark that the broker last wrote to its checkpoint: what lies
-below is final. Control records and records of aborted transactions are among the rows. Executors must see
-the folder, and have this package and pyarrow.
+The directory may be any Kafka broker's. After a clean shutdown it is read to the end. Otherwise, also while a
+broker runs, it is read up to the high watermark in the broker's last checkpoint: records below it are final.
+Control records and records of aborted transactions are included. Executors must be able to read the
+directory, and have this package and pyarrow.
 """
 
 import os

@@ -1,7 +1,6 @@
-"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client.
+"""Convert `--kafka-option k=v` to options of Spark's Kafka source and properties of Kafka clients.
 
-One setting may have two names: that of Kafka's Java client, which reads, and that of librdkafka, which
-writes.
+A setting may have two names: one in Kafka's Java client, which reads, and one in librdkafka, which writes.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,12 +1,12 @@
-"""lag: a streaming query's position, committed to a consumer group, so that Kafka's tools show Spark's lag.
+"""Job `lag`: commit a streaming query's position to a consumer group, so that Kafka's tools show Spark's lag.
 
-Spark keeps its positions in its checkpoint and commits none to Kafka. In one's own job, one import:
+Spark keeps its positions in its checkpoint and commits none to Kafka. To use it in a job:
 
     from kafka_compat.pipelines.lag import show_lag
     show_lag(spark, "127.0.0.1:9092", group="billing")
 
-From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group only shows: Spark never
-resumes from it.
+From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group is only informative: Spark
+never resumes from it.
 """
 
 import json

@@ -1,11 +1,13 @@
-"""latest: a changelog topic → a table with the latest record of each key; a record without value deletes.
+"""Job `latest`: maintain a table of the latest record of each key in a changelog topic.
+
+A record without a value deletes its key.
 
     DIR/latest                   a link to the table as of the last finished batch
     DIR/versions/N-RUN/table     Parquet: the records, one per topic and key
     DIR/versions/N-RUN/deleted   keys whose latest record has no value
 
-A version is written aside, named by the batch's commit, and only then becomes the link's goal. Merging a
-batch twice gives what merging it once gives, so that a kill at any moment costs only time.
+A version is written to its own directory, named by the batch's commit, and the link is then switched to it.
+Merging a batch twice equals merging it once, so a crash at any moment costs only time.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What a report says of the logs in data folders, as values, tables and text."""
+"""Report on the logs in data directories, as values, tables and text."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""mirror: topics of one cluster → another, each record exactly once, partition by partition.
+"""Job `mirror`: copy topics of one cluster to another exactly once, partition by partition.
 
-How records arrive exactly once: see exact_sink. A record that came from the target in the first place carries
-the target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
+See exact_sink for how records arrive exactly once. A record that originally came from the target carries the
+target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
 
     DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
                            source_offset on are at target_offset or behind it

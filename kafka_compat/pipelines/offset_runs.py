@@ -1,7 +1,7 @@
-"""Offsets as runs: which are there, which are missing, which come twice. Pure, on Arrow arrays.
+"""Sets of offsets as runs: find gaps and duplicates. Pure, on Arrow arrays.
 
-A run is a stretch of offsets without a hole, first and last both included. A partition without transactions
-or compaction is one run, however many records it has, so that checks of millions of records stay small.
+A run is a range of offsets without a gap, first and last both included. A partition without transactions or
+compaction is one run, however many records it has, so checks of millions of records stay small.
 """
 
 from collections.abc import Iterable

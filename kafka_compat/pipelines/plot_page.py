@@ -1,5 +1,5 @@
-"""A picture and tables in one HTML file that can be mailed around, and printed; light or dark as the reader
-has it. Nothing in it is fetched from elsewhere.
+"""Write a plot and tables as one self-contained HTML file that can be mailed and printed, in light and dark
+mode.
 """
 
 import base64

@@ -1,5 +1,5 @@
-"""Progress of a long job on stderr: a bar in a terminal, a line per batch elsewhere. And
-how tables and times are written.
+"""Show the progress of a long job on stderr, as a bar in a terminal, otherwise a line per batch; format
+tables and times.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""replay: archive → topic, each record once, with key, value, headers, timestamp, partition and order.
+"""Job `replay`: write an archive's records back to a topic, each once and in order.
 
-The archive's file names say which offsets are where, so that a batch opens only the files that it needs.
-How records arrive exactly once: see exact_sink.
+Key, value, headers, timestamp and partition are kept. The archive's file names contain their offset ranges,
+so a batch opens only the files that it needs. See exact_sink for how records arrive exactly once.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""report: what lies in a broker's data folder, read without the broker: skew, hot keys, sizes, compression,
-and what retention will take.
+"""Job `report`: analyze a broker's data directory without the broker: skew, hot keys, sizes, compression, and
+what retention will delete.
 
-One pass over the segments (see kafka_log) gives a line for each segment, a second one the keys.
+One pass over the segments (see kafka_log) computes a line for each segment, a second one the keys.
 """
 
 import time

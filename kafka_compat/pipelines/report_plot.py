@@ -1,5 +1,5 @@
-"""The report as a picture: space by topic, hot keys, records and sizes of values by partition. A PNG, and an
-HTML page with the tables.
+"""Plot the report: space by topic, hot keys, records and value sizes by partition. A PNG, and an HTML page
+with the tables.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path.
+"""Create the SparkSession of a job: quiet, in UTC, with the Kafka connector on its class path.
 
-What Spark's JVM says goes into a file that only a failure brings up (see spark_output), or with `verbose` to
-stderr.
+Output of Spark's JVM goes to a file that is shown only after a failure (see spark_output), or with `verbose`
+to stderr.
 """
 
 import atexit

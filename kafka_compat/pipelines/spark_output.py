@@ -1,7 +1,7 @@
-"""What Spark's JVM writes to stdout and stderr: warnings of Java's, Ivy's downloads, logs of errors.
+"""Capture what Spark's JVM writes to stdout and stderr: Java warnings, Ivy downloads, error logs.
 
-It goes into a file that nobody needs to see, and that is gone when the job ends well. When the job fails, the
-file stays and is named, since it may tell more than the exception did. A process has at most one such JVM.
+The output goes to a file that is deleted when the job succeeds. When the job fails, the file is kept and its
+name printed, since it may say more than the exception. A process has at most one such JVM.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""What jobs that stream from topics share: their common settings, and the way from there to batches."""
+"""Common part of jobs that stream from topics: their settings, and how they process batches."""
 
 import signal
 import threading

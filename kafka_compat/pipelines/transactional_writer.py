@@ -1,15 +1,17 @@
 """The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
 
-It needs pyarrow and confluent-kafka there. The rules:
+It requires pyarrow and confluent-kafka there. The rules:
 
-1. A task owns one source partition's rows of one batch, a slice, and the transactional id of that partition.
-   Its InitProducerId fences whoever still writes under that id, and ends what such a writer left open.
-2. Only then it reads the token: the source partition's next offset, committed to the job's consumer group by
-   the transactions themselves. Rows below it are in the target already, and are left out.
-3. The other rows and the slice's end as the new token go into one transaction. Either both count or neither.
+1. A task owns one slice, the rows of one source partition in one batch, and the transactional id of that
+   partition. Its InitProducerId fences any other writer with that id, and aborts that writer's open
+   transaction.
+2. It then reads the token: the source partition's next offset, which the transactions themselves commit to
+   the job's consumer group. Rows below it are in the target already, and are skipped.
+3. The other rows, and the slice's end as the new token, are written in one transaction: both or neither take
+   effect.
 
-A writer that comes back from the dead fences its successor, finds the token where the successor left it, and
-can add nothing that is there: the one whose commit is refused has written nothing.
+A stale writer that resumes fences its successor, finds the token where the successor left it, and cannot add
+duplicates: a writer whose commit is rejected has written nothing.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""Tables that a job carries from batch to batch: DIR/versions/N-RUN, a folder written aside by batch N.
+"""Versioned tables that a job updates with each batch: DIR/versions/N-RUN, written by batch N.
 
-The batch's commit names the folder; what no commit names was written by an attempt that died.
+The batch's commit names the directory; a directory that no commit names was written by a failed attempt.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Files that a reader sees whole or not at all, also after a kill or a power cut."""
+"""Write files atomically: readers see the whole file or none, even after a crash or power failure."""
 
 import json
 import os

@@ -1,12 +1,12 @@
-"""windows: topics → counts and sums by windows of event time; bad rows → a dead-letter topic, with reasons.
+"""Job `windows`: compute counts and sums by windows of event time; write invalid rows, with reasons, to a
+dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch the windows that it changed go to the result topic, keyed by window and group: of
-several records with one key the last counts. The watermark is the latest time of earlier batches (see
-versions.py). A window is closed when it is its lateness behind its end; rows that come after that go to the
-dead letters.
-Every row that was read is in exactly one of both: the sums are compared at every commit.
+After each batch, the windows that it changed are written to the result topic, keyed by window and group: the
+last of several records with one key counts. The watermark is the latest time of earlier batches (see
+versions.py). A window closes when the watermark is its lateness past its end; later rows are dead letters.
+Every row that was read is either counted in a window or a dead letter: the sums are compared at every commit.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The pure part of `windows`: rows → judged rows → counts by window, as DataFrame transformations."""
+"""DataFrame transformations of `windows`: validate rows, and count them by window. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where a search continues, as a short text for links. Pure."""
+"""Cursor of a search: its position as a short text for links. Pure."""
 
 from __future__ import annotations
 

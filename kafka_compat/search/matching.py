@@ -1,7 +1,7 @@
-"""Whether a record matches the criteria of a search. Pure.
+"""Decide whether a record matches the criteria of a search. Pure.
 
-What is looked for is bytes, so that nothing has to be decoded to find out that a record is not meant, and a
-batch in which they do not occur anywhere is passed over as a whole.
+Criteria are bytes, so that records can be excluded without decoding, and a batch that does not contain the
+bytes is skipped as a whole.
 """
 
 from __future__ import annotations

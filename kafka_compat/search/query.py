@@ -1,4 +1,4 @@
-"""The criteria of a search, from the parameters of a link. Pure."""
+"""Parse the criteria of a search from the parameters of a link. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request's part of a search, from its query to its results."""
+"""Run one request's part of a search, from its query to its results."""
 
 from __future__ import annotations
 

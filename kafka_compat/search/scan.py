@@ -1,7 +1,7 @@
-"""Find the matching records in some bytes of a partition, within bounds. Pure.
+"""Find the matching records in a chunk of a partition's bytes, within bounds. Pure.
 
-Another thread does this: decompression and walks over records take long. Markers of transactions are no
-records; where read_committed was asked for, neither are those of aborted transactions.
+It runs in another thread, since decompressing and iterating over records take long. Transaction markers are
+not records, nor with read_committed are records of aborted transactions.
 """
 
 from __future__ import annotations

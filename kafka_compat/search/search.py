@@ -1,15 +1,15 @@
-"""A search through partitions of a topic: what to read next, and what was found so far. Pure.
+"""State of a search through the partitions of a topic: what to read next, and the records found so far. Pure.
 
-Records come oldest first or newest first: those of a partition in the order of their offsets, those of
-several by time. A search ends when it has found `limit` records, when nothing is left, or when it has done as
-much as one request may; then its cursor tells where to go on.
+Records are returned oldest first or newest first: within a partition by offset, across partitions by time. A
+search ends when it has found `limit` records, when nothing is left, or when it has used up the budget of one
+request; then its cursor says where to continue.
 
 Rules
-1. What is read next is of the partition whose edge, the time of what was seen of it last, is behind all
-   others. A record is given out when no edge is behind its time.
-2. Backwards, a window of offsets before what was seen is read forwards as a whole. It grows while batches are
-   small, and shrinks where it turns out not to fit into one read.
-3. What was read is never read again by the next request, unless `limit` was reached in the middle of it.
+1. Read next from the partition whose edge, the time of its last record seen, is furthest behind. Return a
+   record when no edge is behind its time.
+2. Backwards, read forwards through a window of offsets before those already seen. The window grows while
+   batches are small, and shrinks if it does not fit into one read.
+3. The next request never reads anything again, unless `limit` was reached in the middle of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read partitions of a topic: here where this process leads them, else at their leaders, as consumers do."""
+"""Read a topic's partitions: locally where this process leads them, else from their leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot as JSON, with stable names and units."""
+"""Convert a snapshot to JSON with stable names and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take a snapshot of a cluster: each broker is queried once, and a broker that does not respond no more."""
+"""Take a snapshot of a cluster; after a broker fails to respond, it is not queried again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The problems of a cluster, in words, the worst first. Pure.
+"""Find the problems in a snapshot of a cluster and describe them, the worst first. Pure.
 
-Wrong is what somebody should do something about: a broker that is not up, a partition that cannot be written
-or has too few replicas, a disk that failed or is nearly full, groups that cannot be served. A group that lags
-is not wrong by itself: whether it should is known to its owner.
+A problem is a state that an operator should act on: a broker that is down, a partition that cannot be written
+or lacks replicas, a disk that failed or is nearly full, a group that cannot be served. Lag alone is not a
+problem: only the owner of the group knows whether it is expected.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The state of a cluster at one moment. Values only.
+"""Data classes for the state of a cluster at one moment.
 
-None: unknown, as the broker does not respond, is too old, or may not tell this user.
+None means unknown: the broker does not respond, is too old, or does not authorize this user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One broker, or a cluster of several, for as long as a test needs them."""
+"""Start and stop one broker, or a cluster of several, for tests."""
 
 from __future__ import annotations
 

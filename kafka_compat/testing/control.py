@@ -1,4 +1,4 @@
-"""The control API of a broker under test, as Python calls."""
+"""Python client of the control API of a broker under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was recorded at one broker (`Control.recorded`), asked of another one."""
+"""Replay requests recorded at one broker (`Control.recorded`) against another one."""
 
 from __future__ import annotations
 

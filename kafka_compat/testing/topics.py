@@ -1,4 +1,4 @@
-"""Topics of a broker under test: created and listed, over Kafka's protocol."""
+"""Create and list the topics of a broker under test over Kafka's protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of a command to the cluster: the flags that all of them have for it."""
+"""Connect a command to the cluster: the connection flags that all commands share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The flags of those of Kafka's commands that use argparse4j; its messages, justified as it justifies
-them."""
+"""Flags of the Kafka commands that use argparse4j, with its messages, justified as argparse4j does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-broker-api-versions: which requests brokers serve, and in which versions."""
+"""kafka-broker-api-versions: list the APIs that brokers support, and their versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups and partitions a command of kafka-consumer-groups is about, and how its failures are told."""
+"""The groups and partitions that a kafka-consumer-groups command applies to, and its error messages."""
 
 from __future__ import annotations
 

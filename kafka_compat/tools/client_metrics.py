@@ -1,4 +1,4 @@
-"""kafka-client-metrics: which of their own metrics clients are asked to push (KIP-714)."""
+"""kafka-client-metrics: configure the metrics that clients push (KIP-714)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-compat completion SHELL: what a shell has to know to complete the flags of Kafka's commands."""
+"""kafka-compat completion SHELL: print the shell completion of the flags of Kafka's commands."""
 
 from __future__ import annotations
 

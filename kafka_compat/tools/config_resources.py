@@ -1,4 +1,4 @@
-"""kafka-configs of what has settings: topics, brokers, loggers, client metrics, groups."""
+"""kafka-configs for resources with settings: topics, brokers, loggers, client metrics, groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-console-consumer: records of topics on standard output."""
+"""kafka-console-consumer: print records of topics to standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-console-producer: lines of standard input become records."""
+"""kafka-console-producer: produce lines of standard input as records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups: groups are listed, described, deleted, and their offsets moved."""
+"""kafka-consumer-groups: list, describe and delete groups, and reset their offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-consumer-perf-test: how fast records are read."""
+"""kafka-consumer-perf-test: measure the throughput of a consumer."""
 
 from __future__ import annotations
 

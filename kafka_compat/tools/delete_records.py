@@ -1,4 +1,4 @@
-"""kafka-delete-records: partitions begin later."""
+"""kafka-delete-records: delete records before given offsets."""
 
 from __future__ import annotations
 

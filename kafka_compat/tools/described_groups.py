@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --describe: where groups are in their topics, who is in them, how they are."""
+"""kafka-consumer-groups --describe: offsets, members and state of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's own deserializers, by their classes' names: bytes to the text that `toString` gives."""
+"""Kafka's deserializers, by class name: convert bytes to the text that Java's `toString` gives."""
 
 from __future__ import annotations
 

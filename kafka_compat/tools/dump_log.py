@@ -1,7 +1,7 @@
-"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments).
+"""kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Indexes are read as they stand: one that is not trimmed yet ends with zeros that were preallocated, and what
-is broken is to be seen.
+Index files are read as they are: one that is not trimmed yet ends with preallocated zeros, and corruption is
+shown.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What fails in a command, told in the words of Kafka's own: the names of Java's exceptions are part of
-what its users look for and its scripts match."""
+"""Errors of commands in the words of Kafka's own, since users search for the names of Java's exceptions, and
+scripts match them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""kafka-features: what a cluster of KRaft has agreed on; told, raised, lowered.
+"""kafka-features: describe, upgrade and downgrade the finalized features of a KRaft cluster.
 
-Its command line is argparse4j's, with flags before and after a command of its own.
+Its command line is argparse4j's, with flags before and after a subcommand.
 """
 
 from __future__ import annotations

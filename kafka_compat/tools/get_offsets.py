@@ -1,4 +1,4 @@
-"""kafka-get-offsets: offsets of partitions by time."""
+"""kafka-get-offsets: list offsets of partitions by time."""
 
 from __future__ import annotations
 

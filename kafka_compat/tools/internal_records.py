@@ -1,5 +1,5 @@
-"""The records of Kafka's internal topics: as kafka-dump-log's decoders print them, and as the formatters of
-kafka-console-consumer do, which write JSON without an end of line.
+"""Decode records of Kafka's internal topics, as kafka-dump-log's decoders print them and as the formatters of
+kafka-console-consumer do, which write JSON without a newline.
 """
 
 from __future__ import annotations

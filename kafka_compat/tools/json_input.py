@@ -1,4 +1,4 @@
-"""JSON that users give to commands, with Kafka's words for what is wrong in it."""
+"""Parse JSON files given to commands, with Kafka's error messages."""
 
 from __future__ import annotations
 

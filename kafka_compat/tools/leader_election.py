@@ -1,4 +1,4 @@
-"""kafka-leader-election: preferred leaders lead again, or any replica does."""
+"""kafka-leader-election: elect the preferred leaders of partitions, or any replica."""
 
 from __future__ import annotations
 

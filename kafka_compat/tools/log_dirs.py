@@ -1,4 +1,4 @@
-"""kafka-log-dirs: the log directories of brokers, and the sizes of the replicas in them."""
+"""kafka-log-dirs: show the log directories of brokers, and the sizes of their replicas."""
 
 from __future__ import annotations
 

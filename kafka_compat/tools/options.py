@@ -1,8 +1,7 @@
-"""The flags of a command, as Kafka's own commands take them (joptsimple's rules).
+"""Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
-The help of a command, a file of `help/`, is also the definition of its flags: `--flag <Type: what>` has an
-argument, `[Type: what]` may have one, a `*` before it makes it required. Its first line says what the
-command does.
+The help of a command, a file of `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
+`[Type: what]` an optional one, and a `*` before it makes it required. Its first line describes the command.
 """
 
 from __future__ import annotations

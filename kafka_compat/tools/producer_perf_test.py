@@ -1,4 +1,4 @@
-"""kafka-producer-perf-test: how fast records are stored."""
+"""kafka-producer-perf-test: measure the throughput and latency of a producer."""
 
 from __future__ import annotations
 

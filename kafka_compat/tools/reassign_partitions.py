@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions: replicas move between brokers, and between the log directories of a broker."""
+"""kafka-reassign-partitions: move replicas between brokers, and between log directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of kafka-reassign-partitions: read, checked, made, written; no I/O."""
+"""Read, check, generate and write the plans of kafka-reassign-partitions. No I/O."""
 
 from __future__ import annotations
 

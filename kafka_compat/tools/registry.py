@@ -1,5 +1,6 @@
-"""The table of commands, and how one is run: `kafka-compat topics …`, or by a name as Kafka's own have it
-(`kafka-topics`, `kafka-topics.sh`)."""
+"""The table of commands, and how to run one: `kafka-compat topics …`, or by its name in Kafka
+(`kafka-topics`, `kafka-topics.sh`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --reset-offsets: where groups shall go on, and making it so."""
+"""kafka-consumer-groups --reset-offsets: compute the new offsets of groups, and commit them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-compat tools: Kafka's commands under their own names, and their flags in the user's shell."""
+"""kafka-compat tools: list Kafka's commands, or install them under their own names."""
 
 from __future__ import annotations
 

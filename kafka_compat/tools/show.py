@@ -1,4 +1,4 @@
-"""What several commands print alike."""
+"""Formatting shared by several commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-topics: topics are made, listed, described, given more partitions, deleted."""
+"""kafka-topics: create, list, describe, alter and delete topics."""
 
 from __future__ import annotations
 

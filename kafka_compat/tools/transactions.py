@@ -1,4 +1,4 @@
-"""kafka-transactions: transactions are listed, described, and ended where nobody else ends them."""
+"""kafka-transactions: list and describe transactions, and abort hanging ones."""
 
 from __future__ import annotations
 

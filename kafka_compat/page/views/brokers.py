@@ -1,4 +1,4 @@
-"""The brokers of the cluster, and their log directories."""
+"""The pages of brokers and their log directories."""
 
 from __future__ import annotations
 

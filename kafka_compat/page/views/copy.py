@@ -1,4 +1,4 @@
-"""Copy a topic: a fork on a standalone broker, else record by record in the background."""
+"""Copy a topic: by a fork on a standalone broker, otherwise record by record in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups: all of them, and one with its members, their partitions and its lag."""
+"""The pages of groups: the list, and one group with its members, their partitions and its lag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of a topic: a search through them, one in full, and its key or value as a file."""
+"""The pages of a topic's messages: search, one message in full, and download of its key or value."""
 
 from __future__ import annotations
 

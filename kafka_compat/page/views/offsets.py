@@ -1,4 +1,4 @@
-"""Change the offsets of a group: a plan first, then the commit."""
+"""Change the offsets of a group: show a plan first, then commit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of the cluster, its problems, and its activity."""
+"""The overview page: health of the cluster, problems, and activity."""
 
 from __future__ import annotations
 

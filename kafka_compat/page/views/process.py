@@ -1,4 +1,4 @@
-"""What this process alone knows: its clients, whom it refused, and its log."""
+"""Pages about this process only: its clients, rejected connections, and its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics: all of them, one with its partitions, and its settings."""
+"""The pages of topics: the list, one topic with its partitions, and its settings."""
 
 from __future__ import annotations
 

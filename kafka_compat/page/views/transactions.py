@@ -1,4 +1,4 @@
-"""Transactional ids, and the transactions that are open."""
+"""The page of transactional ids and open transactions."""
 
 from __future__ import annotations
 

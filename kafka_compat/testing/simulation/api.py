@@ -1,4 +1,4 @@
-"""`simulate` and `search`: what a test calls."""
+"""Entry points of the simulation for tests: `simulate` and `search`."""
 
 from __future__ import annotations
 

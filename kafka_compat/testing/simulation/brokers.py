@@ -1,4 +1,4 @@
-"""The brokers of a simulation: each a process that can be killed and started again on its disk."""
+"""Brokers of a simulation, each a process that can be killed, and restarted on its disk."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a ZooKeeper is to a cluster: the store of its metadata, which does not fail, and brokers' sessions.
+"""Simulated ZooKeeper ensemble of a cluster: a metadata store that does not fail, and the brokers' sessions.
 
 Rules
-1. The store is of no process. What it tells a broker is told in that broker's process, if it runs.
-2. The session of a broker that does not run, killed or paused, ends after zookeeper.session.timeout.ms.
+1. The store belongs to no process. Its events for a broker run in that broker's process, if it is running.
+2. The session of a broker that is killed or paused expires after zookeeper.session.timeout.ms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulation, and how often."""
+"""Kinds of faults in a simulation, and their frequencies."""
 
 from __future__ import annotations
 

@@ -1,18 +1,17 @@
-"""A disk in memory that forgets at a crash what POSIX lets a disk forget.
+"""In-memory disk that loses in a crash what POSIX allows a disk to lose.
 
-What counts as written and what as durable is kept apart, for bytes and for names:
+Written and durable state are separate, for bytes and for names:
 
-- a file's bytes are durable after `sync`. Of the writes since, a crash keeps any subset of their 512-byte
-sectors; a
-  lost sector inside the kept length reads as zeros, or as what was there before. Truncations are kept in
-  order, up to a random one.
-- a name (created, renamed, removed) is durable after `sync_directory` of its folder. Of the changes since, a
-crash keeps a
-  prefix, as a journal does, but each folder's on its own: the sync of a file makes no name durable.
+- A file's bytes are durable after `sync`. A crash keeps any subset of the 512-byte sectors written since; a
+  lost sector inside the kept length reads as zeros or as its previous content. Truncations are kept in order,
+  up to a random one.
+- A name (created, renamed, removed) is durable after `sync_directory` of its directory. A crash keeps a
+  prefix of the changes since, as a journal does, but separately for each directory: syncing a file makes no
+  name durable.
 
-`crash_at` is the number of the I/O step that does not complete: a write is torn, everything else is done or
-not. From then on every call raises `Crash`, which no `except OSError` can swallow. `after_crash` is the disk
-that the next start finds.
+`crash_at` is the number of the I/O step that does not complete: a write is torn, any other step happens or
+does not. From then on every call raises `Crash`, which no `except OSError` can catch. `after_crash` is the
+disk that the next startup finds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What happened in a simulation, and when: every piece of data as it arrived, and every fault.
+"""Journal of a simulation: every piece of data received, and every fault, with its time.
 
-Two runs are the same if their digests are.
+Two runs are identical if their digests are.
 """
 
 from __future__ import annotations

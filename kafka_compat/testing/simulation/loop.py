@@ -1,10 +1,10 @@
-"""An event loop whose time is simulated: it jumps to the next timer when there is nothing else to do.
+"""Event loop with simulated time, which jumps to the next timer when no callback is ready.
 
 Rules
-1. Callbacks run in the order of asyncio. Each takes STEP_S, so that time goes on for those who look at it.
-2. What belongs to a process that is dead is dropped, and kept for later where it is paused (nodes.py).
-3. What asks for another thread runs on this one, some time later that the seed decides.
-4. Tasks and futures are told apart by their numbers: a set of them has the same order in every run.
+1. Callbacks run in asyncio's order. Each takes STEP_S, so that time also passes for code that polls it.
+2. Callbacks of a dead process are dropped; those of a paused one are kept until it resumes (nodes.py).
+3. Work for another thread runs on this one, after a delay chosen by the seed.
+4. Tasks and futures are hashed by their numbers: a set of them has the same order in every run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The network of a simulation: who listens where, and how long data take.
+"""Network of a simulation: listeners, connections, and delays of data.
 
 Rules
-1. Data arrive in their order, each piece after a delay that the seed decides, and some of them in two.
-2. A receiver that takes nothing makes its sender wait once WINDOW_BYTES are on their way or unread.
-3. A connection that is dropped ends for both sides at once; what was on its way is lost.
-4. A connection that loses an answer is dropped in the place of the next data that a listener's side sends.
+1. Data arrive in order, each piece after a delay chosen by the seed, and some pieces are split in two.
+2. A receiver that does not read makes its sender wait once WINDOW_BYTES are in transit or unread.
+3. A dropped connection ends for both sides at once; data in transit are lost.
+4. A connection that loses a response is dropped instead of delivering the listener's next data.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Processes of a simulation: each is what its callbacks and tasks share, by a context variable.
+"""Processes of a simulation: each owns the callbacks and tasks that share its context variable.
 
 Rules
-1. Whatever a process schedules belongs to it, since asyncio runs it in a copy of the context it was made in.
-2. A process that was killed runs nothing any more, not even `finally`: its sockets are reset, its tasks stay
-   where they are.
-3. A process that is paused (SIGSTOP) runs nothing until it is resumed; then all that became due meanwhile, in
-   its order. Its connections stay, and the kernel goes on accepting for it.
+1. Everything that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
+2. A killed process runs nothing any more, not even `finally`: its sockets are reset, its tasks abandoned.
+3. A paused process (SIGSTOP) runs nothing until it resumes; then everything that became due runs in order.
+   Its connections stay open, and the kernel continues to accept new ones for it.
 """
 
 from __future__ import annotations

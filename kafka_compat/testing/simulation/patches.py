@@ -1,9 +1,9 @@
-"""Time, chance and sockets of a simulation in the place of the machine's, wherever a module has them.
+"""Replace the machine's time, randomness and sockets with simulated ones, in every module that uses them.
 
-What stands in asks whether a simulation is running on this thread, and is the real one where none is: a
-module that is imported in a simulation may keep it, and other threads of the process go on in real time. They
-would else take from the seed's chance, and put its clock forward by each of their sleeps, as often as the
-machine lets them run. Real ones are put back at the end.
+A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
+Modules imported during a simulation may therefore keep it, and other threads of the process continue in real
+time: they would otherwise consume the seed's randomness, and advance its clock with each sleep, depending on
+the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Where seeds are run: each in a process of its own.
+"""Run seeds in separate processes.
 
 Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
    run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
-2. It forks for each seed: whatever the program keeps in its modules is at its beginning.
-3. A keeper ends when whoever started it does, and what it forked ends with the seed. A seed that takes longer
-   than REAL_TIMEOUT_S of real time is killed: it computes without end, where simulated time stands still.
+2. It forks for each seed: the program's module state is always the initial one.
+3. A keeper ends with the process that started it, a fork with its seed. A seed that takes longer than
+   REAL_TIMEOUT_S of real time is killed: it computes endlessly, while simulated time stands still.
 """
 
 from __future__ import annotations

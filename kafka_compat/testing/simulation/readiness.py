@@ -1,4 +1,4 @@
-"""Which simulated sockets are ready: what a selector is to asyncio."""
+"""Readiness of simulated sockets: the simulation's replacement for asyncio's selector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One seed, in this process."""
+"""Run one seed in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the code in a simulation is given: its brokers, its processes, and what goes wrong."""
+"""Interface that code under simulation uses: its brokers, its processes, and the faults."""
 
 from __future__ import annotations
 
