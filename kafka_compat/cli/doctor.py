@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine. Returns the exit code."""
+    """Run the examination and return the exit code."""
     from kafka_compat.cli.diagnosis import Examination, Wanted
     from kafka_compat.client.connection_settings import (
         WrongSettings,

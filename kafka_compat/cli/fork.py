@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fork. Returns the exit code."""
+    """Fork, and return the exit code."""
     of_topic = (args.http, args.topic, args.name)
     of_folder = (args.data, args.to)
     if all(of_topic) and not any(of_folder):
