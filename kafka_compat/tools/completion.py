@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Print the completion, and return the exit code."""
     script_of = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
     print(script_of({tool: _flags(tool) for tool in sorted(TOOLS)}))
     return 0
