@@ -19,7 +19,7 @@ HOW: Final = (CONTAINS, IS, STARTS, NULL)
 
 
 class Needle(NamedTuple):
-    """What a key, a value or a header has to be: one of HOW, and the bytes (of no use for NULL)."""
+    """Criterion for a key, a value or a header: one of HOW, and the bytes (unused for NULL)."""
 
     how: str
     content: bytes = b""
@@ -33,30 +33,30 @@ class Needle(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All of it has to be so; what is None may be anything. The times are in [from_ms, to_ms)."""
+    """A record must match every criterion; None matches everything. The time range is [from_ms, to_ms)."""
 
     key: Needle | None = None
     value: Needle | None = None
     header: str | None = None
-    """The name of a header that is there."""
+    """Name of a header that must be present."""
     header_value: Needle | None = None
-    """What a header of that name, or else any header, says."""
+    """Criterion for the value of that header, or of any header."""
     from_ms: int | None = None
     to_ms: int | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether every record is meant."""
+        """Whether every record matches."""
         return self == EVERY
 
     def rare(self) -> list[bytes]:
-        """What occurs in the bytes of every batch that has such a record."""
+        """Bytes that occur in every batch with a matching record."""
         needles = (self.key, self.value, self.header_value)
         rare = [each.content for each in needles if each is not None and each.content]
         return [*rare, self.header.encode(errors="replace")] if self.header else rare
 
     def test(self) -> Callable[[Record], bool]:
-        """Whether a record is meant."""
+        """Whether a record matches."""
         key, value, header, header_value, from_ms, to_ms = self
 
         def fits(record: Record) -> bool:
