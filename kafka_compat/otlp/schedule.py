@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Of a push: why it failed, or None; how many points were refused of one that did not, and why."""
+    """Result of a push: why it failed, or None; points rejected from a successful one, and why."""
 
     failure: str | None = None
     refused: int = 0
@@ -31,21 +31,21 @@ class Outcome(NamedTuple):
 
 class Schedule:
     def __init__(self, where: str, interval_s: float) -> None:
-        """`where` stands in the log."""
+        """`where` is the endpoint for log messages."""
         self._where = where
         self._interval_s = interval_s
         self._failures = 0
         self._refuses = False
 
     def pause_s(self, took_s: float) -> float:
-        """How long to wait after a push that took so long."""
+        """The time to wait after a push that took so long."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
-        # A push that fails late is not followed by another one at once.
+        # A push that fails late is not retried at once.
         return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
 
     def note(self, outcome: Outcome) -> None:
-        """A push has ended."""
+        """Record the result of a push."""
         if outcome.failure is not None:
             self._failures += 1
             if self._failures == 1:
