@@ -40,7 +40,7 @@ REQUEST_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cluster to write to: `properties` of librdkafka, with bootstrap.servers."""
+    """The target cluster: `properties` of librdkafka, with bootstrap.servers."""
 
     properties: Mapping[str, str]
 
@@ -49,12 +49,12 @@ class Target:
         return self.properties["bootstrap.servers"]
 
     def look(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Before Spark starts: NotStarted unless `provide` can be expected to give these topics."""
+        """Check before Spark starts; raises NotStarted unless `provide` is expected to succeed."""
         if first_look_at_target(self.properties, wanted, create=create) is None and not create:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """topic → number of partitions. NotStarted when the cluster does not answer."""
+        """topic → number of partitions. Raises NotStarted if the cluster does not respond."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -68,11 +68,11 @@ class Target:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def require(self, wanted: Mapping[str, int]) -> None:
-        """NotStarted unless each topic exists with at least so many partitions."""
+        """Raise NotStarted unless each topic exists with at least so many partitions."""
         check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic that keeps its records however old they are, unless it exists."""
+        """Create a topic without time-based retention, unless it exists."""
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """`require`, after creating missing topics and adding missing partitions when `create` says so."""
+        """`require`; with `create`, first create missing topics and add missing partitions."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -102,7 +102,7 @@ class Target:
         self.require(wanted)
 
     def ends(self, topics: list[str]) -> Ends:
-        """Where the next record of each partition will go. Raises KafkaException."""
+        """End offset of each partition. Raises KafkaException."""
         from confluent_kafka import Consumer, TopicPartition
 
         there = self.partitions()
@@ -123,8 +123,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a batch did: rows written now, rows that an earlier attempt of it had written, and rows that have
-    no topic to go to.
+    """Result of a batch: rows written now, rows that an earlier attempt had written, and rows without a
+    topic.
     """
 
     written: int
@@ -133,8 +133,8 @@ class Written:
 
 
 def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
-    """Where a job writes to; None is the cluster that it reads, with the same login. `options` are
-    librdkafka's, as name=value.
+    """The target cluster; None means the source cluster, with the same login. `options` are librdkafka's, as
+    name=value.
     """
     shared: dict[str, str] = {}
     if servers is None:
