@@ -159,7 +159,7 @@ def _check(job: CopyJob, options: dict[str, str]) -> None:
 
 
 def _read_committed(source: StreamJob) -> StreamJob:
-    """The options with isolation level read_committed, unless the user set another."""
+    """The source with isolation level read_committed, unless the user set one."""
     from dataclasses import replace
 
     if any("isolation.level=" in option for option in source.kafka_options):

@@ -24,13 +24,13 @@ _NAME_CHARACTERS_MAX = 200
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> dict[str, object]:
-    """Settings of brokers by Kafka's names."""
+    """Broker settings by Kafka's names."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
-    """A broker for the whole run: what one test leaves, the next one finds."""
+    """A broker for the whole run; its state persists from test to test."""
     with KafkaBroker(kafka_settings) as broker:
         yield broker
 

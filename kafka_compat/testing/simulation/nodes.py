@@ -16,14 +16,14 @@ from typing import Any, Protocol
 
 
 class NodeSocket(Protocol):
-    """A socket that a process has open."""
+    """An open socket of a process."""
 
     def reset(self) -> None:
-        """The process was killed."""
+        """Reset the socket: its process was killed."""
 
 
 class Node:
-    """One process. `host` is the address that its sockets have."""
+    """A process. `host` is the address of its sockets."""
 
     __slots__ = ("host", "kept", "name", "running", "sockets", "state")
 
@@ -34,11 +34,11 @@ class Node:
         self.state = "running"
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
-        """What came while it was paused."""
+        """Callbacks that became due while it was paused."""
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
-        """A new one, in which everything is this process's."""
+        """A new context, in which everything belongs to this process."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         return context
@@ -46,17 +46,17 @@ class Node:
     def spawn(
         self, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> asyncio.Task[None]:
-        """A task of this process."""
+        """Start a task in this process."""
         context = self.context()
         return loop.create_task(context.run(work), context=context)
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause the process (SIGSTOP)."""
         if self.state == "running":
             self.running, self.state = False, "paused"
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process (SIGKILL)."""
         self.running, self.state = False, "dead"
         self.kept.clear()
         for each in list(self.sockets):

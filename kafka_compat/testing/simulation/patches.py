@@ -25,7 +25,7 @@ from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class _Running:
-    """The simulation of this process, if any is running."""
+    """The running simulation of this process, if any."""
 
     loop: SimulatedLoop | None = None
     thread = 0
@@ -34,7 +34,7 @@ class _Running:
 
 
 def _loop() -> SimulatedLoop | None:
-    """That of the simulation on this thread."""
+    """The loop of the simulation on this thread."""
     return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
@@ -81,7 +81,7 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the module random."""
+    """A replacement for a function of the module random."""
 
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
@@ -95,7 +95,7 @@ class _SocketType(type):
 
 
 class _Socket(metaclass=_SocketType):
-    """A class, since some ask whether something is an instance of it."""
+    """A class, since some code checks isinstance."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         if (loop := _loop()) is None:
@@ -110,7 +110,7 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """The collector of garbage, on any thread: when it runs must not depend on what was there before."""
+    """Replace a gc function, on any thread: collections must not depend on earlier garbage."""
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
@@ -139,7 +139,7 @@ _STAND_INS: dict[int, tuple[Any, Any]] = {
 _OWN = __name__
 
 _places: dict[int, tuple[ModuleType, list[tuple[str, Any, Any]]]] = {}
-"""Of each module that was looked through, where real ones are, and what stands in for them."""
+"""For each scanned module, the places of originals and their replacements."""
 
 
 def _find_places() -> None:
@@ -156,7 +156,7 @@ def _find_places() -> None:
 
 @contextlib.contextmanager
 def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
-    """Everything is the simulation's. RuntimeError where another one is running."""
+    """Replace everything by the simulation's. Raises RuntimeError if another one is running."""
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()
