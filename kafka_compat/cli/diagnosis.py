@@ -248,7 +248,7 @@ class Examination:
             raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
         return _rights(group.authorized_operations)
 
-    # --- what they share
+    # --- helpers
 
     def _asked(self, key: ApiKey, version: int, **request: Any) -> Any:
         assert self._dial is not None

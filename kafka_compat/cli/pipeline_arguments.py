@@ -76,7 +76,7 @@ def topics_of(args: argparse.Namespace) -> list[str]:
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """Add --continuous and --interval-s; `between` says what the interval separates."""
+    """Add --continuous and --interval-s; `between` is the phrase for what the interval separates."""
     parser.add_argument("--continuous", action="store_true", help="go on until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"time between {between} ({interval_s:g})"

@@ -281,7 +281,7 @@ class Supervisor:
     def _store(self) -> EmbeddedMetadataStore | None:
         return None if self._tree is None else self._tree.store
 
-    # --- all of them
+    # --- all brokers
 
     def _served(self) -> None:
         """Note that one of the brokers serves."""

@@ -140,7 +140,7 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
     return EXIT_WRONG if wrong else 0
 
 
-# --- again and again
+# --- continuous display
 
 
 def _watched(observer: Observer, args: argparse.Namespace) -> int:

@@ -83,7 +83,7 @@ class Cluster:
         self._is_known = False
         self._deadline = 0.0
 
-    # --- whom to ask
+    # --- requests
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
         """The response of any broker. `call` is the admin client's name of the call, for errors. Raises
@@ -219,7 +219,7 @@ class Cluster:
             connection.close()
         self._open.clear()
 
-    # --- how
+    # --- connections and retries
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:

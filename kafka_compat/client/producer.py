@@ -315,7 +315,7 @@ class Producer:
         for batch in self._batches.due(0.0, all_of_them=True).values():
             batch.sequence = None
 
-    # --- how
+    # --- sending
 
     def _await_topic(self, topic: str) -> None:
         deadline = time.monotonic() + self._settings.max_block_s

@@ -137,7 +137,7 @@ class Awaiting:
             call, lambda: state in (None, describe()["state"]), describe, f"transactional id {name}"
         )
 
-    # --- what they share
+    # --- helpers
 
     async def _until(
         self, call: Call, is_so: Callable[[], bool], describe: Callable[[], Answer], what: str

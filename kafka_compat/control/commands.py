@@ -264,7 +264,7 @@ class PartitionCommands:
         )
         return _shown(self._leading(call))
 
-    # --- who is meant
+    # --- lookup of partitions and brokers
 
     def _leading(self, call: Call) -> Partition:
         topic, number = call.path["topic"], natural(call.path["partition"], "the partition")

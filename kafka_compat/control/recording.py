@@ -49,7 +49,7 @@ class Recording:
         """By the identity of the context, which lives until the response."""
         self._connections: dict[Session, int] = {}
 
-    # --- what the requests go through
+    # --- request hooks
 
     def came(self, ctx: StagedContext, request: Any) -> None:
         """Record a request that is about to be handled."""
@@ -80,7 +80,7 @@ class Recording:
             entry["response"] = to_json(served.response, _LEFT_OUT)
             entry["answered_after"] = len(self._entries)
 
-    # --- what tests ask for
+    # --- routes
 
     def routes(self, prefix: str) -> list[Route]:
         """The routes."""

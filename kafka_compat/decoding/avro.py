@@ -57,7 +57,7 @@ class AvroSchema:
     def read(self, content: bytes) -> str:
         """Decode to JSON; bytes are encoded as in Avro's JSON, one character each. Raises NotSo."""
         # Not the compiled reader: deep nesting in hostile bytes would overflow its stack, which
-        # crashes the process. Python bounds the recursion of this one.
+        # crashes the process. This one is stopped by Python's recursion limit.
         from fastavro import _read_py as reader
 
         stream = io.BytesIO(content)

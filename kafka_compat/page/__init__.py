@@ -28,12 +28,13 @@ How to add an action
 3. Return `Done` to redirect a browser to a page, and give programs its data; return `Shown` to render a
    template (a dry run).
 
-Authorization The page is a client of the brokers, with the principal of `kafka.compat.http.page.principal`
-and the address of the browser. `await visit.ask(key, **fields)` sends a request of Kafka's protocol to a
-broker of this process, handled and authorized as a client's request is: use it for every change, and if
-possible for queries. `ask(key, version, broker_id, …)` sends it to another broker: if that is in another
-process (see `visit.is_here`), the request comes from this broker, with its rights, so check `visit.rights`
-first. A view that reads the brokers' state by `visit.cluster` must check `visit.rights.may_see_topic(name)`
-or `may(operation, type, name)` for everything that it shows, and omit what is not allowed; or call
+Authorization
+The page is a client of the brokers, with the principal of `kafka.compat.http.page.principal` and the address
+of the browser. `await visit.ask(key, **fields)` sends a request of Kafka's protocol to a broker of this
+process, which handles and authorizes it as a client's request: use it for every change, and if possible for
+queries. `ask(key, version, broker_id, …)` sends it to another broker: if that is in another process (see
+`visit.is_here`), the request comes from this broker, with its rights, so check `visit.rights` first. A view
+that reads the brokers' state by `visit.cluster` must check `visit.rights.may_see_topic(name)` or
+`may(operation, type, name)` for everything that it shows, and omit what is not allowed; or call
 `visit.rights.require(…)`, which raises the error.
 """

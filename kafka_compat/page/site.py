@@ -245,7 +245,7 @@ class Site:
         templates = await asyncio.shield(self._templates.get())
         return File(templates.style, "text/css; charset=utf-8", _YEAR_S)
 
-    # --- who looks
+    # --- authentication
 
     async def _login(self, call: Call) -> Answer:
         back = _own(call.query.get("back", ""))

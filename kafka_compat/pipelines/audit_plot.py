@@ -263,7 +263,7 @@ def _title(name: str, counts: Counts, differences: Sequence[Difference], *, is_f
     return f"{shortened(name)}: {rows:,} records, {verdict}"
 
 
-# --- the page
+# --- page
 
 
 def page(

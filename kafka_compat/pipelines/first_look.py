@@ -26,7 +26,7 @@ QUICK_S = 0.8
 """Timeout for each address at the first attempt; a second attempt announces the wait."""
 PATIENT_S = 20.0
 READ, WRITE = 3, 4
-"""Bits of what an answer to Metadata says that one may do."""
+"""Bits of the authorized operations in a Metadata response."""
 _IS_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 _SHOWN_TOPICS = 20
 
@@ -105,7 +105,7 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
             )
 
 
-# --- asking
+# --- requests
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
@@ -164,7 +164,7 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
     return classes or (sasl and "sasl.jaas.config" not in properties)
 
 
-# --- what it says
+# --- errors
 
 
 def _explained(servers: str, error: Exception) -> NotStarted:

@@ -178,7 +178,7 @@ def _codecs(lines: list[PartitionLine]) -> str:
     return "not compressed" if codecs == ["none"] else f"{'+'.join(codecs)} {ratio:.1f} : 1"
 
 
-# --- the page
+# --- page
 
 
 def page(report: LogReport, origin: Origin) -> Page:

@@ -100,7 +100,7 @@ class Observer:
             missing=tuple(self._missing),
         )
 
-    # --- what parts of this ask with
+    # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
         """The response of a broker; None on failure, for which the snapshot gives the reason."""
@@ -130,7 +130,7 @@ class Observer:
         """Note that something could not be queried, or was not reported."""
         self._missing[text] = None
 
-    # --- the cluster
+    # --- cluster
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
@@ -320,7 +320,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# --- the groups that brokers coordinate: all groups of a broker in few requests
+# --- groups, queried from their coordinators in few requests
 
 
 _GROUPS_AT_ONCE: Final = 1000

@@ -335,7 +335,7 @@ def _share(log_dir: LogDir) -> float:
     return 1.0 if log_dir.usable_share is None else log_dir.usable_share
 
 
-# --- how tables look
+# --- layout of tables
 
 
 def _heading(title: str, rest: str) -> Text:

@@ -236,7 +236,7 @@ class KafkaBroker:
         """0: any free port."""
         return 0
 
-    # --- where it is
+    # --- addresses and process
 
     @property
     def bootstrap_servers(self) -> str:
@@ -282,7 +282,7 @@ class KafkaBroker:
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
-    # --- what it holds. What these import is not worth the wait of who starts a broker.
+    # --- topics and state; imported on demand, to keep the import of this module fast
 
     def topics(self) -> list[str]:
         """Names of the topics, without Kafka's internal ones."""
@@ -314,7 +314,7 @@ class KafkaBroker:
             self.start()
         self.control.reset()
 
-    # --- its life
+    # --- start and stop
 
     def start(self) -> Self:
         """Start and wait until it serves; after `stop` or `kill`, with the same data. Raises BrokerFailed."""

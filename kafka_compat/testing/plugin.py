@@ -1,10 +1,11 @@
 """Fixtures for pytest, which loads them by the package's entry point in every test suite where it is
 installed.
 
-kafka_broker    a broker for the whole run (of each worker, under pytest-xdist) kafka           the same
-broker, without topics, groups or transactions of other tests kafka_cluster   three brokers for the whole run,
-also clean kafka_topic     the name of a new topic for this test on `kafka` kafka_settings  the settings of
-all these brokers; override it with a session fixture of the suite
+kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
+kafka           the same broker, without topics, groups or transactions of other tests
+kafka_cluster   three brokers for the whole run, also clean
+kafka_topic     the name of a new topic for this test on `kafka`
+kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
 
 Only pytest is imported before a test uses one.
 """

@@ -167,7 +167,7 @@ def _check(options: Options) -> None:
         )
 
 
-# --- the actions
+# --- actions
 
 
 def _add(options: Options) -> None:
@@ -314,7 +314,7 @@ def _resource_filter(resource: Resource | None) -> dict[str, Any]:
     }
 
 
-# --- what the command line means
+# --- command line
 
 
 def _pattern(options: Options) -> str:
@@ -381,7 +381,7 @@ def _entries(options: Options, operations: list[str]) -> list[Entry]:
     return list(dict.fromkeys(found))
 
 
-# --- what they share
+# --- helpers
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:

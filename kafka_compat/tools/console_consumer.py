@@ -296,7 +296,7 @@ def _formatter(options: Options) -> Formatter:
         options.usage_error(failure.message or "")
 
 
-# --- how records are written: Kafka's own formatters, by their classes' names
+# --- Kafka's formatters, by class name
 
 
 Formatter = Callable[["Consumed"], bytes]

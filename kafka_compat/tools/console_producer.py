@@ -197,7 +197,7 @@ def _settings(options: Options, names: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-# --- Records out of lines, as Kafka's LineMessageReader makes them
+# --- lines to records, as in Kafka's LineMessageReader
 
 
 _NAMES: Final = {

@@ -165,7 +165,7 @@ def _needs_groups(options: Options, action: str) -> None:
         options.usage_error(f"Option [{action}] takes one of these options: [group], [all-groups]")
 
 
-# --- the actions
+# --- actions
 
 
 def list_groups(cluster: Cluster, options: Options) -> None:

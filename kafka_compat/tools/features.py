@@ -143,7 +143,7 @@ def run(arguments: list[str]) -> int:
     return 1
 
 
-# --- the command line
+# --- command line
 
 
 def _parsed(arguments: list[str]) -> tuple[str, Given]:
@@ -188,7 +188,7 @@ def _refuse(text: str) -> NoReturn:
     sys.exit(1)
 
 
-# --- the commands
+# --- commands
 
 
 def _describe(cluster: Any, given: Given) -> None:

@@ -104,7 +104,7 @@ def _plan(options: Options) -> Plan:
     return plans.read_plan(json_input.read_text(options.given(_FILE)))
 
 
-# --- the actions
+# --- actions
 
 
 def _list(cluster: Any, options: Options) -> None:
@@ -305,7 +305,7 @@ def _cancel(cluster: Any, options: Options) -> None:
         _clear_throttles(cluster, plan)
 
 
-# --- what is asked of brokers
+# --- requests to brokers
 
 
 _TOPIC: Final = 2

@@ -119,7 +119,7 @@ def _but(actions: tuple[str, ...]) -> list[str]:
     return [action for action in _ACTIONS if action not in actions]
 
 
-# --- the actions
+# --- actions
 
 
 def create(cluster: Cluster, options: Options) -> None:
@@ -221,7 +221,7 @@ def delete(cluster: Cluster, options: Options) -> None:
         show.as_json({"deleted": names})
 
 
-# --- what they share
+# --- helpers
 
 
 def replica_assignment(options: Options) -> list[list[int]]:

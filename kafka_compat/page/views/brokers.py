@@ -45,7 +45,7 @@ async def see_one(visit: Visit) -> Data:
         raise BadCall(
             f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", NOT_FOUND
         )
-    # Authorized by this process: other brokers would authorize this broker instead of the page's principal.
+    # Only for this process's brokers: others would authorize this broker, not the page's principal.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
     else:

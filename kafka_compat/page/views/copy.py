@@ -127,7 +127,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), CONFLICT)
 
 
-# --- record by record, in the background: where a topic cannot be forked
+# --- copy in the background, where a topic cannot be forked
 
 
 _READ_BYTES: Final = 512 * 1024

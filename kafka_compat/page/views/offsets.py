@@ -191,7 +191,7 @@ async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterab
     }
 
 
-# --- the offsets at the group's coordinator, wherever that is
+# --- offsets at the group's coordinator
 
 
 _FIND_VERSION: Final = 3

@@ -55,7 +55,7 @@ async def act(visit: Visit) -> Done:
     return Done(place, path_of("/message", **place))
 
 
-# --- batches, produced to the leaders of their partitions as clients do
+# --- producing to partition leaders, as clients do
 
 
 _VERSION: Final = 9

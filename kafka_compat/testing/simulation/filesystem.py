@@ -266,7 +266,7 @@ class SimulatedFilesystem:
         self.step(apply)
         apply()
 
-    # --- the interface of storage.filesystem.Filesystem
+    # --- interface of storage.filesystem.Filesystem
 
     def open(self, path: str) -> SimulatedFile:
         return SimulatedFile(self, self._file(path))

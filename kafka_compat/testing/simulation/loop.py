@@ -152,7 +152,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
 
-    # --- what would leave the simulation
+    # --- asyncio features that would leave the simulation
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, function: Callable[..., T], *arguments: Any

@@ -78,7 +78,7 @@ class Network:
         self._next_port += 1
         return self._next_port
 
-    # --- who listens
+    # --- listeners
 
     def listen(self, listening: SimulatedSocket, address: Address) -> None:
         """Start listening. Raises OSError if the address is in use."""
@@ -252,7 +252,7 @@ class SimulatedSocket:
         self._sends_no_more = False
         self._error = 0
 
-    # --- what the network says
+    # --- calls by the network
 
     @property
     def node_name(self) -> str:
@@ -321,7 +321,7 @@ class SimulatedSocket:
     def _host(self) -> str:
         return "127.0.0.1" if self._node is None else self._node.host
 
-    # --- what programs ask
+    # --- socket interface for programs
 
     def fileno(self) -> int:
         return -1 if self.is_closed else self._descriptor

@@ -63,7 +63,7 @@ class Readiness(selectors.BaseSelector):
             if self._sockets[descriptor].is_writable and self._may_run(handle):
                 ready.append(handle)
 
-    # --- what asyncio asks
+    # --- asyncio's selector interface
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self.modify(fileobj, events, data)

@@ -147,7 +147,7 @@ class Simulation:
         for broker in self.brokers:
             await broker.ready.wait()
 
-    # --- how it goes
+    # --- running
 
     async def run(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
         """Start the brokers, trigger faults, and wait for `main`."""
