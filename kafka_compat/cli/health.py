@@ -1,4 +1,4 @@
-"""kafka-compat health: check that one broker on this machine, or all of `serve --processes N`, respond. For
+"""kafka-compat health: check that a broker on this machine, or each of `serve --processes N`, responds. For
 container health checks.
 """
 

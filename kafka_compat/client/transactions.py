@@ -21,7 +21,7 @@ _WHY_NOT_FENCED: Final = {
 
 
 class Listing(NamedTuple):
-    """A transactional id in a list."""
+    """A transactional id in a listing, with its state."""
 
     transactional_id: str
     coordinator_id: int

@@ -1,6 +1,4 @@
-"""Operations that tests trigger on demand: work that a broker otherwise does by its clock or settings, leader
-changes, and changes of the in-sync replicas.
-"""
+"""Operations that tests trigger on demand: compaction, retention, flushes, leader and ISR changes."""
 
 from __future__ import annotations
 

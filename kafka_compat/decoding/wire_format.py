@@ -1,5 +1,7 @@
-"""Parse the header that schema registry serializers put before a value: a zero byte, the schema id in four
-bytes, and for Protobuf the index path of the message in its file. Pure.
+"""Parse the header that schema registry serializers put before a value. Pure.
+
+The header is a zero byte, the schema id in four bytes, and for Protobuf the index path of the message in its
+file.
 """
 
 from __future__ import annotations

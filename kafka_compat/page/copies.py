@@ -29,7 +29,7 @@ class Copy:
         """Source offsets that have been copied."""
         self.total = 0
         self.state = "under way"
-        """Or `done`, `failed`."""
+        """`under way`, `done` or `failed`."""
         self.problem: str | None = None
 
     def as_data(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Format numbers for people."""
+"""Format sizes, counts and rates for people."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ class KafkaBroker:
         self._process.stop()
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Kill the process (`kill -9`)."""
         self._process.kill()
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""kafka-acls: access control lists."""
+"""kafka-acls: list, add and remove access control lists."""
 
 from __future__ import annotations
 

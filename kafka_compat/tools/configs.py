@@ -1,4 +1,4 @@
-"""kafka-configs: settings of topics and brokers, quotas, SCRAM credentials, loggers."""
+"""kafka-configs: describe and alter settings of topics and brokers, quotas, SCRAM credentials, loggers."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class DumpedLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """Raises OSError, BrokenSegment, and StorageError for records that cannot be read."""
+        """The lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
         with open(self.path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes == 0:

@@ -1,5 +1,6 @@
-"""Decode records of Kafka's internal topics, as kafka-dump-log's decoders print them and as the formatters of
-kafka-console-consumer do, which write JSON without a newline.
+"""Decode records of Kafka's internal topics for kafka-dump-log and kafka-console-consumer.
+
+The output is that of Kafka's decoders and formatters; the latter write JSON without a newline.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ _SOURCES: Final = {
     5: "default",
     6: "the broker's logger",
 }
-"""As Kafka's ConfigSource, in words."""
+"""Kafka's ConfigSource in words."""
 OWN: Final = _SOURCES[1]
 """The source of settings that are set on the topic."""
 

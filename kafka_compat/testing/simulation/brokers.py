@@ -153,7 +153,7 @@ class SimulatedBroker:
         return standalone_broker(config, hooks, new_tree=tree_of(self._tree))
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process (kill -9)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: killed")
             self.node.kill()
@@ -162,13 +162,13 @@ class SimulatedBroker:
             self._disk = self._disk.after_kill()
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause the process (SIGSTOP)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: paused")
             self.node.pause()
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Resume the process (SIGCONT)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: resumed")
             self._loop.resume(self.node)

@@ -28,7 +28,7 @@ class Faults:
     broker_kills: float = 0.5
     """kill -9; the broker is restarted after `down_s` seconds."""
     broker_pauses: float = 0.5
-    """SIGSTOP, for `pause_s` seconds."""
+    """The broker is paused (SIGSTOP) for `pause_s` seconds."""
     process_kills: float = 0.5
     """Kills of the processes that `Simulation.process` started."""
     process_pauses: float = 0.5

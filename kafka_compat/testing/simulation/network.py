@@ -158,7 +158,7 @@ class Connection:
         self.is_open = True
 
     def other(self, one: SimulatedSocket) -> SimulatedSocket:
-        """The other end."""
+        """The other socket of the connection."""
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:

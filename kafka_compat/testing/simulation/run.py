@@ -1,4 +1,4 @@
-"""Run one seed in this process."""
+"""Run one seed of a simulation in this process."""
 
 from __future__ import annotations
 
