@@ -1,7 +1,8 @@
 """Client of a schema registry with Confluent's API; a lookup waits for `PATIENCE_S` at most.
 
 Schemas never change, so they are cached for good. If a lookup fails, the reason takes the place of the
-schema, and the id is looked up again after `AGAIN_AFTER_S`; so is every id if the registry was unreachable.
+schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried at all for
+that long.
 """
 
 from __future__ import annotations

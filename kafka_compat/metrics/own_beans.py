@@ -67,7 +67,7 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """Read /proc in another thread, since a large descriptor directory takes long; None on other systems."""
+    """Read /proc; call it in another thread, since many descriptors take long. None on other systems."""
     try:
         open_fds = len(os.listdir(_PROC / "fd"))
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()

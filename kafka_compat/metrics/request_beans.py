@@ -65,7 +65,7 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) 
 
 
 def _of_api(brokers: Sequence[RunningBroker], key: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Add an API's requests by version, and its responses by error code."""
+    """An API's requests by version, and its responses by error code."""
     versions: dict[int, int] = {}
     codes: dict[int, int] = {}
     for each in brokers:
@@ -97,7 +97,7 @@ def _times(brokers: Sequence[RunningBroker], beans: Beans, name: str, count: int
 
 
 def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """BrokerTopicMetrics of all topics together, and of each topic with traffic."""
+    """Add BrokerTopicMetrics of all topics together, and of each topic with traffic."""
     for each in brokers:
         _topic(beans, each.partitions.total(), NO_TAGS)
         for number, (name, of_topic) in enumerate(list(each.partitions.topics.items())):

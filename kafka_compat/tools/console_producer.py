@@ -148,7 +148,7 @@ def failure_of_producer(error: Exception) -> Failure:
 
 
 def _explain(failure: Failure, client_id: str) -> None:
-    """Log the warning of Kafka's clients about invalid topics."""
+    """Log the warning of Kafka's clients about invalid or unauthorized topics."""
     said, _, topics = (failure.message or "").partition(": ")
     if said == "Invalid topics":
         text = f"[Producer clientId={client_id}] Metadata response reported invalid topics {topics}"
