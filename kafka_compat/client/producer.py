@@ -85,7 +85,7 @@ class PendingBatches:
         return max(self._linger_s - max(ages), 0.0) if ages else None
 
     def done(self, place: TopicPartition) -> Pending:
-        """Remove the first batch of a partition."""
+        """Remove and return the first batch of a partition."""
         queue = self._queues[place]
         batch = queue.popleft()
         if not queue:

@@ -102,7 +102,7 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Add each followed partition's lag in records at its leader's last response. Of two followers in this
+    """Each followed partition's lag in records at its leader's last response. Of two followers in this
     process, the greater lag is reported.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")

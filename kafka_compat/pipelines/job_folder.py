@@ -70,7 +70,7 @@ class JobFolder:
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write the begin entry of a batch, before it has any effect; an existing entry is kept."""
+        """Write a batch's begin entry, before it has any effect, or keep an earlier one; returns it."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)

@@ -434,7 +434,7 @@ class _Dump:
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
-        """Print the contents of one file. Raises Failure."""
+        """The lines for one file. Raises Failure."""
         try:
             yield from self._lines(path)
         except FileNotFoundError as error:
