@@ -1,5 +1,4 @@
-"""The command line: one program, a subcommand for each thing to do, each in a module that is imported when
-named."""
+"""The `kafka-compat` command line: one module for each subcommand, imported only when it is used."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; `argv` without the program's name. Returns the exit code."""
+    """Run the command line and return the exit code; `argv` excludes the program's name."""
     if argv is None:
         use_utf8()
     prepare()
@@ -72,27 +71,27 @@ _UTF8 = "PYTHONUTF8"
 
 
 def prepare() -> None:
-    """Open each standard stream that the process was started without (`>&-`) on nothing: a file of the
-    broker would get its number, and what is printed would get into that file. Characters that a stream
-    cannot show are escaped from now on.
+    """Open each standard stream that is closed (`>&-`) on /dev/null: otherwise a broker's file would get its
+    number, and printed text would be written to that file. Characters that a stream cannot encode are
+    escaped.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             try:
                 os.fstat(number)
             except OSError:
-                # The lowest number that is free is this one, since those below it are open by now.
+                # This is the lowest free number, since those below it are open by now.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        # In the C locale Python writes the bytes of a file's name as they are: that may stay.
+        # In the C locale Python writes the bytes of file names unchanged: keep that.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def use_utf8() -> None:
-    """Start the program again, with UTF-8 for names of files, where it was told to use ASCII for them: by
-    `LC_ALL=C` where Python's own cure for that is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
+    """Restart the program with UTF-8 file names if it was started with ASCII: by `LC_ALL=C` where Python's
+    own coercion is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
     """
     is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")
     if is_ascii and os.environ.get(_UTF8) != "1" and not sys.flags.ignore_environment:

@@ -1,4 +1,4 @@
-"""What the parsers of all commands have in common, and what arguments of several commands may be."""
+"""Argument parser shared by all commands, and argument types used by several of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 _COLUMNS = 80
-"""Where nothing says how wide the terminal is."""
+"""The width used if the terminal's width is unknown."""
 
 
 class Parser(argparse.ArgumentParser):
-    """One that starts quickly: argparse makes a formatter of help for each argument; its own imports shutil
-    and three compression libraries to know how wide the terminal is, a twentieth of the start of a broker.
+    """Argument parser that starts quickly: argparse creates a help formatter for each argument, and its own
+    imports shutil and three compression libraries to find the terminal's width, 5% of a broker's startup
+    time.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -21,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and what was probably meant. Ends the program with exit code 2."""
+        """Print the error with a suggestion, and exit with code 2."""
         super().error(message + self._guess(message))
 
     def _guess(self, message: str) -> str:
@@ -35,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean serve?)` where one that is known looks like it, else nothing."""
+    """` (did you mean serve?)` if a known name is similar, else an empty text."""
     import difflib
 
     likely = difflib.get_close_matches(word, sorted(known), 1)
@@ -43,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
-    """Those of the parser, and of its commands as far as they are imported."""
+    """The flags of the parser, and of those of its commands that are imported."""
     found: set[str] = set()
     for action in parser._actions:
         found.update(flag for flag in action.option_strings if flag.startswith("--"))
@@ -70,14 +71,14 @@ def _columns() -> int:
 
 
 def port(text: str) -> int:
-    """A number from 0 to 65535."""
+    """Argument type: a port from 0 to 65535."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port; expected a number from 0 to 65535")
     return int(text)
 
 
 def count(text: str) -> int:
-    """Of brokers: 1 or more."""
+    """Argument type: a number of brokers, at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of brokers; expected 1 or more")
     return int(text)

@@ -1,5 +1,5 @@
-"""What goes wrong between a client and a broker, step by step: the name, the connection, TLS, SASL, the
-metadata, the rights. A step that fails says on which side it failed, and what to do there.
+"""Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
+For a failed step it reports which side failed, and the remedy.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "descri
 
 
 class Finding(NamedTuple):
-    """What one step at one address has shown. `side` is where it failed ("client", "broker", "network"), and
-    `remedy` what to do there; both are empty where it went well.
+    """Result of one step at one address. `side` is where it failed ("client", "broker", "network"), and
+    `remedy` what to do there; both are empty for a successful step.
     """
 
     address: str
@@ -40,14 +40,14 @@ class Finding(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the client wants to do there, for which it may lack the right."""
+    """Operation that the client wants to perform, and may lack permission for."""
 
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
 
 class _Failed(Exception):
-    """A step that failed; the finding says why."""
+    """Ends an examination at the step that failed; carries its finding."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ class _Failed(Exception):
 
 
 class Examination:
-    """Goes through the steps at each address, and on to those that the brokers tell."""
+    """Runs the steps at each address, then at the brokers that the metadata lists."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
         self._settings = settings
@@ -63,7 +63,7 @@ class Examination:
         self.brokers: dict[int, tuple[str, int]] = {}
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
-        """The findings at these addresses, and then at those of all brokers."""
+        """The findings at these addresses, and then at all brokers of the metadata."""
         seen = set()
         for host, port in bootstrap:
             seen.add((host, port))
@@ -74,7 +74,7 @@ class Examination:
                 yield from self.one(*address, rights=False)
 
     def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
-        """Up to the first step that fails."""
+        """The findings at one address, up to the first step that fails."""
         address = f"{host}:{port}"
         steps: list[tuple[str, Callable[[], str]]] = [
             ("name", lambda: _resolve(host, port)),
@@ -143,8 +143,8 @@ class Examination:
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """The protocol with another layer below. Who did not mean to log in cannot know by that layer alone
-        whether the listener asks for it.
+        """Advice to switch the security protocol. A client without SASL settings cannot tell from this alone
+        whether the listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:
@@ -248,7 +248,7 @@ class Examination:
             raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
         return _rights(group.authorized_operations)
 
-    # --- what they share
+    # --- helpers
 
     def _asked(self, key: ApiKey, version: int, **request: Any) -> Any:
         assert self._dial is not None

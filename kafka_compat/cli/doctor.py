@@ -1,4 +1,4 @@
-"""kafka-compat doctor: goes the way of a client to each broker, and says where it ends, and what to do."""
+"""kafka-compat doctor: connect to each broker as a client does, and report the first step that fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine. Returns the exit code."""
+    """Run the examination and return the exit code."""
     from kafka_compat.cli.diagnosis import Examination, Wanted
     from kafka_compat.client.connection_settings import (
         WrongSettings,

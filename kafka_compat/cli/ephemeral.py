@@ -1,12 +1,12 @@
-"""A broker that belongs to whoever started it: its data go with it, and it goes with its starter.
+"""Temporary data directory of a broker, deleted when the broker or the process that started it exits.
 
-The data lie in a temporary folder that somebody holds by a shared lock: the broker, and its starter if it
-wants to start the broker again on them. A folder that nobody holds is what was left when both were killed at
-once; the next broker of the user with temporary data removes it.
+The directory is held by a shared lock: by the broker, and by its starter if that restarts the broker on the
+same data. A directory that no process holds was left behind when both were killed at once; the next broker
+with temporary data that the same user starts removes it.
 
-A starter that holds the other end of a broker's standard input may end in any way, and be killed: the input
-ends with it. Neither a process id, which is used again, nor an exit handler, which a kill passes by, would
-do.
+The starter holds the other end of the broker's standard input. However the starter exits, even by SIGKILL,
+that input reaches its end. A process id would not be reliable, since ids are reused, and exit handlers do not
+run after SIGKILL.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import threading
 from collections.abc import Iterator
 
 PREFIX = "kafka-compat-ephemeral-"
-"""How the names of such folders begin: nothing else is ever removed."""
+"""Prefix of such directories' names: no others are ever removed."""
 
 _INPUT = 0
 
 
 class EphemeralFolder:
-    """A folder for the data of brokers, held by this object. `is_ours` says whether a path may be one."""
+    """A data directory of brokers, locked by this object. `is_ours` says whether a path may be one."""
 
     def __init__(self, path: str | None = None) -> None:
-        """Hold the folder at `path`, or a new one in the system's folder for temporary files. OSError where
-        there is none, or none can be made.
+        """Lock the directory at `path`, or a new one in the system's directory for temporary files. Raises
+        OSError if it does not exist, or cannot be created.
         """
         self._descriptor: int | None = None
         while self._descriptor is None:
@@ -39,23 +39,23 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Whether the folder has the name of one that may be removed."""
+        """Whether the directory has the name of one that may be removed."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:
-        """Remove it with all that it holds, and let it go."""
+        """Remove the directory with its contents, and release the lock."""
         _remove(self.path)
         self.let_go()
 
     def let_go(self) -> None:
-        """Hold it no longer."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def remove_left_over() -> None:
-    """Remove this user's folders that nobody holds."""
+    """Remove this user's directories that no process holds."""
     for path in _found():
         with contextlib.suppress(OSError):
             descriptor = _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,9 +67,7 @@ def remove_left_over() -> None:
 
 
 def end_with_input(folder: EphemeralFolder | None) -> None:
-    """From now on, end this process when its standard input ends: at once, without another word, and with the
-    folder.
-    """
+    """From now on, exit as soon as standard input ends, without further output, and remove the directory."""
 
     def watch() -> None:
         with contextlib.suppress(OSError):
@@ -83,8 +81,8 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Here, since it imports three compression libraries, as shutil below: a broker whose data stay starts
-    # sooner without.
+    # Imported here, since it imports three compression libraries, as shutil does: brokers with permanent
+    # data start faster without it.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)
@@ -105,7 +103,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """The folder's descriptor, locked; None when it was removed before. BlockingIOError where it is held."""
+    """The locked directory's descriptor; None if it was removed. Raises BlockingIOError if it is held."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -125,7 +123,7 @@ def _held(path: str, how: int) -> int | None:
 def _remove(path: str) -> None:
     import shutil
 
-    # Under another name nobody makes files in it any more.
+    # Under another name no process creates files in it any more.
     removed = f"{path}-removed"
     with contextlib.suppress(OSError):
         os.rename(path, removed)

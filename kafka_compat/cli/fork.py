@@ -1,5 +1,5 @@
-"""kafka-compat fork: a second topic of a broker that runs, or a second data folder of one that does not, by
-hard links: no records are copied.
+"""kafka-compat fork: duplicate a topic of a running broker, or the data directory of a stopped one, by hard
+links, without copying records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fork. Returns the exit code."""
+    """Fork, and return the exit code."""
     of_topic = (args.http, args.topic, args.name)
     of_folder = (args.data, args.to)
     if all(of_topic) and not any(of_folder):

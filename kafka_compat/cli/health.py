@@ -1,5 +1,6 @@
-"""kafka-compat health: does the broker of these settings answer, and do its companions? For health checks of
-containers."""
+"""kafka-compat health: check that a broker on this machine, or each of `serve --processes N`, responds. For
+container health checks.
+"""
 
 import argparse
 import os
@@ -16,10 +17,10 @@ EXIT_UNHEALTHY = 1
 EXIT_USAGE = 2
 
 _API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions v0, correlation id 1, no client id: a broker answers it to everyone, also before SASL."""
+"""ApiVersions v0, correlation id 1, no client id: a broker responds to it even before SASL."""
 
 _ANSWER = struct.Struct(">iih")
-"""Size, correlation id and error code, with which the answer begins."""
+"""Size, correlation id and error code at the start of the response."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,13 +49,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask each once. Returns the exit code."""
+    """Check each broker once, and return the exit code."""
     try:
         listeners = load(args.properties, args.override, os.environ if args.env else None).listeners
     except ConfigFileError as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
-    # A listener with TLS can only be asked whether it accepts a connection.
+    # For a listener with TLS, only check that it accepts connections.
     listener = next(
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
     )

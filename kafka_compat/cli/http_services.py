@@ -1,4 +1,4 @@
-"""The HTTP services of the brokers of one process: metrics, health, control API, page, and pushed metrics."""
+"""HTTP services of a process's brokers: metrics, health, control API, web page, and pushed metrics."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """None where the settings name no listener, and nobody to push to. StartupError. On the event loop of the
-    brokers.
+    """The services that the settings enable; None if they set no listener and no OTLP endpoint. Call on the
+    brokers' event loop. Raises StartupError.
     """
     exporter = _exporter(config)
     if not config.str(LISTENER):
@@ -54,7 +54,7 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
-    """What pushes metrics, if the settings say to whom. StartupError."""
+    """The exporter that pushes metrics, if the settings name an endpoint. Raises StartupError."""
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
@@ -67,12 +67,12 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
 
 
 def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
-    """What brokers are created with, where there may be no HTTP services."""
+    """The hooks that brokers are created with, with or without HTTP services."""
     return None if services is None else services.hooks
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """Who the page is to the authorizer; None without a page. StartupError."""
+    """The page's principal for the authorizer; None without a page. Raises StartupError."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -85,7 +85,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
-    """The schema registry that the page asks, if there is a page and one is set. StartupError."""
+    """The page's schema registry, if there is a page and a registry is set. Raises StartupError."""
     if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
         return None
     from kafka_compat.decoding.registry import registry_of
@@ -94,7 +94,7 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
-    """Where what clients push of their metrics goes; None without what reads it, the extra `telemetry`."""
+    """The store of metrics that clients push; None without the extra `telemetry`, which decodes them."""
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
@@ -104,10 +104,10 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
 
 
 class HttpServices:
-    """The listener with what it serves, and what pushes metrics; either may be missing."""
+    """The HTTP listener with its routes, and the metrics exporter; either may be missing."""
 
     def __init__(self, config: BrokerConfig, exporter: OtlpExporter | None) -> None:
-        """StartupError."""
+        """Bind the listener. Raises StartupError."""
         self._exporter = exporter
         self._listener: HttpListener | None = None
         self._control: ControlHooks | None = None
@@ -130,12 +130,12 @@ class HttpServices:
 
     @property
     def url(self) -> str | None:
-        """Where it listens."""
+        """The listener's address."""
         return None if self._listener is None else self._listener.url
 
     @property
     def hooks(self) -> BrokerHooks:
-        """What brokers are created with, besides their settings."""
+        """The hooks that brokers are created with, besides their settings."""
         from kafka_compat.broker import BrokerHooks
 
         if self._control is None:
@@ -143,14 +143,14 @@ class HttpServices:
         return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """The way of a broker to the store that it shares with others of this process."""
+        """A broker's link to the metadata store that it shares with others of this process."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Answer, as soon as what answers is imported, and push. Brokers that have started; `tree`: the
-        metadata that they alone share.
+        """Serve requests once their modules are imported, and push metrics. The brokers have started; `tree`
+        is the metadata store that only they share.
         """
         from kafka_compat.metrics.scraper import Scraper
 
@@ -180,7 +180,7 @@ class HttpServices:
         self._tasks.append(asyncio.ensure_future(listener.serve(routes)))
 
     async def close(self) -> None:
-        """Answer and push no more."""
+        """Stop serving and pushing."""
         if self._exporter is not None:
             await self._exporter.close()
         if self._scraper is not None:

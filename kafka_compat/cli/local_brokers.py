@@ -1,7 +1,7 @@
-"""Several brokers by one command (--brokers, --processes): what each gets of its settings, and their tree.
+"""Settings and shared metadata store of several brokers that one command starts (--brokers, --processes).
 
-The first broker listens where a single one would, the others on the ports after it (any free ports for port
-0); their folders are `broker-1`, `broker-2`, … under each of log.dirs, and the tree's journal is beside them.
+The first broker uses the configured ports, the others the ports after them (any free ports for port 0). The
+directories are `broker-1`, `broker-2`, … under each of log.dirs, with the metadata journal beside them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
-"""Settings of the command that a broker has under another name, or with other ports."""
+"""Settings of the command that each broker has under another name, or with other ports."""
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
-    """What each of the brokers is given. StartupError when they cannot be."""
+    """The configuration of each broker. Raises StartupError for invalid settings."""
     try:
         return [
             BrokerConfig.from_properties(broker_settings(config, number, count, first_id))
@@ -37,8 +37,7 @@ def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[
 
 
 def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
-    """The settings of broker `number` of 1 to `count`. ConfigError where the listeners leave no port for each
-    of them."""
+    """The settings of broker `number` of 1 to `count`. ConfigError if the listeners leave no port for it."""
     _check_ports(config.listeners, count)
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
@@ -55,14 +54,14 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
             (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
         )
     if not config.str("zookeeper.connect"):
-        # Nobody will join that is not here yet.
+        # No other broker will join.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
     return settings
 
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
-    """Where each of the brokers serves over HTTP when each is a process of its own: the first where a single
-    one would, the others on the ports after it. StartupError where there is no port for each of them.
+    """The HTTP listener of each broker in a process of its own: the first uses the configured port, the
+    others the ports after it. Raises StartupError if the ports run out.
     """
     given = config.str(LISTENER)
     if not given:
@@ -81,12 +80,12 @@ def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
 
 
 def listeners_text(listeners: Iterable[tuple[str, str, int]]) -> str:
-    """Names, hosts and ports as `listeners` has them."""
+    """Names, hosts and ports in the format of `listeners`."""
     return ",".join(f"{name}://{address(host, port)}" for name, host, port in listeners)
 
 
 def address(host: str, port: int) -> str:
-    """`host:port`, with the brackets of an IPv6 address."""
+    """`host:port`, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -104,8 +103,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
-    """Of listeners with the first of their `count` ports in a row (0: any that are free): the first one that
-    has a port of another one before it, that other one, and the port; None where each has its own.
+    """The first conflict between listeners that each use `count` consecutive ports from their own on (0: any
+    free ones): a listener, the one that has its port already, and the port; None without conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:
@@ -117,10 +116,10 @@ def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[
 
 
 class Tree:
-    """The store that brokers without a ZooKeeper share, in a directory that is locked meanwhile."""
+    """The metadata store that brokers without a ZooKeeper share, in a directory that it locks."""
 
     def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
-        """`brokers`: the log directories of those of this process, which return to a snapshot where a kill
+        """`brokers`: the log directories of this process's brokers, which return to a snapshot if a kill
         interrupted that. Raises StartupError.
         """
         self._directory = config.log_dirs[0]
@@ -145,12 +144,12 @@ class Tree:
         return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
 
     def snapshot(self) -> dict[str, bytes]:
-        """The files that hold the metadata, as they are now."""
+        """The current files of the metadata."""
         return {JOURNAL_NAME: self.store.snapshot()}
 
     async def return_to(self, name: str) -> None:
-        """Have the log directories and the metadata hold what the snapshot of that name holds. Brokers must
-        be suspended. Raises OSError and CorruptJournal.
+        """Restore the log directories and the metadata from the snapshot of that name. Brokers must be
+        suspended. Raises OSError and CorruptJournal.
         """
         from kafka_compat.storage.directories import saved_states
 
@@ -159,6 +158,6 @@ class Tree:
         self.store = self._open()
 
     async def close(self) -> None:
-        """End every session, and give the directory back."""
+        """End every session, and unlock the directory."""
         await self.store.close()
         self._claim.unlock()

@@ -1,4 +1,4 @@
-"""`kafka-compat serve --brokers N`: a cluster of N brokers in one process, on one embedded tree."""
+"""`kafka-compat serve --brokers N`: a cluster of N brokers in one process with one metadata store."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 
 
 class LocalCluster:
-    """The brokers and their tree."""
+    """The brokers and their metadata store."""
 
     def __init__(self, config: BrokerConfig, count: int, http: HttpServices | None = None) -> None:
-        """Raises StartupError."""
+        """Open the store. Raises StartupError."""
         hooks = hooks_of(http)
         configs = broker_configs(config, count)
         self.tree = Tree(config, [each.log_dirs for each in configs])
@@ -38,7 +38,7 @@ class LocalCluster:
         return self.tree.store.connect()
 
     async def start(self) -> None:
-        """Start all brokers. Raises StartupError, with none left running, when one cannot start."""
+        """Start all brokers. Raises StartupError, with no broker left running, if one cannot start."""
         session = await self._connect()
         if await session.exists(znodes.UNFINISHED_FORKS) is not None:
             from kafka_compat.control.topic_fork import delete_unfinished_forks
@@ -53,7 +53,7 @@ class LocalCluster:
         await self.brokers[0].membership.create_wanted_topics(self._wanted_topics)
 
     async def lose(self, broker: Broker) -> bool:
-        """Stop a broker that cannot go on; whether others do."""
+        """Stop a broker that cannot continue; returns whether others still run."""
         self.brokers.remove(broker)
         if not self.brokers:
             self.brokers.append(broker)
@@ -63,13 +63,13 @@ class LocalCluster:
         return True
 
     async def stop(self) -> None:
-        """Stop all brokers. Nobody is left to take over what one of them leads, so none asks for it."""
+        """Stop all brokers, without controlled shutdown, since no broker remains to take over leadership."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
         await self.tree.close()
 
 
 async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool = False) -> int:
-    """Run the cluster until SIGINT or SIGTERM. Returns the exit code."""
+    """Run the cluster until SIGINT or SIGTERM, and return the exit code."""
     stop = asyncio.Event()
     failed = False
     loop = asyncio.get_running_loop()

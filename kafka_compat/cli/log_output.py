@@ -1,8 +1,8 @@
-"""How a process writes its log, to standard error, and what it tells of itself on standard output.
+"""Log output on standard error, and status lines on standard output, as text or JSON.
 
-Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
-line of its own. With kafka.compat.log.format=json each line is an object, also those on standard
-output. A stream that cannot be written to, or cannot show a character, never ends a broker.
+Text has one line for each message, followed by its traceback if there is one. Names chosen by clients cannot
+start a new line. With kafka.compat.log.format=json each line is an object, on standard output too. A stream
+that cannot be written to, or cannot encode a character, never stops a broker.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """Lets one message a minute pass of those that come of a lack of descriptors: everything that opens a
-    file fails for the same reason then, again and again, and one number tells an operator enough.
+    """Filter that passes one message a minute about a lack of file descriptors: everything that opens a file
+    then fails repeatedly for the same reason, and one message is enough for an operator.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,8 @@ def _is_of_descriptors(record: logging.LogRecord) -> bool:
 
 
 def begin(*, verbose: bool, broker_id: int | None = None) -> None:
-    """Write warnings, or with `verbose` what the broker does, as text to standard error. `broker_id`: of a
-    process that writes to the same place as others.
+    """Write warnings, or with `verbose` also info messages, as text to standard error. `broker_id`: of a
+    process that shares its output with others.
     """
     whose = "" if broker_id is None else f"broker {broker_id}: "
     handler = logging.StreamHandler(sys.stderr)
@@ -93,7 +93,7 @@ def begin(*, verbose: bool, broker_id: int | None = None) -> None:
 
 
 def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -> None:
-    """Write as these settings say, from now on; with `verbose` at least what the broker does."""
+    """Apply the log settings from now on; with `verbose` log at least at level INFO."""
     LoggerLevels().set(parse_levels(config.str(LEVEL) or ""))
     if verbose:
         logging.root.setLevel(min(logging.root.level, logging.INFO))
@@ -104,33 +104,33 @@ def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -
 
 
 def is_json(config: BrokerConfig) -> bool:
-    """Whether lines are objects."""
+    """Whether log lines are JSON objects."""
     return config.str(FORMAT) == "json"
 
 
 def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
-    """Print what whoever started the process waits for."""
+    """Print a status line for the process's starter."""
     if is_json(config):
         text = json_line(text, broker_id)
     write(text)
 
 
 def write(text: str) -> None:
-    """Write a line to standard output. The first failure is logged; what comes later is dropped."""
+    """Write a line to standard output. The first failure is logged; later lines are dropped."""
     try:
-        # In one piece: others may write to the same place.
+        # In one piece: other processes may write to the same place.
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
         log.warning("Standard output cannot be written to and is closed: %s", error.strerror or error)
-        # Where the buffered text goes, too: else Python would try it again at the end, and fail.
+        # Redirect the buffered text, too: otherwise Python would retry it at exit, and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
 
 
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
-    """Say why there will be no broker. Returns the exit code."""
+    """Print why the broker cannot start, and return the exit code."""
     if config is not None and is_json(config):
         log.critical("%s", message)
     else:
@@ -140,8 +140,8 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Lines as JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`; `exception` where
-    there is one, `broker` where several processes write to one place. Escaped to ASCII.
+    """Log lines as JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`; `exception` if
+    there is one, `broker` if several processes share the output. Escaped to ASCII.
     """
 
     def __init__(self, broker_id: int | None = None) -> None:
@@ -165,14 +165,14 @@ class JsonFormatter(logging.Formatter):
 
 
 def json_line(message: str, broker_id: int | None = None) -> str:
-    """A line that no logger wrote."""
+    """A JSON line that no logger wrote."""
     return JsonFormatter(broker_id).format(
         logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
     )
 
 
 def catch_uncaught() -> None:
-    """Have exceptions that end the process, or one of its threads, and Python's warnings logged as well."""
+    """Log exceptions that end the process or one of its threads, and Python's warnings."""
 
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):

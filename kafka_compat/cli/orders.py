@@ -1,4 +1,4 @@
-"""What the process that has them all tells the process of a broker, and what it hears of it."""
+"""Messages between the supervisor of `serve --processes N` and the process of each broker."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from kafka_compat.config import TopicToCreate
 from kafka_compat.coordination.store.store_wire import Message
 
 READY = "ready"
-"""["ready", [[listener, host, port], …], URL]: the broker serves, and where it listens; "" for the URL where
-nothing is served over HTTP.
+"""["ready", [[listener, host, port], …], URL]: the broker serves at these listeners; the URL is "" if nothing
+is served over HTTP.
 """
 REFUSED = "refused"
-"""["refused", why]: the broker cannot start."""
+"""["refused", reason]: the broker cannot start."""
 SERVE = "serve"
 STOP = "stop"
-"""["stop", at once]: the broker is to stop, and whether without waiting for successors."""
+"""["stop", at once]: stop, and whether to do so without handing over leadership first."""
 
 EXIT_REFUSED = 2
 
 
 class Orders(NamedTuple):
-    """What the broker is to be: ["serve", settings, topics, verbose]."""
+    """Startup order for a broker: ["serve", settings, topics, verbose]."""
 
     settings: dict[str, str]
     topics: tuple[TopicToCreate, ...]
-    """Those that it makes when they are not there."""
+    """Topics to create if they do not exist."""
     verbose: bool
 
     def encode(self) -> Message:

@@ -1,4 +1,4 @@
-"""kafka-compat pipeline NAME: the Spark jobs."""
+"""kafka-compat pipeline NAME: run a Spark job."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; the exit code of its report, or of its error, which is told on stderr."""
+    """Run the job; the exit code of its report, or of its error, which is printed on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
-    """An epilog: what the exit codes 0 and, for a job that reads topics, 3 mean."""
+    """Help epilog: the meaning of exit codes 0 and, for a job that reads topics, 3."""
     codes = (
         f"exit codes: 0 {done}; 1 Spark or Kafka failed in mid-run, run again to go on; 2 nothing was started"
     )
@@ -286,7 +286,7 @@ def _run_replay(args: argparse.Namespace) -> Any:
 
 
 def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
-    """P:FIRST-LAST → (P, (FIRST, LAST + 1)), None for a missing end."""
+    """Parse P:FIRST-LAST to (P, (FIRST, LAST + 1)), None for a missing end."""
     partition, colon, both = text.partition(":")
     first, dash, last = both.partition("-")
     try:
@@ -380,8 +380,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: texts of its help, what adds its own arguments, and what runs it: the report. Raises
-    PipelineError.
+    """A job: its help texts, the function that adds its arguments, and the one that runs it and returns the
+    report. Raises PipelineError.
     """
 
     help: str

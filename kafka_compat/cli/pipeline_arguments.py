@@ -1,4 +1,4 @@
-"""Arguments that several jobs of `kafka-compat pipeline` have."""
+"""Arguments shared by several jobs of `kafka-compat pipeline`."""
 
 import argparse
 import re
@@ -14,12 +14,12 @@ _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def add_cluster(parser: argparse.ArgumentParser, help: str = "any Kafka cluster") -> None:
-    """--bootstrap-server."""
+    """Add --bootstrap-server."""
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help=help)
 
 
 def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
-    """--kafka-option, and --command-config for what nobody should read in a list of processes."""
+    """Add --kafka-option, and --command-config for secrets, which do not belong in a process list."""
     add_several(parser, "--kafka-option", "NAME=VALUE", help)
     parser.add_argument(
         "--command-config",
@@ -29,8 +29,8 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
-    """Those of the file, then those of the command line, as name=value; with `librdkafka` the file's under
-    its names. Raises NotStarted when the file cannot be read.
+    """Options of the file, then of the command line, as name=value; with `librdkafka`, the file's are renamed
+    to librdkafka's. Raises NotStarted if the file cannot be read.
     """
     if args.command_config is None:
         return list(args.kafka_option)
@@ -49,14 +49,14 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
 
 
 def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
-    """An argument that may be given several times."""
+    """Add an argument that may be given several times."""
     parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
 
 
 def add_length(
     parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
 ) -> None:
-    """An argument that is a length of time, which there has to be without a default."""
+    """Add an argument that is a time span; required if it has no default."""
     required = default_ms is None
     parser.add_argument(
         name, type=length_ms, metavar="LENGTH", help=help, required=required, default=default_ms
@@ -64,19 +64,19 @@ def add_length(
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
-    """--topic, several times, or --topic-pattern."""
+    """Add --topic, which may be repeated, and --topic-pattern."""
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", metavar="T", help="a topic; may be given several times")
     topics.add_argument("--topic-pattern", metavar="REGEX", help="all topics whose whole name matches")
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
-    """The names given with --topic, commas split."""
+    """The names given with --topic, split at commas."""
     return [name for given in args.topic or [] for name in given.split(",") if name]
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """--continuous, and --interval-s, `between` which two of what the time is."""
+    """Add --continuous and --interval-s; `between` is the phrase for what the interval separates."""
     parser.add_argument("--continuous", action="store_true", help="go on until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"time between {between} ({interval_s:g})"
@@ -84,37 +84,37 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
-    """What `add_continuous` gave; None unless the job is to go on."""
+    """The interval of --continuous; None for a job that ends by itself."""
     return args.interval_s if args.continuous else None
 
 
 def add_batch(parser: argparse.ArgumentParser, default: int = 200_000) -> None:
-    """--offsets-per-batch."""
+    """Add --offsets-per-batch."""
     parser.add_argument(
         "--offsets-per-batch", type=int, default=default, help=f"upper bound of one batch ({default})"
     )
 
 
 def add_times(parser: argparse.ArgumentParser) -> None:
-    """--since and --until."""
+    """Add --since and --until."""
     parser.add_argument("--since", type=millis, metavar="TIME", help="2013-01-31T12:00:00Z, or milliseconds")
     parser.add_argument("--until", type=millis, metavar="TIME", help="the same; itself not included")
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
-    """--plot."""
+    """Add --plot."""
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write FILE.png and FILE.html")
 
 
 def spark_settings(args: argparse.Namespace) -> Any:
-    """The SparkSettings that `add_spark` gave."""
+    """The SparkSettings from the arguments of `add_spark`."""
     from kafka_compat.pipelines.session import SparkSettings
 
     return SparkSettings(args.master, getattr(args, "jars", None), args.driver_memory, args.verbose)
 
 
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
-    """--master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
+    """Add --master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
     parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
     if connector:
@@ -127,7 +127,7 @@ def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> Non
 
 
 def millis(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 time, UTC unless it says otherwise, or of a number."""
+    """Milliseconds since 1970 of an ISO 8601 time, in UTC unless it has an offset, or of a number."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
@@ -140,7 +140,7 @@ def millis(text: str) -> int:
 
 
 def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
-    """What all jobs have that stream from topics with a folder of their own; `batch` bounds a batch."""
+    """Add the arguments common to jobs that stream from topics; `batch` bounds a batch."""
     add_cluster(parser)
     add_kafka_options(
         parser,
@@ -157,14 +157,14 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
 
 
 def stream_job(args: argparse.Namespace) -> Any:
-    """The StreamJob that the arguments of `add_stream` say."""
+    """The StreamJob from the arguments of `add_stream`."""
     from kafka_compat.pipelines.stream_job import StreamJob
 
     return StreamJob(**stream_settings(args))
 
 
 def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What `add_stream` gave, by the names that a StreamJob has for it."""
+    """The arguments of `add_stream`, by the field names of StreamJob."""
     return {
         "bootstrap_servers": args.bootstrap_server,
         "directory": args.to,
@@ -178,7 +178,7 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """--target, --target-option and --create, of the cluster that is written to."""
+    """Add --target, --target-option and --create, for the cluster to write to."""
     parser.add_argument(
         "--target", metavar="HOST:PORT[,...]", help="the cluster that is written to (default: the same)"
     )
@@ -186,7 +186,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
-    """--target-option and --create."""
+    """Add --target-option and --create."""
     help = "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
     add_several(parser, "--target-option", "NAME=VALUE", help)
     parser.add_argument(
@@ -197,12 +197,12 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> str:
-    """The command as it was given, for whoever sees what it made; without the passwords in it."""
+    """The command as it was given, without passwords, to show beside the output."""
     return shlex.join(["kafka-compat", *(_SECRET.sub(r"\1=[hidden]", each) for each in args.line)])
 
 
 def length_ms(text: str) -> int:
-    """Milliseconds of a length of time like 30s, 15m, 1h, 1d."""
+    """Milliseconds of a time span such as 30s, 15m, 1h, 1d."""
     try:
         length = int(text[:-1]) * _UNITS_MS[text[-1:]]
         if length <= 0:

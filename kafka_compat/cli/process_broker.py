@@ -1,8 +1,8 @@
-"""The process of one broker of `kafka-compat serve --processes N`, which starts it.
+"""The process of one broker, started by the supervisor of `kafka-compat serve --processes N`.
 
-Its standard input is a socket to the process that started it, over which it hears what it is to be
-(orders.py). Without zookeeper.connect the metadata store is at the other end as well. When the connection
-ends, the other process is gone, and this one stops by itself. Its only argument is for who looks at `ps`.
+Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
+zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
+process stops by itself. Its only argument is informative, for the output of `ps`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():
-    # At once, while the other process gets ready, too.
+    # Imported at once, in parallel to the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401
 
 
 class BrokerProcess:
-    """This process, from its orders to its exit code."""
+    """The broker's process, from receiving its settings to its exit code."""
 
     def __init__(self) -> None:
         self._link: Link
         self._orders: Orders | None = None
         self._instructed = asyncio.Event()
-        """Set when there are orders, or when none will come any more."""
+        """Set when the order to serve has arrived, or when none can arrive any more."""
         self._store: StoreClient | None = None
         self._stop = foreground.Stop()
 
     async def run(self, connected: socket.socket) -> int:
-        """Serve until told to stop. Returns the exit code."""
+        """Serve until a stop is ordered, and return the exit code."""
         self._link = await Link.over(connected, self._receive, self._ended)
         self._stop.on_signals()
         await self._instructed.wait()
@@ -65,7 +65,7 @@ class BrokerProcess:
                     http.serve([broker])
                 self._link.send([READY, listening, url or ""])
 
-            # Without a ZooKeeper all brokers stop together, and nobody is left to lead.
+            # Without a ZooKeeper all brokers stop together, so none can take over leadership.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
         except StartupError as error:
             self._link.send([REFUSED, str(error)])
@@ -97,7 +97,7 @@ class BrokerProcess:
             self._store.lost()
 
     def _request_stop(self, *, at_once: bool) -> None:
-        # A signal that came to all processes at once, and the other process's word on it, are not two.
+        # A signal to all processes at once and the supervisor's stop order for it count as one request.
         self._stop.requested.set()
         if at_once:
             self._stop.requested_again.set()
@@ -109,13 +109,13 @@ async def _run(connected: socket.socket) -> int:
 
 
 def main() -> int:
-    """Serve over the socket that is the standard input. Returns the exit code."""
+    """Serve over the socket that is standard input, and return the exit code."""
     try:
         connected = socket.socket(fileno=os.dup(0))
     except OSError:
         print("this is started by `kafka-compat serve --processes N`", file=sys.stderr)
         return EXIT_REFUSED
-    # No process that this one starts may keep the connection open after its end.
+    # Child processes must not keep the connection open after this one exits.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

@@ -1,14 +1,15 @@
-"""`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each a process of its own.
+"""`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each in its own process.
 
-This process serves no clients. It starts the others, starts one again that dies, and has them stop; without
-zookeeper.connect it has the metadata store that they share. It imports no broker, and stays small.
+The supervisor serves no clients. It starts the broker processes, restarts those that die, and stops them;
+without zookeeper.connect it runs the metadata store that they share. It imports no broker code, so that it
+stays small.
 
 Rules
-1. Each broker keeps its id, its ports and its folders over all of its processes.
-2. A broker that cannot start at first ends the command. One that dies after it served is started again: at
-   once, and when it dies again soon, after waits that grow (restarts.py).
-3. A process whose connection ends is dead for the others at that moment: its sessions end.
-4. When this process dies, however that is, the others notice by their connections, and stop.
+1. Each broker keeps its id, ports and directories across its processes.
+2. A broker that fails to start the first time ends the command. One that dies later is restarted: at once,
+   and if it soon dies again, after growing waits (RestartWaits).
+3. When a process's connection ends, its sessions end: the other brokers consider it dead immediately.
+4. When the supervisor dies, the broker processes notice by their connections, and stop.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from kafka_compat.errors import StartupError
 
 
 class End(NamedTuple):
-    """How a process ended: its exit code, or the signal's number below 0."""
+    """How a process ended: its exit code, or the negative number of the signal."""
 
     code: int
     refusal: str | None
-    """Why its broker could not start, if it said so."""
+    """The reason that its broker gave for not starting, if any."""
     served_s: float | None
-    """How long it had served; None when it never did."""
+    """How long it served; None if it never did."""
 
     def __str__(self) -> str:
         if self.code < 0:
@@ -51,16 +52,16 @@ class End(NamedTuple):
 
 
 class SupervisedBroker:
-    """A broker that keeps its id, its ports and its folders over the lives of its processes.
+    """A broker that keeps its id, ports and directories across its processes.
 
-    For each life: `launch`, `instruct`, and `end` waits for its end.
+    For each process: `launch`, `instruct`, and `end` to wait for its exit.
     """
 
     def __init__(self, config: BrokerConfig, on_ready: Callable[[], None], *, verbose: bool) -> None:
-        """`on_ready` is called each time when a process of it serves."""
+        """`on_ready` is called each time one of its processes begins to serve."""
         self.broker_id = config.broker_id
         self.listening: list[tuple[str, str, int]] = []
-        """Listener, host and port where it listens, or did; empty before it first served."""
+        """Current or last listeners, hosts and ports; empty until it first serves."""
         self._settings = dict(config.static)
         self._hosts = [(listener.name, listener.host) for listener in config.listeners]
         self._session_timeout_ms = config.int("zookeeper.session.timeout.ms")
@@ -74,7 +75,7 @@ class SupervisedBroker:
 
     @property
     def serves(self) -> bool:
-        """Whether its process of now got so far."""
+        """Whether its current process serves."""
         return self._ready_s is not None
 
     async def launch(self) -> None:
@@ -86,32 +87,32 @@ class SupervisedBroker:
                 *own_processes.command("kafka_compat.cli.process_broker", f"broker-{self.broker_id}"),
                 stdin=there.fileno(),
                 env=own_processes.environment(),
-                # A terminal's Ctrl-C is for the process that has them all.
+                # Only the supervisor handles Ctrl-C of the terminal.
                 process_group=0,
             )
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Tell it what to be. `store`: what its brokers share when they have no ZooKeeper."""
+        """Send its settings. `store`: the metadata store shared by brokers without a ZooKeeper."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
         self._link.send(Orders(self._settings, topics, self._verbose).encode())
 
     def tell_to_stop(self, *, at_once: bool = False) -> None:
-        """Have it stop, if there is a process; `at_once`: not to wait for successors."""
+        """Tell its process, if any, to stop; `at_once`: without handing over leadership first."""
         if self._link is not None:
             self._link.send([STOP, at_once])
 
     def kill(self) -> bool:
-        """SIGKILL. Whether there was a process."""
+        """Send SIGKILL; returns whether there was a process."""
         if self._process is None or self._process.returncode is not None:
             return False
         self._process.kill()
         return True
 
     async def end(self) -> End:
-        """Wait until its process is gone, and what it said was heard."""
+        """Wait until its process has exited and all of its messages are received."""
         assert self._process is not None
         assert self._link is not None
         code = await self._process.wait()
@@ -126,8 +127,8 @@ class SupervisedBroker:
             case [str(kind), list(listening), str(http_url)] if kind == READY:
                 self._ready_s = asyncio.get_running_loop().time()
                 self.listening = [(name, host, port) for name, host, port in listening]
-                # Where it listened on any free port, it will be looked for there. The hosts stay as given:
-                # every interface is more than the address that it is bound as.
+                # Clients look for it at the free ports that it was given. The hosts stay as configured:
+                # a wildcard covers more than the address that it is bound to.
                 ports = {name: port for name, _, port in self.listening}
                 self._settings["listeners"] = listeners_text(
                     (name, host, ports[name]) for name, host in self._hosts
@@ -150,17 +151,17 @@ class SupervisedBroker:
 FIRST_WAIT_S = 0.5
 WAIT_S_MAX = 10.0
 CALM_S = 60.0
-"""One that served for so long is started again as after its first death."""
+"""After serving this long, the next death counts as the first one."""
 
 
 class RestartWaits:
-    """The waits of one process: none after the first death, then twice as long each time."""
+    """Restart delays of one process: none after the first death, then doubling each time."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """How long to wait, in seconds, now that it died after it had served for so long."""
+        """The delay in seconds after a process that had served for so long died."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -171,13 +172,13 @@ class RestartWaits:
 log = logging.getLogger("kafka_compat")
 
 STOP_TIMEOUT_S = 10.0
-"""For a broker that serves; its own is shorter."""
+"""For a broker that serves; its own timeout is shorter."""
 START_TIMEOUT_S = 15.0
-"""What one that still starts gets beside that: it waits for others that stop, too."""
+"""Additional time for one that is still starting: it waits for others that stop, too."""
 
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
-    """Run the brokers until SIGINT or SIGTERM. Returns the exit code."""
+    """Run the brokers until SIGINT or SIGTERM, and return the exit code."""
     try:
         return await Supervisor(config, count, verbose=verbose).run()
     except StartupError as error:
@@ -185,13 +186,13 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 
 
 class Supervisor:
-    """See the rules above."""
+    """Starts, restarts and stops the broker processes (see the module's rules)."""
 
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
-        """Raises StartupError."""
+        """Prepare the brokers. Raises StartupError."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
-            # Replicas are spread over machines, when several share a ZooKeeper.
+            # Spreads replicas over machines if several share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
                 each.static[LISTENER] = http_listener
@@ -205,7 +206,7 @@ class Supervisor:
         self._patience: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Until all is over. Returns the exit code; raises StartupError."""
+        """Run until all processes have ended; returns the exit code. Raises StartupError."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
@@ -214,7 +215,7 @@ class Supervisor:
             for broker in self._brokers:
                 await broker.launch()
                 launched.append(broker)
-            # While the processes import what they need.
+            # In parallel to the imports of the processes.
             self._tree = None if self._config.str("zookeeper.connect") else Tree(self._config)
         except (StartupError, OSError) as error:
             for broker in launched:
@@ -224,7 +225,7 @@ class Supervisor:
         for index, broker in enumerate(self._brokers):
             broker.instruct(self._store, () if index else self._config.create_topics)
         if self._stopping.is_set():
-            # The signal may have come before there was anyone to tell.
+            # The signal may have arrived before there was a process to stop.
             for broker in self._brokers:
                 broker.tell_to_stop()
         codes: list[int] = await asyncio.gather(*(self._keep(broker) for broker in self._brokers))
@@ -239,7 +240,7 @@ class Supervisor:
     # --- one broker
 
     async def _keep(self, broker: SupervisedBroker) -> int:
-        """Its processes, one after the other. Returns the exit code of the last."""
+        """Run a broker's processes one after the other; returns the exit code of the last."""
         waits = RestartWaits()
         has_served = False
         while True:
@@ -255,7 +256,7 @@ class Supervisor:
                 return 0
 
     async def _start_again(self, broker: SupervisedBroker, waits: RestartWaits, served_s: float) -> bool:
-        """Whether there is another process, or else all are to stop."""
+        """Whether to start another process; otherwise all are stopped."""
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"
@@ -280,10 +281,10 @@ class Supervisor:
     def _store(self) -> EmbeddedMetadataStore | None:
         return None if self._tree is None else self._tree.store
 
-    # --- all of them
+    # --- all brokers
 
     def _served(self) -> None:
-        """One of them serves."""
+        """Note that one of the brokers serves."""
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
@@ -296,7 +297,7 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        """Have all stop; called again, without waiting for successors."""
+        """Stop all brokers; a second call does so without handing over leadership."""
         is_again = self._stopping.is_set()
         self._stopping.set()
         for broker in self._brokers:

@@ -1,4 +1,4 @@
-"""kafka-compat security: all that a broker with TLS, users and ACLs needs, made in one go."""
+"""kafka-compat security: create certificates, users and settings for a broker with TLS, SASL and ACLs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_USAGE: Final = 2
 _PORT: Final = 9093
 _DAYS: Final = 825
-"""How long a broker's certificate is valid; some systems trust none that is valid for longer."""
+"""Validity of a broker's certificate; some systems reject a longer one."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -78,7 +78,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make it. Returns the exit code."""
+    """Create the files, and return the exit code."""
     from datetime import UTC, datetime
 
     from kafka_compat.security.provision import Address, Wish, WishError, checked_host, provide
@@ -137,7 +137,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Each file is there as a whole or not at all, for its owner alone from the beginning."""
+    """Write each file atomically, readable by its owner only from the beginning."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path
@@ -153,7 +153,7 @@ def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
 
 
 def _next_steps(folder: Path, provision: Provision) -> list[tuple[str, str]]:
-    """What to do, and the command for it."""
+    """The next steps, each with its command."""
     admin = folder / provision.clients["admin"]
     steps = [
         ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))

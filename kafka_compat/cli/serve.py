@@ -1,4 +1,4 @@
-"""kafka-compat serve: one broker in the foreground."""
+"""kafka-compat serve: run brokers in the foreground."""
 
 import argparse
 import asyncio
@@ -93,12 +93,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until told to stop. Returns the exit code."""
+    """Serve until stopped, and return the exit code."""
     log_output.begin(verbose=args.verbose)
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # What a file advertises was for the file's port.
+            # The addresses that a file advertises are for the file's port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)
@@ -141,7 +141,7 @@ def _given_log_dirs(config: BrokerConfig) -> str | None:
 
 
 def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
-    """The folder for data that go again; OSError."""
+    """The directory for temporary data. Raises OSError."""
     given = _given_log_dirs(config)
     if given is None:
         ephemeral.remove_left_over()
@@ -149,7 +149,7 @@ def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
-    """What cannot be wanted together."""
+    """The conflict between arguments, if any."""
     zookeeper = config.str("zookeeper.connect")
     if args.brokers is not None and args.processes is not None:
         return (
@@ -180,14 +180,14 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
 
 
 def _raise_descriptor_limit() -> None:
-    """Let the process open as many files as the system allows without asking an administrator.
+    """Raise the soft limit on open files to the hard limit.
 
-    Every partition that is written or read holds a descriptor, and so does every connection; the usual soft
-    limit of 1024, or 256 on macOS, is for programs that use `select`.
+    Every partition in use holds a descriptor, and so does every connection; the usual soft limit of 1024, or
+    256 on macOS, is for programs that use `select`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # macOS may refuse the unlimited hard limit that it shows; the broker then works with what it has.
+        # macOS may refuse the unlimited hard limit that it reports; the broker then keeps the soft limit.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

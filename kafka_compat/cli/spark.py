@@ -1,4 +1,4 @@
-"""kafka-compat spark jars DIR: Spark's Kafka connector for machines without a network."""
+"""kafka-compat spark jars DIR: download Spark's Kafka connector for machines without network access."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fill the folder; 0, or 2 when the jars cannot be fetched."""
+    """Copy the jars, and return 0, or 2 if they cannot be downloaded."""
     from kafka_compat.pipelines.environment import copy_jars, jars_in
     from kafka_compat.pipelines.errors import PipelineError
 

@@ -1,4 +1,4 @@
-"""kafka-compat status: one screen of brokers, topics, groups and disks, and what is wrong with them."""
+"""kafka-compat status: show brokers, topics, groups, disks and their problems on one screen."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it. Returns the exit code."""
+    """Show the status, and return the exit code."""
     from kafka_compat.client.connection_settings import WrongSettings
 
     try:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"kafka-compat: cannot read {args.command_config}: {reason}", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may have letters that a terminal does not know.
+        # Names may have characters that a terminal cannot show.
         sys.stdout.reconfigure(errors="replace")
     try:
         code = _shown(observer, args) if args.watch is None else _watched(observer, args)
@@ -93,14 +93,14 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever reads has had enough; the interpreter must not try again at its end.
+        # The reader has closed the pipe; the interpreter must not retry at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _BROKEN_PIPE
     return code
 
 
 def _observer(args: argparse.Namespace) -> Observer:
-    """Raises WrongSettings; OSError when the file cannot be read."""
+    """The observer of the cluster. Raises WrongSettings; OSError if the settings file cannot be read."""
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer
@@ -140,11 +140,11 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
     return EXIT_WRONG if wrong else 0
 
 
-# --- again and again
+# --- continuous display
 
 
 def _watched(observer: Observer, args: argparse.Namespace) -> int:
-    # Whoever ends it otherwise wants the terminal back, too.
+    # Restore the terminal on other signals, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if args.json:
@@ -187,14 +187,12 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
                 last = Group(draw(view, console, args.rows))
                 live.update(last, refresh=True)
     finally:
-        # The screen from before is back: what was seen last stays on it.
+        # The previous screen is back: leave the last status on it.
         console.print(last)
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:
-    """What is shown, one after the other, without end; snapshots that cannot be taken are told with the last
-    one.
-    """
+    """Views of successive snapshots, without end; if a snapshot fails, the last one with the reason."""
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
     from kafka_compat.status.screen import View

@@ -1,1 +1,1 @@
-"""A client of any Kafka broker, for what this project's commands and fixtures ask of one."""
+"""Kafka client used by this project's commands and test fixtures; works with any Kafka broker."""

@@ -1,5 +1,6 @@
-"""A client of a whole cluster, for commands: it knows the brokers, asks the one that has to answer, in
-the newest version that both know, and asks again while nobody can answer yet."""
+"""Client of a whole cluster, for commands: choose the broker and the newest common version for each request,
+and retry while no broker can respond.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +28,16 @@ _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
 _OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
-"""The newest versions for clients without KIP-890; the newer ones are for brokers, or bring new epochs."""
+"""The newest versions for clients without KIP-890; newer ones are for brokers, or bring new epochs."""
 _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class TimedOut(Exception):
-    """Nobody answered for as long as default.api.timeout.ms says; the text is as Kafka's admin client
-    has it."""
+    """No broker responded within default.api.timeout.ms; the text is that of Kafka's admin client."""
 
 
 class Node(NamedTuple):
-    """A broker at the listener that was asked; `node_id` is below 0 for those of bootstrap.servers."""
+    """A broker at one listener; `node_id` is negative for entries of bootstrap.servers."""
 
     node_id: int
     host: str
@@ -45,13 +45,13 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """As Kafka's tools show it."""
+        """The node as Kafka's tools show it."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
 
 class Cluster:
-    """Blocking; of one thread. `warn` is told what is tried again."""
+    """Blocking client of a cluster, for one thread. `warn` is called before a retry."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Cluster:
         client_id: str = CLIENT_ID,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Of the settings of a Java client, those of security and time count. Dials nobody yet. Raises
-        WrongSettings.
+        """Of the Java client's settings, those of security and timeouts are used. Does not connect yet.
+        Raises WrongSettings.
         """
         given = dict(settings or {})
         self.bootstrap = addresses(bootstrap)
@@ -83,24 +83,24 @@ class Cluster:
         self._is_known = False
         self._deadline = 0.0
 
-    # --- whom to ask
+    # --- requests
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """The answer of any broker. `call` is what Kafka's admin client calls it, for the errors. Raises
+        """The response of any broker. `call` is the admin client's name of the call, for errors. Raises
         TimedOut, KafkaError (also UNSUPPORTED_VERSION), Untrusted, WrongSettings.
         """
         with self._in_time():
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """The answer of that broker; the rest as `ask`."""
+        """The response of that broker; otherwise as `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """The answer of that node, one of `nodes`, at the first try; at the second where the connection was
-        kept and has ended. Raises OSError, EOFError, ValueError where there is none; the rest as `ask`.
+        """The response of that node, one of `nodes`, without retries, except that a kept connection that has
+        ended is reopened once. Raises OSError, EOFError, ValueError on failure; otherwise as `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -112,15 +112,13 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """As `ask_broker`, for a request that has no answer."""
+        """As `ask_broker`, for a request without a response."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """The answer of the controller: after one with NOT_CONTROLLER in it, it asks again; the rest as
-        `ask`.
-        """
+        """The response of the controller; retries after NOT_CONTROLLER. Otherwise as `ask`."""
         with self._in_time():
             while True:
                 self._know(call)
@@ -152,8 +150,8 @@ class Cluster:
     def ask_coordinator(
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """The answer of the coordinator of a group or a transactional id; after some errors it asks again.
-        The rest as `ask`.
+        """The response of the coordinator of a group or a transactional id; retries after some errors.
+        Otherwise as `ask`.
         """
         with self._in_time():
             while True:
@@ -172,7 +170,7 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, all with None; `may_create` lets brokers create them. Raises as `ask`."""
+        """Metadata of these topics, or of all; `may_create` lets brokers create them. Raises as `ask`."""
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None
@@ -193,18 +191,18 @@ class Cluster:
             return answer
 
     def brokers(self, call: str = "describeCluster") -> list[Node]:
-        """The brokers that are up, by their ids. Raises as `ask`."""
+        """The live brokers, by id. Raises as `ask`."""
         with self._in_time():
             self._learn(call)
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
 
     def version(self, node_id: int, key: ApiKey, call: str) -> int:
-        """The newest version of an API that the broker and this client know. Raises as `ask`."""
+        """The newest version of an API that both the broker and this client support. Raises as `ask`."""
         with self._in_time():
             return self._version(node_id, key, call)
 
     def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
-        """The lowest and highest version of each API that a broker knows. Raises as `ask`."""
+        """The lowest and highest supported version of each API of a broker. Raises as `ask`."""
         with self._in_time():
             self._connection(node_id, call)
             return self._versions[node_id]
@@ -216,16 +214,16 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         for connection in self._open.values():
             connection.close()
         self._open.clear()
 
-    # --- how
+    # --- connections and retries
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """All that is done within is one call, with one time to it."""
+        """Treat the block as one call with one timeout."""
         outermost = not self._deadline
         if outermost:
             self._deadline = time.monotonic() + self.timeout_s
@@ -248,7 +246,7 @@ class Cluster:
         self.take(self._ask_any(ApiKey.METADATA, call, {"topics": []}))
 
     def take(self, answer: Any) -> None:
-        """Of an answer to Metadata: the brokers."""
+        """Take the brokers from a Metadata response."""
         self.controller_id = answer.controller_id
         found = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
         known = {key: node for key, node in self.nodes.items() if key < 0} | found
@@ -260,7 +258,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # Whoever answered last, then the others, those of bootstrap.servers too.
+            # The broker that responded last, then the others, with those of bootstrap.servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)
@@ -288,7 +286,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # A broker of bootstrap.servers has its connection under both names.
+        # A broker of bootstrap.servers has its connection under both node ids.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -313,14 +311,14 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # The broker of bootstrap.servers is one of those that it tells of.
+            # The broker of bootstrap.servers is one of those in the metadata.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # Whatever has the port may make room for a broker.
+                    # The process that has the port may be replaced by a broker.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {
@@ -343,7 +341,7 @@ class Cluster:
 
 
 def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
-    """Raises WrongSettings."""
+    """The value of a setting in ms. Raises WrongSettings."""
     text = settings.get(name, str(default)).strip()
     if not text.isdecimal():
         raise WrongSettings(f"{name}={text}: expected a number of milliseconds")

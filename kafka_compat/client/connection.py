@@ -1,4 +1,4 @@
-"""One connection to a broker, over which one request after the other is asked."""
+"""Connection to one broker that sends requests and receives their responses in order."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class Connection:
-    """Blocking; of one thread."""
+    """Blocking connection to a broker, for one thread."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """Over a socket that is connected, and encrypted if need be; how long it waits is the socket's."""
+        """Use a socket that is connected, and encrypted if needed; its timeout applies."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0
 
     def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
-        """The answer to a request, of which `request` are the fields. Raises OSError, EOFError when the
-        broker hangs up, ValueError for what is no answer.
+        """The response to a request with the fields `request`. Raises OSError, EOFError if the broker closes
+        the connection, ValueError for an invalid response.
         """
         self.send(key, version, request_class(key)(**request))
         return self.receive(key, version)
 
     def send(self, key: ApiKey, version: int, request: Any) -> None:
-        """Ask, and do not wait for the answer. Raises OSError."""
+        """Send a request, without waiting for its response. Raises OSError."""
         self._asked += 1
         header = headers.encode_request_header(RequestHeader(key, version, self._asked, self._client_id))
         body = codec.encode(request, version)
         self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
 
     def receive(self, key: ApiKey, version: int) -> Any:
-        """The answer to the first request that has none yet. Raises as `ask`."""
+        """The response to the oldest outstanding request. Raises as `ask`."""
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:
@@ -59,5 +59,5 @@ class Connection:
         return bytes(found)
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._socket.close()

@@ -1,4 +1,4 @@
-"""How a client connects to brokers, by the settings of Java clients: security protocol, TLS and login."""
+"""Client connections configured by the Java client's settings for security protocol, TLS and SASL."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class WrongSettings(Exception):
-    """The client's settings cannot be; the text says what would be right."""
+    """Invalid client settings; the text says what is valid."""
 
 
 class HandshakeFailed(Exception):
-    """Of TLS: the broker's certificate is not trusted, or the broker does not trust the client's."""
+    """Failed TLS handshake: the client does not trust the broker's certificate, or vice versa."""
 
 
 class ConnectionSettings(NamedTuple):
-    """`tls` and `mechanism` are None where it has none; without `new_client` nobody logs in at a host."""
+    """`tls` is None without TLS, `mechanism` without SASL, `new_client` if no login is possible."""
 
     security_protocol: str
     tls: ssl.SSLContext | None
@@ -40,7 +40,7 @@ class ConnectionSettings(NamedTuple):
 
 
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
-    """A setting of a producer or a consumer. Raises ValueError."""
+    """The value of an integer setting of a producer or a consumer. Raises ValueError."""
     text = given.get(name, str(default)).strip()
     if not text.removeprefix("-").isdecimal():
         raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
@@ -48,7 +48,7 @@ def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
 
 
 def read_settings(path: str) -> dict[str, str]:
-    """The settings of a properties file. Raises WrongSettings; OSError when it cannot be read."""
+    """The settings in a properties file. Raises WrongSettings; OSError if it cannot be read."""
     from kafka_compat.config.properties import parse_properties
 
     with open(path, "rb") as file:
@@ -70,7 +70,7 @@ def read_settings(path: str) -> dict[str, str]:
 
 
 def addresses(text: str) -> list[tuple[str, int]]:
-    """Of a list as bootstrap.servers is one. Raises WrongSettings."""
+    """The addresses in a list such as bootstrap.servers. Raises WrongSettings."""
     found = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         host, _, port = item.rpartition(":")
@@ -83,7 +83,7 @@ def addresses(text: str) -> list[tuple[str, int]]:
 
 
 def connection_settings(settings: Mapping[str, str], timeout_s: float) -> ConnectionSettings:
-    """Raises WrongSettings."""
+    """Connection settings from a client's properties. Raises WrongSettings."""
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise WrongSettings(f"security.protocol={protocol}: expected one of {', '.join(_PROTOCOLS)}")
@@ -93,7 +93,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         from kafka_compat.security.tls_context import TlsContext
         from kafka_compat.security.tls_settings import TlsSettings
 
-        # Clients have the same settings of TLS as brokers.
+        # Clients have the same TLS settings as brokers.
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:
@@ -107,7 +107,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
 
 
 def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
-    """None where this project's commands cannot log in."""
+    """The login of a SASL mechanism; None if this project's client does not support it."""
     from kafka_compat.client.logins import BY_OTHERS, JAAS, MECHANISMS, login_of
 
     if mechanism not in MECHANISMS or (mechanism in BY_OTHERS and JAAS not in settings):
@@ -119,13 +119,13 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """As sockets take it, without what Python imports to look into names that have other letters."""
+    """The host as sockets take it, without importing Python's codecs for non-ASCII names."""
     return host.encode() if host.isascii() else host
 
 
 def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> Connection:
-    """A connection that is encrypted and logged in as need be. Raises OSError, EOFError, ValueError for what
-    is no broker; HandshakeFailed; KafkaError and Untrusted when the login fails.
+    """An open connection, encrypted and authenticated as configured. Raises OSError, EOFError, ValueError if
+    the peer is not a broker; HandshakeFailed; KafkaError and Untrusted if the login fails.
     """
     sock = socket.create_connection((dialled(host), port), using.timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""A consumer of given partitions, of one thread: it knows how far it is in each, and asks their leaders."""
+"""Single-threaded consumer of assigned partitions: track positions, and fetch from the leaders."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PASSING: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_
 
 
 class NoOffset(Exception):
-    """A partition without a position, where auto.offset.reset is none."""
+    """A partition has no position, and auto.offset.reset is none."""
 
 
 class FetchSettings(NamedTuple):
-    """Those of a Java consumer that this one obeys, under their names."""
+    """The Java consumer's settings that this consumer supports, by the same names."""
 
     read_committed: bool = False
     reset: int | None = LATEST
-    """Of auto.offset.reset; None where it is none."""
+    """The value of auto.offset.reset; None for `none`."""
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 50 * 1024 * 1024
@@ -41,7 +41,7 @@ class FetchSettings(NamedTuple):
 
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
-    """Of the settings of a Java consumer. Raises ValueError, with the name of the setting in its text."""
+    """Fetch settings from a Java consumer's. Raises ValueError, whose text names the setting."""
     number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
@@ -70,8 +70,8 @@ def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
 
 
 class Fetcher:
-    """`positions` says where each assigned partition goes on, or EARLIEST or LATEST, or None where
-    auto.offset.reset decides.
+    """Consumer of assigned partitions. `positions` has the next offset of each, EARLIEST or LATEST, or None
+    to apply auto.offset.reset.
     """
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
@@ -85,7 +85,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume these, and nothing else."""
+        """Consume these partitions only."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()
@@ -101,19 +101,19 @@ class Fetcher:
         return self._positions.keys() | self._unknown.keys()
 
     def consumed_to(self) -> dict[TopicPartition, int]:
-        """Of each partition the offset of the first record that was not taken yet."""
+        """The offset of the next record that is not taken yet, of each partition."""
         found = dict(self._positions)
         for record in reversed(self._records):
             found[record.topic, record.partition] = record.offset
         return found
 
     def take(self) -> Consumed | None:
-        """The next record that is there already."""
+        """The next buffered record."""
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
-        """Ask the leaders for more, unless there is something. Raises KafkaError, NoOffset, StorageError, and
-        as `Cluster.ask`.
+        """Fetch from the leaders if nothing is buffered. Raises KafkaError, NoOffset, StorageError, and as
+        `Cluster.ask`.
         """
         if self._records:
             return
@@ -130,7 +130,7 @@ class Fetcher:
             self._learn()
         share_ms = int(min(self._settings.max_wait_ms, wait_s * 1000) / max(len(leaders), 1))
         for node_id, topics in leaders.items():
-            # Whoever has something is not kept waiting for the others.
+            # Brokers with data must not wait for the others.
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:
@@ -201,7 +201,7 @@ class Fetcher:
             self._learn()
 
     def _take_partition(self, topic: str, answer: Any) -> bool:
-        """Whether metadata must be asked for again."""
+        """Process one partition of a response; returns whether metadata must be refreshed."""
         place = (topic, answer.partition_index)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if self._settings.reset is None:
@@ -227,7 +227,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """`topics()` are asked for anew from time to time, so that new partitions and topics are seen."""
+    """Consumer of topics; `topics()` is called again from time to time to find new ones."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class TopicConsumer:
         self._looked_s = float("-inf")
 
     def poll(self, wait_s: float) -> None:
-        """Ask for records. Raises as `Fetcher.poll`."""
+        """Fetch records. Raises as `Fetcher.poll`."""
         max_age_s = self._max_age_s if self._fetcher.assigned else _ABSENT_S
         if time.monotonic() - self._looked_s >= max_age_s:
             self._look()
@@ -259,4 +259,4 @@ class TopicConsumer:
         self._looked_s = time.monotonic()
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Do nothing: there is nothing to clean up."""

@@ -1,4 +1,4 @@
-"""A consumer that shares topics with the other members of its group; of one thread."""
+"""Single-threaded member of a consumer group: join, assign, heartbeat, commit and fetch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _AGAIN: Final = frozenset(
 
 
 class Membership:
-    """A member of a group of consumers, as its coordinator sees it; pure (KIP-62, KIP-394).
+    """A group member's state, as its coordinator sees it; pure (KIP-62, KIP-394).
 
-        unjoined --join--> joined --sync--> stable --heartbeat says so--> unjoined --join--> …
+        unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
-    A member that the coordinator no longer knows begins again without its id; one that it does not want gets
-    the KafkaError that says why. Times are seconds of one clock.
+    If the coordinator does not know the member any more, it starts over without its id; if the coordinator
+    rejects it, the KafkaError is raised. Times are seconds of one clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """After JoinGroup: whether to go on with SyncGroup, rather than to join again. Raises KafkaError."""
+        """Process a JoinGroup response; True: send SyncGroup, False: join again. Raises KafkaError."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """After SyncGroup: whether there is an assignment. Raises KafkaError."""
+        """Process a SyncGroup response; True: the member has an assignment. Raises KafkaError."""
         if code:
             self._put_back(code)
             return False
@@ -61,15 +61,15 @@ class Membership:
         return True
 
     def is_heartbeat_due(self, now_s: float) -> bool:
-        """Of a stable member."""
+        """Whether a stable member should send a heartbeat."""
         return now_s - self._heard_s >= self._heartbeat_interval_s
 
     def wait_s(self, now_s: float) -> float:
-        """Until then."""
+        """The time until the next heartbeat."""
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """After a heartbeat: whether the member is still what it was. Raises KafkaError."""
+        """Process a heartbeat response; True: the membership is unchanged. Raises KafkaError."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
@@ -90,8 +90,8 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """`range`: of each topic a stretch for each member. `members` are their topics by member id, `counts` the
-    partitions of topics.
+    """The `range` assignor: contiguous partitions of each topic for each member. `members` are topics by
+    member id, `counts` the number of partitions of each topic.
     """
     found: Assignment = {member: [] for member in members}
     for topic in sorted({topic for topics in members.values() for topic in topics}):
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """`roundrobin`: the partitions of all topics, dealt out."""
+    """The `roundrobin` assignor: the partitions of all topics, dealt out in turn."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0
@@ -120,7 +120,7 @@ def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, in
 
 
 ASSIGNORS: Final = {"range": assign_ranges, "roundrobin": assign_in_turn}
-"""By the names that members of a group know them by."""
+"""Assignors by their names in the group protocol."""
 
 
 _CALL: Final = "consumer"
@@ -128,7 +128,7 @@ _BACKOFF_S: Final = 0.1
 
 
 class GroupSettings(NamedTuple):
-    """Those of a Java consumer that a member obeys, under their names."""
+    """The Java consumer's settings for members that this one supports, by the same names."""
 
     group_id: str
     instance_id: str | None = None
@@ -136,11 +136,11 @@ class GroupSettings(NamedTuple):
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval_s: float = 3.0
     auto_commit_interval_s: float | None = 5.0
-    """None where enable.auto.commit is false."""
+    """None if enable.auto.commit is false."""
 
 
 def group_settings(given: Mapping[str, str]) -> GroupSettings:
-    """Of the settings of a Java consumer."""
+    """Group settings from a Java consumer's."""
     commits = given.get("enable.auto.commit", "true").strip().lower() == "true"
     interval_s = int(given.get("auto.commit.interval.ms", "5000")) / 1000
     return GroupSettings(
@@ -154,7 +154,7 @@ def group_settings(given: Mapping[str, str]) -> GroupSettings:
 
 
 class GroupConsumer:
-    """`topics()` are those that it subscribes to, and are asked for anew whenever it joins."""
+    """Consumer in a group; `topics()` is its subscription, and is called at each join."""
 
     def __init__(
         self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]
@@ -168,11 +168,11 @@ class GroupConsumer:
         self._committed_s = time.monotonic()
         self._known_offsets: dict[TopicPartition, int] = {}
         self.joining_s = 0.0
-        """How long it has taken in all to get partitions."""
+        """Total time spent joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join, tell that it is alive and commit where that is due; then ask for records. Raises KafkaError,
-        and as `Fetcher.poll`.
+        """Join, send a heartbeat and commit if due; then fetch records. Raises KafkaError, and as
+        `Fetcher.poll`.
         """
         if not self._member.is_stable:
             self._join(time.monotonic() + wait_s)
@@ -188,7 +188,7 @@ class GroupConsumer:
             self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
 
     def close(self) -> None:
-        """Commit, and leave the group at once, unless it is a static member. Raises as `poll`."""
+        """Commit, and leave the group, unless it is a static member. Raises as `poll`."""
         if not self._member.member_id:
             return
         if self._settings.auto_commit_interval_s is not None:
@@ -201,9 +201,7 @@ class GroupConsumer:
             self._ask(ApiKey.LEAVE_GROUP, member_id=member_id, members=[leaving])
 
     def commit(self) -> None:
-        """Where this member is in its partitions, as far as that is news. Raises KafkaError, and as
-        `Cluster.ask`.
-        """
+        """Commit this member's positions if they changed. Raises KafkaError, and as `Cluster.ask`."""
         offsets = {
             place: Committed(offset)
             for place, offset in self._fetcher.consumed_to().items()
@@ -288,7 +286,7 @@ class GroupConsumer:
         return True
 
     def _shares(self, joined: Any) -> dict[str, bytes]:
-        """What the leader gives each member."""
+        """The assignment that the leader computes for each member."""
         from kafka_compat.protocol.codec import decode_versioned, encode_versioned
         from kafka_compat.protocol.messages.consumer_protocol import (
             ConsumerProtocolAssignment,
@@ -315,7 +313,7 @@ class GroupConsumer:
         return found
 
     def _begin(self, places: Iterable[TopicPartition]) -> None:
-        """Where the group has left off."""
+        """Begin at the group's committed offsets."""
         mine = set(places)
         offsets = self._committed() if mine else {}
         self._known_offsets = {place: one.offset for place, one in offsets.items() if place in mine}
@@ -329,5 +327,5 @@ class GroupConsumer:
             except KafkaError as error:
                 if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                     raise
-                # A transaction that sends offsets for this group is about to end.
+                # A transaction with offsets of this group is about to end.
                 time.sleep(_BACKOFF_S)

@@ -1,4 +1,4 @@
-"""What can be asked about groups and done to them from outside, as Kafka's admin client does it."""
+"""List, describe and delete groups, and change their offsets, as Kafka's admin client does."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 CONSUMERS: Final = "consumer"
-"""The protocol type of groups of consumers; that of groups that only store offsets is ""."""
+"""Protocol type of consumer groups; that of groups that only store offsets is ""."""
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
 
 
 class Listed(NamedTuple):
-    """A group in a list. State and type are "" where the broker is too old to tell."""
+    """A group in a list. State and type are "" if the broker is too old to report them."""
 
     group_id: str
     protocol_type: str
@@ -29,9 +29,9 @@ class Listed(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member and what it has to consume. `instance_id` is "" for one that is not static. The rest is told
-    of members of groups of KIP-848 alone: `epoch`, what it is to have (`target`), and whether it speaks that
-    protocol itself (`is_upgraded`).
+    """A member and its assigned partitions. `instance_id` is "" for a dynamic member. The other fields are
+    reported for groups of KIP-848 only: `epoch`, the target assignment (`target`), and whether the member
+    uses that protocol itself (`is_upgraded`).
     """
 
     member_id: str
@@ -45,8 +45,8 @@ class Member(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A group. Brokers that do not tell by an error that it is not there have it in the state DEAD. Epochs
-    are told of groups of KIP-848.
+    """A group. Brokers that do not return an error for an unknown group report the state DEAD. Epochs are
+    reported for groups of KIP-848.
     """
 
     group_id: str
@@ -59,7 +59,7 @@ class Description(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed offset."""
+    """A committed offset with its metadata."""
 
     offset: int
     leader_epoch: int = -1
@@ -67,12 +67,12 @@ class Committed(NamedTuple):
 
 
 def list_groups(cluster: Cluster) -> list[Listed]:
-    """All groups of consumers. Raises KafkaError, and as `Cluster.ask`."""
+    """All consumer groups. Raises KafkaError, and as `Cluster.ask`."""
     return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """Of all groups, whatever their protocol. Raises as `list_groups`."""
+    """The ids of all groups, whatever their protocol. Raises as `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -89,7 +89,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
 
 
 def describe_group(cluster: Cluster, group_id: str) -> Description:
-    """One group, of either protocol. Raises KafkaError, and as `Cluster.ask`."""
+    """A group of either protocol. Raises KafkaError, and as `Cluster.ask`."""
     call = "describeConsumerGroups"
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
@@ -125,7 +125,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """A group of the protocol of KIP-848; None where there is none of that name."""
+    """A group of the protocol of KIP-848; None if there is none of that name."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -162,7 +162,7 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
 
 
 def assigned(content: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions in what SyncGroup gave a member; none where that is empty."""
+    """The partitions in a member's SyncGroup assignment; none if that is empty."""
     from kafka_compat.protocol.codec import decode_versioned
     from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 
@@ -177,7 +177,7 @@ def assigned(content: bytes) -> tuple[TopicPartition, ...]:
 def committed_offsets(
     cluster: Cluster, group_id: str, *, require_stable: bool = False
 ) -> dict[TopicPartition, Committed]:
-    """All offsets that a group has committed. Raises KafkaError, and as `Cluster.ask`."""
+    """All committed offsets of a group. Raises KafkaError, and as `Cluster.ask`."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     answer = cluster.ask_coordinator(
@@ -200,7 +200,7 @@ def committed_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-    """Store offsets for a group without members. Raises KafkaError of the first that is refused, and as
+    """Commit offsets for a group without members. Raises the KafkaError of the first rejected one, and as
     `Cluster.ask`.
     """
     if not offsets:
@@ -217,7 +217,7 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
 
 
 def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
-    """As OffsetCommit has them."""
+    """The topics field of OffsetCommit."""
     from kafka_compat.protocol.messages.offset_commit import (
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -237,7 +237,7 @@ def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
 
 
 def delete_group(cluster: Cluster, group_id: str) -> None:
-    """Raises KafkaError, and as `Cluster.ask`."""
+    """Delete a group. Raises KafkaError, and as `Cluster.ask`."""
     answer = cluster.ask_coordinator(
         group_id, ApiKey.DELETE_GROUPS, "deleteConsumerGroups", groups_names=[group_id]
     )
@@ -248,7 +248,7 @@ def delete_group(cluster: Cluster, group_id: str) -> None:
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Forget these offsets; the error code of each. Raises KafkaError where none could be, and as
+    """Delete these offsets; returns the error code of each. Raises KafkaError if the request failed, and as
     `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (

@@ -1,5 +1,4 @@
-"""Requests that go to the leaders of partitions, each broker asked for its own; and by them, where partitions
-begin and end."""
+"""Send requests to the leaders of partitions, grouped by broker; list the offsets of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
 Result = tuple[TopicPartition, int, Any]
-"""A partition, its error code, and what the answer says of it."""
+"""A partition, its error code, and its part of the response."""
 
 _BACKOFF_S: Final = 0.1
 
@@ -26,9 +25,8 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """What the leader of each partition says of it; a KafkaError or TimedOut where it says none.
-    `request` makes the fields of a request of partitions by topic, `results` reads the answer. Raises as
-    Cluster.ask.
+    """The leader's result for each partition, or a KafkaError or TimedOut. `request` makes the request's
+    fields from partitions by topic, `results` reads the response. Raises as Cluster.ask.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -59,7 +57,7 @@ def ask_leaders(
 
 
 def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """What `ask_leaders` found. Raises the first error in it."""
+    """The results of `ask_leaders`. Raises the first error among them."""
     for answer in found.values():
         if isinstance(answer, Exception):
             raise answer
@@ -69,8 +67,8 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """The partitions by the broker to ask; None for those that have none now. Those of topics that this
-    client must not see, or that cannot be, are put into `found`.
+    """The partitions grouped by leader; None for those without one now. Topics that this client may not see,
+    or that are invalid, are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
     topics = {each.name: each for each in answer.topics}
@@ -91,7 +89,7 @@ EARLIEST: Final = -2
 
 
 class Found(NamedTuple):
-    """An offset and what is known of the record at it; -1 where nothing is."""
+    """An offset with what is known of its record; -1 where unknown."""
 
     offset: int
     timestamp_ms: int = -1
@@ -99,9 +97,7 @@ class Found(NamedTuple):
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[str, list[int]]:
-    """The partitions of these topics. Raises KafkaError for a topic that is not there, and as
-    `Cluster.ask`.
-    """
+    """The partitions of these topics. Raises KafkaError for an unknown topic, and as `Cluster.ask`."""
     names = list(topics)
     if not names:
         return {}
@@ -113,7 +109,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """The leader of each partition of these topics, -1 where there is none. Raises as `partitions_of`."""
+    """The leader of each partition of these topics, -1 if none. Raises as `partitions_of`."""
     names = sorted(topics)
     topics = cluster.metadata(names, "describeTopics").topics if names else ()
     for topic in topics:
@@ -124,7 +120,7 @@ def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, 
 def by_leader(
     leaders: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
 ) -> dict[int, dict[str, list[int]]]:
-    """Leader -> topic -> partitions."""
+    """Group partitions by leader and topic."""
     found: dict[int, list[TopicPartition]] = {}
     for place in sorted(partitions):
         found.setdefault(leaders[place], []).append(place)
@@ -134,8 +130,8 @@ def by_leader(
 def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
-    """The first record at or behind a time in ms, or LATEST or EARLIEST, of each partition; asks again while
-    a partition has no leader. Raises KafkaError for what does not go by, and as `Cluster.ask`.
+    """The first record at or after a time in ms, or LATEST or EARLIEST, of each partition; retries while a
+    partition has no leader. Raises KafkaError for permanent errors, and as `Cluster.ask`.
     """
     return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
 
@@ -143,7 +139,7 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """The same, with the KafkaError or TimedOut of a partition in its place. Raises as `Cluster.ask`."""
+    """As `list_offsets`, with a partition's KafkaError or TimedOut as its result. Raises as `Cluster.ask`."""
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
         return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)
@@ -171,7 +167,7 @@ def offsets_request(
 
 
 def listed_offsets(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
-    """Each partition of a response of ListOffsets, its error code, and what was found."""
+    """For each partition of a ListOffsets response: its error code, and what was found."""
     for place, one in each_partition(answer.topics):
         offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
         yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)

@@ -1,4 +1,4 @@
-"""How a client logs in by SASL, by the settings that Java clients have for it."""
+"""SASL logins of a client, configured by the Java client's settings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from kafka_compat.security.sasl.client import ClientMechanism
 
 NewLogin = Callable[[str], "ClientMechanism"]
-"""Begins a login at a host. Raises Untrusted when nobody says who the client is."""
+"""Begins a login at a host. Raises Untrusted if no issuer vouches for the client."""
 
 BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
-"""Mechanisms where an issuer of tokens or a KDC says who the client is."""
+"""Mechanisms in which a token issuer or a KDC vouches for the client."""
 MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
 JAAS: Final = "sasl.jaas.config"
 _LISTENER: Final = "CLIENT"
-"""What a broker shows to others is told by settings of a listener; those of a client are read as such."""
+"""Outgoing logins of brokers have listener settings; a client's are read as this listener's."""
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
-    """`mechanism` is one of MECHANISMS. Raises ValueError, whose text says what would be right."""
+    """The login of `mechanism`, one of MECHANISMS. Raises ValueError, whose text says what is valid."""
     if JAAS not in settings:
         raise ValueError(f"{JAAS} is missing: it says who the client is")
     try:

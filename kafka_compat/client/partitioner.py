@@ -1,5 +1,4 @@
-"""Where a record goes, as Kafka's own producer decides it: by its key, or for a while to the same
-partition."""
+"""Choose the partition of a record as Kafka's producer does: by its key, or sticky without a key."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of Kafka's partitioner, unsigned."""
+    """The unsigned hash of Kafka's partitioner."""
     length = len(data)
     found = _SEED ^ length
     whole = length & ~3
@@ -27,21 +26,21 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """The partition of a key among `count` of them."""
+    """The partition of a key, of `count` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 class Sticky:
-    """Records without a key: after `batch_bytes` of them another partition has its turn (KIP-794)."""
+    """Partitioner of records without a key: switches after `batch_bytes` (KIP-794)."""
 
     def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
-        """`choose` draws one of some partitions."""
+        """`choose` picks one of several partitions at random."""
         self._batch_bytes = batch_bytes
         self._choose = choose
         self._current: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """For a record of that size; `available` are the partitions that have a leader."""
+        """The partition of a record of that size; `available` are the partitions with a leader."""
         current, sent_bytes = self._current.get(topic, (-1, 0))
         if current not in available or sent_bytes >= self._batch_bytes:
             others = [number for number in available if number != current] or list(available)

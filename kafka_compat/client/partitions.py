@@ -1,4 +1,4 @@
-"""Partitions as clients name them, and errors in responses: those that go by when leaders change."""
+"""Topic-partitions, grouping by topic, and the error codes that are retried when leaders change."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PASSING: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors after which Kafka's clients ask again: another broker may lead soon, or a topic become known."""
+"""Errors that Kafka's clients retry: the leader may change soon, or a topic become known."""
 
 
 def check(code: int, message: str | None = "") -> None:
-    """Raise KafkaError unless an answer's code says that nothing is wrong."""
+    """Raise KafkaError unless the error code is that of success."""
     if code:
         raise KafkaError(known_code(code), message or "")
 
 
 def error_codes(answer: Any) -> Iterator[int]:
-    """The error codes of a response, and of its parts."""
+    """All error codes in a response."""
     for spec in fields_of(type(answer)):
         value = getattr(answer, spec.name)
         if spec.name.endswith("error_code"):
@@ -43,14 +43,14 @@ def error_codes(answer: Any) -> Iterator[int]:
 
 
 def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
-    """The partitions in a response's topics, and what it says of each."""
+    """Each partition in a response's topics, with its result."""
     for topic in topics:
         for one in topic.partitions:
             yield (topic.name, one.partition_index), one
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Topic -> partitions, in the order in which they come."""
+    """Group partitions by topic, in order of appearance."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)

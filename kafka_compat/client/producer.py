@@ -1,4 +1,4 @@
-"""A producer of one thread: records are gathered, and sent by whoever calls."""
+"""Single-threaded producer: collect records in batches, and send them when the caller calls it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Header, Record, build_batch, encode_varint
 
 RECORD_OVERHEAD_BYTES: Final = 21
-"""What Kafka's producer reckons for length, attributes, timestamp and offset of a record."""
+"""The Kafka producer's estimate for length, attributes, timestamp and offset of a record."""
 BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Pending:
-    """A batch. `tags` are what its sender wants back with each record."""
+    """A batch. `tags` are returned to its sender with each record."""
 
     __slots__ = ("attempts", "born_s", "records", "sequence", "size_bytes", "tags")
 
@@ -37,14 +37,14 @@ class Pending:
         self.size_bytes = BATCH_OVERHEAD_BYTES
         self.attempts = 0
         self.sequence: int | None = None
-        """Of its first record; None until it is sent."""
+        """Sequence number of its first record; None until it is sent."""
 
 
 class PendingBatches:
-    """Records on their way to partitions, gathered to batches; pure. Times are seconds of one clock.
+    """Batches waiting to be sent to partitions; pure. Times are seconds of one clock.
 
-    A batch is due when it is full, when its first record has waited for the linger time, or when all are
-    asked for. A partition's batches leave in their order, one at a time.
+    A batch is due when it is full, when its first record has waited for the linger time, or on a flush. A
+    partition's batches are sent in order, one at a time.
     """
 
     def __init__(self, batch_bytes: int, linger_s: float) -> None:
@@ -53,7 +53,7 @@ class PendingBatches:
         self._queues: dict[TopicPartition, deque[Pending]] = {}
 
     def add(self, place: TopicPartition, record: Record, tag: Any, now_s: float) -> bool:
-        """Whether a batch is full now."""
+        """Add a record; returns whether a batch is full now."""
         size_bytes = size_of(record.key, record.value, record.headers)
         queue = self._queues.setdefault(place, deque())
         if not queue or queue[-1].attempts or queue[-1].size_bytes + size_bytes > self._batch_bytes:
@@ -65,7 +65,7 @@ class PendingBatches:
         return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
 
     def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
-        """The first batch of each partition that has one that is due."""
+        """The first batch of each partition that has a batch due."""
         return {
             place: queue[0]
             for place, queue in self._queues.items()
@@ -80,12 +80,12 @@ class PendingBatches:
         }
 
     def wait_s(self, now_s: float) -> float | None:
-        """Until the next batch is due; None where there is none."""
+        """The time until the next batch is due; None without batches."""
         ages = [now_s - queue[0].born_s for queue in self._queues.values() if queue]
         return max(self._linger_s - max(ages), 0.0) if ages else None
 
     def done(self, place: TopicPartition) -> Pending:
-        """The first batch of a partition is off."""
+        """Remove and return the first batch of a partition."""
         queue = self._queues[place]
         batch = queue.popleft()
         if not queue:
@@ -97,7 +97,7 @@ class PendingBatches:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """The most that a record may take, as Kafka's producer reckons before it encodes it."""
+    """The maximum size of a record, as Kafka's producer estimates it before encoding."""
     size_bytes = RECORD_OVERHEAD_BYTES + _sized(key) + _sized(value) + len(encode_varint(len(headers)))
     for name, content in headers:
         size_bytes += _sized(name.encode()) + _sized(content)
@@ -111,7 +111,7 @@ def _sized(content: bytes | None) -> int:
 _CALL: Final = "produce"
 _RETRIES_MAX: Final = 2**31 - 1
 _REQUEST_BYTES_MAX: Final = 1024 * 1024
-#: What can be tried again, besides what goes by when leaders change.
+#: Errors that are retried, besides those of leader changes.
 _AGAIN: Final = PASSING | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -124,15 +124,15 @@ _AGAIN: Final = PASSING | {
 
 
 class RecordTooLarge(Exception):
-    """A record that max.request.size leaves no room for."""
+    """A record that exceeds max.request.size."""
 
 
 class NotInMetadata(TimedOut):
-    """A topic or a partition of it did not become known within max.block.ms."""
+    """A topic or partition that did not appear in the metadata within max.block.ms."""
 
 
 class ProducerSettings(NamedTuple):
-    """Those of a Java producer that this one obeys, under their names."""
+    """The Java producer's settings that this producer supports, by the same names."""
 
     acks: int = -1
     compression: CompressionType = CompressionType.NONE
@@ -149,7 +149,7 @@ class ProducerSettings(NamedTuple):
 
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
-    """Of the settings of a Java producer. Raises ValueError, with the name of the setting in its text."""
+    """Producer settings from a Java producer's. Raises ValueError, whose text names the setting."""
     number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
@@ -186,7 +186,7 @@ def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
 
 
 class Producer:
-    """Blocking. Each record comes back once, by `settled(tag, error)`; error is None when it is stored."""
+    """Blocking producer. It calls `settled(tag, error)` once per record; error is None on success."""
 
     def __init__(
         self, cluster: Cluster, settings: ProducerSettings, settled: Callable[[Any, Exception | None], None]
@@ -197,7 +197,7 @@ class Producer:
         self._batches = PendingBatches(settings.batch_bytes, settings.linger_s)
         self._sticky = Sticky(settings.batch_bytes, _drawn)
         self._topics: dict[str, tuple[Any, int]] = {}
-        """Topic id and number of partitions."""
+        """Topic id and number of partitions, by topic."""
         self._leaders: dict[TopicPartition, int] = {}
         self._producer_id, self._producer_epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
@@ -213,7 +213,7 @@ class Producer:
         headers: Sequence[Header] = (),
         tag: Any = None,
     ) -> None:
-        """Take a record, and send what is due. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
+        """Add a record, and send what is due. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
             raise RecordTooLarge(
@@ -238,22 +238,22 @@ class Producer:
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send everything, and wait until it is settled. Raises as `Cluster.ask`."""
+        """Send everything, and wait for the results. Raises as `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
     def wait_s(self) -> float | None:
-        """Until `poll` has something to do; None while it has not."""
+        """The time until `poll` has work to do; None while there is none."""
         return self._batches.wait_s(time.monotonic())
 
     # --- transactions
 
     def init_transactions(self) -> None:
-        """Raises KafkaError, and as `Cluster.ask`."""
+        """Obtain the producer id of the transactional id. Raises KafkaError, and as `Cluster.ask`."""
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Of all that was sent since the last. Raises KafkaError, and as `Cluster.ask`."""
+        """Commit or abort everything sent since the last call. Raises KafkaError, and as `Cluster.ask`."""
         self.flush()
         if self._in_transaction:
             self._coordinate(
@@ -281,14 +281,14 @@ class Producer:
         self._in_transaction |= places
 
     def _coordinate(self, key: ApiKey, **request: Any) -> Any:
-        """An answer of the transaction's coordinator; while the one before still ends, it is asked again."""
+        """A response of the transaction coordinator; retried while the previous transaction is ending."""
         name = self._settings.transactional_id or ""
         return self._answered(
             lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Its answer, when it has no error any more that passes. KafkaError: of another, or after a while."""
+        """The coordinator's response without a transient error. KafkaError for others, or on timeout."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
@@ -306,7 +306,7 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            # A cluster that has just started has none yet to give.
+            # A cluster that has just started has no ids to give yet.
             answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
@@ -315,7 +315,7 @@ class Producer:
         for batch in self._batches.due(0.0, all_of_them=True).values():
             batch.sequence = None
 
-    # --- how
+    # --- sending
 
     def _await_topic(self, topic: str) -> None:
         deadline = time.monotonic() + self._settings.max_block_s
@@ -326,7 +326,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Whether all are known; topics are made by asking, where the broker does that."""
+        """Whether all topics are known; requesting them creates them if the broker allows it."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
@@ -424,7 +424,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # What follows in sequence would be refused for the gap.
+                # Later records would be rejected for the gap in the sequence.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What can be asked about transactions and done to them from outside, as Kafka's admin client does it."""
+"""List, describe and abort transactions as Kafka's admin client does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHY_NOT_FENCED: Final = {
 
 
 class Listing(NamedTuple):
-    """A transactional id in a list."""
+    """A transactional id in a listing, with its state."""
 
     transactional_id: str
     coordinator_id: int
@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 class ListingFailed(KafkaError):
-    """One of the brokers that were asked for their transactions failed."""
+    """One of the queried brokers failed to list its transactions."""
 
     def __init__(self, code: ErrorCode, node_id: int) -> None:
         text = f"ListTransactions request sent to broker {node_id} failed with an unexpected exception"
@@ -39,7 +39,7 @@ class ListingFailed(KafkaError):
 
 
 class Transaction(NamedTuple):
-    """The state of a transactional id; `start_ms` is None while no transaction is open."""
+    """State of a transactional id; `start_ms` is None while no transaction is open."""
 
     coordinator_id: int
     transactional_id: str
@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer as a replica of a partition knows it; -1 where there is nothing to say."""
+    """A producer as a replica of a partition knows it; -1 for unknown values."""
 
     producer_id: int
     producer_epoch: int
@@ -65,8 +65,8 @@ class ActiveProducer(NamedTuple):
 def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """Those of all coordinators; of these producers, open for longer than `duration_ms`, and with ids that
-    match the expression `pattern`, where these are given. Raises KafkaError, and as `Cluster.ask`.
+    """Transactions of all coordinators, filtered by producer ids, by an open time longer than `duration_ms`,
+    and by ids that match the regular expression `pattern`. Raises KafkaError, and as `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -118,7 +118,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
-    """Raises KafkaError, and as `Cluster.ask`."""
+    """The state of a transactional id. Raises KafkaError, and as `Cluster.ask`."""
     call = "describeTransactions"
     answer = cluster.ask_coordinator(
         transactional_id,
@@ -149,8 +149,8 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
 
 
 def force_terminate(cluster: Cluster, transactional_id: str) -> None:
-    """End the open transaction of a transactional id, by fencing its producer, as another that takes its
-    place would. Raises KafkaError, and as `Cluster.ask`.
+    """Abort the open transaction of a transactional id by fencing its producer, as a successor would. Raises
+    KafkaError, and as `Cluster.ask`.
     """
     what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
     answer = cluster.ask_coordinator(
@@ -171,7 +171,7 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """As their leaders know them, or that broker. Raises KafkaError, and as `Cluster.ask`."""
+    """Active producers by the leaders or by one broker. Raises KafkaError, and as `Cluster.ask`."""
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
     call = "describeProducers"
@@ -212,9 +212,7 @@ def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActivePr
 def abort_transaction(
     cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the abort marker that nobody else writes, into that partition. Raises KafkaError, and as
-    `Cluster.ask`.
-    """
+    """Write the missing abort marker to that partition. Raises KafkaError, and as `Cluster.ask`."""
     from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What tests do to a broker that clients cannot: over HTTP, with kafka.compat.control.enable."""
+"""Control API: operations on a broker over HTTP for tests, enabled by kafka.compat.control.enable."""

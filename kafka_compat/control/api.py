@@ -1,4 +1,4 @@
-"""The control API, version 1: its routes, and what they do to the brokers of this process."""
+"""The control API, version 1: its routes, and their effects on the brokers of this process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PREFIX = "/control/v1"
 
 
 class ControlApi:
-    """All of it."""
+    """All routes of the control API."""
 
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree`: the metadata that these brokers alone share."""
+        """`tree`: the metadata store that only these brokers share."""
         self._faults = FaultRoutes(hooks.faults, hooks.pulse)
         self._disks = DiskFaults(brokers, hooks.faults.disks)
         self._links = BrokerFaults(brokers, hooks.faults.links)
@@ -43,7 +43,7 @@ class ControlApi:
         self._travel = hooks.travel
 
     def routes(self) -> list[Route]:
-        """What is served."""
+        """The routes."""
         return [
             Route("GET", f"{_PREFIX}/time", self._time, "what time it is to the brokers"),
             Route(

@@ -1,5 +1,5 @@
-"""What tests wait for: that a group has come together or has read everything, that records have arrived, that
-a transaction has ended.
+"""Conditions that tests can wait for: a group is stable or has read everything, records have arrived, a
+transaction has ended.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """The routes that answer when it is so, or after `timeout_ms` with status 408 and how it is then."""
+    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         return [
             Route(
                 "GET",
@@ -70,9 +70,7 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag: None as long as it has committed nothing, or while a partition has no
-        leader.
-        """
+        """State, members and lag: None until it has committed, or while a partition has no leader."""
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:
@@ -112,7 +110,7 @@ class Awaiting:
         )
 
     def _led(self, topic: str) -> Iterable[Partition]:
-        # A broker that was cut off may not have heard yet that another one leads by now.
+        # An isolated broker may not know yet that another one became leader.
         led: dict[int, Partition] = {}
         for broker in self._brokers:
             for partition in broker.services.replicas.of_topics([topic]):
@@ -139,7 +137,7 @@ class Awaiting:
             call, lambda: state in (None, describe()["state"]), describe, f"transactional id {name}"
         )
 
-    # --- what they share
+    # --- helpers
 
     async def _until(
         self, call: Call, is_so: Callable[[], bool], describe: Callable[[], Answer], what: str

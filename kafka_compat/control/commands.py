@@ -1,6 +1,4 @@
-"""What a broker does by its clock or its settings, done when a test says so; and who leads a partition, and
-which of its replicas are in sync.
-"""
+"""Operations that tests trigger on demand: compaction, retention, flushes, leader and ISR changes."""
 
 from __future__ import annotations
 
@@ -42,13 +40,13 @@ Command = Callable[["Broker", "Partition"], Awaitable[None]]
 
 
 class Commands:
-    """The routes; all return when it is done."""
+    """Routes for broker operations; all respond when the work is done."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
             ("compact", _compact, "compact the topic, if its cleanup.policy says so, up to its last record"),
@@ -119,28 +117,28 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """What fetches for a broker's partitions, but for some of them; see `replica_manager.Fetching`."""
+    """Fetcher of a broker that leaves out some partitions; see `replica_manager.Fetching`."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
-        """With what is to be done when they are let go."""
+        """Held partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
-        """Do not fetch for it, whatever the controller says."""
+        """Stop fetching the partition, whatever the controller orders."""
         topic_id = partition.log.topic_id
         assert topic_id is not None
         self._fetching.stop(partition)
         self._held[partition.topic, partition.partition] = lambda: self._go_on(partition, topic_id)
 
     def let_go(self, topic: str, partition: int) -> None:
-        """Fetch for it again."""
+        """Resume fetching the partition."""
         go_on = self._held.pop((topic, partition), None)
         if go_on is not None:
             go_on()
 
     def clear(self) -> None:
-        """Fetch for all."""
+        """Resume fetching all partitions."""
         for key in list(self._held):
             self.let_go(*key)
 
@@ -171,15 +169,15 @@ _DONE = (ControllerError.NONE, ControllerError.ELECTION_NOT_NEEDED)
 
 
 class PartitionCommands:
-    """The routes; all return the partition as it is then, when it is done."""
+    """Routes for partitions; all respond with the partition's state when the work is done."""
 
     def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
-        """`held` is what brokers do not fetch, by their ids."""
+        """`held` are the partitions that brokers do not fetch, by broker id."""
         self._brokers = brokers
         self._held = held
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         path = prefix + "/topics/{topic}/partitions/{partition}"
         follower = {"broker": "integer: one that follows"}
         return [
@@ -247,7 +245,7 @@ class PartitionCommands:
             if follower.broker_id not in leader.isr:
                 return True
             if state is not None and leader.in_sync.pending is None:
-                # As if it had not fetched for longer than replica.lag.time.max.ms.
+                # As if the follower had not fetched for longer than replica.lag.time.max.ms.
                 state.last_caught_up_ms, state.log_end_offset = _NEVER_MS, _NOT_KNOWN
                 leader.maybe_shrink_isr(follower.services.clock.monotonic_ms())
             return False
@@ -264,7 +262,7 @@ class PartitionCommands:
         )
         return _shown(self._leading(call))
 
-    # --- who is meant
+    # --- lookup of partitions and brokers
 
     def _leading(self, call: Call) -> Partition:
         topic, number = call.path["topic"], natural(call.path["partition"], "the partition")

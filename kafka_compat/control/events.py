@@ -1,5 +1,5 @@
-"""What the passing of time brought about: sessions and transactions that ended, records that were deleted or
-compacted. Found by comparing how groups, transactions and partitions were and how they are.
+"""Events caused by the passing of time: expired sessions and transactions, deleted and compacted records.
+Found by comparing groups, transactions and partitions before and after.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from kafka_compat.broker import Broker
 from kafka_compat.http.routes import Answer, Call, Route
 
 Subject = tuple[str, str, int]
-"""What kind of thing, its name, and the number of a partition (0 for others)."""
+"""Kind, name, and partition number (0 for other kinds)."""
 State = dict[str, Any]
 
 
 class EventLog:
-    """All that happened while time was put forward, since the last reset.
+    """Events that occurred while time was advanced, since the last reset.
 
-    Nothing of a test's own doing is in it, so that a test whose clients do the same has the same log, to the
-    millisecond when time stands still between.
+    Direct effects of a test's requests are not in it, so that a test whose clients do the same has the same
+    log, to the millisecond if time stands still in between.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
@@ -28,18 +28,18 @@ class EventLog:
         self.events: list[dict[str, Any]] = []
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         return [Route("GET", prefix + "/events", self._all, "what happened while time was put forward")]
 
     async def _all(self, call: Call) -> Answer:
         return self.events
 
     def begin(self) -> None:
-        """What happened up to now is none of it."""
+        """Ignore everything that happened before."""
         self._seen = self._look()
 
     def note(self, after_ms: int) -> None:
-        """What has changed has happened so long after `begin`."""
+        """Record the changes, with their time since `begin`."""
         seen, self._seen = self._seen, self._look()
         for subject in sorted({*seen, *self._seen}):
             before, now = seen.get(subject, {}), self._seen.get(subject, {})

@@ -1,4 +1,4 @@
-"""What becomes of a request, because a test wants to see what its client does then."""
+"""Fault applied to one request: an error, a lost or changed response, or a delay."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from kafka_compat.errors import KafkaError
 
 @dataclass(slots=True, frozen=True)
 class Fault:
-    """One."""
+    """A fault for one request."""
 
     error: KafkaError | None = None
-    """What it is answered with; it is not handled."""
+    """The error response; the request is not handled."""
     is_dropped: bool = False
-    """It is not handled, and its connection ends."""
+    """The request is not handled, and its connection is closed."""
     is_lost: bool = False
-    """It is handled, and its connection ends in the place of an answer."""
+    """The request is handled, and its connection is closed instead of a response."""
     delay_ms: int = 0
-    """For how long the answer is held back."""
+    """Delay of the response."""
     amend: Callable[[Any], None] | None = None
     """Changes the response."""
     mangle: Callable[[bytes], bytes] | None = None
-    """What is sent in the place of an answer, from the size before it on. Where that is shorter, the
-    connection ends after it.
+    """Returns the bytes to send instead of the response, including its size field. If they are shorter, the
+    connection is closed after them.
     """
 
     def serve(self, ctx: Any, request: Any, go_on: Next) -> Any:
-        """Serve a request that it is for, by what comes next or not (see api.stages.Middleware)."""
+        """Serve a matching request with this fault (see api.stages.Middleware)."""
         if self.error is not None:
             raise self.error
         if self.is_dropped:

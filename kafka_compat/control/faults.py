@@ -1,4 +1,4 @@
-"""Faults over HTTP: rules are made, looked at, waited for, and taken away."""
+"""HTTP routes of the control API for faults: create, list, await and delete rules."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _BODY = {
 
 
 class FaultRoutes:
-    """What is served for them."""
+    """The routes for faults."""
 
     def __init__(self, rules: FaultRules, pulse: Pulse) -> None:
         self._rules = rules
         self._pulse = pulse
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         path = prefix + "/faults"
         return [
             Route("POST", path, self._make, "have requests fail from now on", _BODY),

@@ -1,8 +1,7 @@
-"""Disks that are full, fail, or are slow, because a test says so: what the log store asks of the file system,
-with an error or a delay in between.
+"""Simulate full, failing and slow disks for tests, between the log store and the file system.
 
-Reads of records go on where a disk is full or slow; where it has failed, they fail, too. What other processes
-and the metadata's journal write is not touched.
+Reads of records continue on a full or slow disk, and fail on a failed one. Files written by other processes,
+and the journal of the metadata, are not affected.
 """
 
 from __future__ import annotations
@@ -21,36 +20,36 @@ if TYPE_CHECKING:
 
 
 class DiskFault(NamedTuple):
-    """What is wrong with a log directory."""
+    """Fault of a log directory."""
 
     is_full: bool = False
-    """Nothing more can be written (ENOSPC)."""
+    """Writes fail (ENOSPC)."""
     has_failed: bool = False
-    """Nothing can be read or written (EIO)."""
+    """Reads and writes fail (EIO)."""
     slow_ms: int = 0
-    """How much longer each write and sync takes."""
+    """Additional time of each write and sync."""
 
 
 class Disks:
-    """Those of all brokers of a process, by the paths of their log directories."""
+    """Disk faults of all brokers of a process, by log directory."""
 
     def __init__(self) -> None:
         self.faults: dict[str, DiskFault] = {}
 
     def before_write(self, path: str) -> None:
-        """Raises OSError."""
+        """Raise OSError if writes fail."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             if fault.is_full:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             self._before(fault, path)
 
     def before_sync(self, path: str) -> None:
-        """Raises OSError."""
+        """Raise OSError if syncs fail."""
         if self.faults and (fault := self._fault_of(path)) is not None:
             self._before(fault, path)
 
     def before_read(self, path: str) -> None:
-        """Raises OSError."""
+        """Raise OSError if reads fail."""
         if self.faults and (fault := self._fault_of(path)) is not None and fault.has_failed:
             self._before(fault, path)
 
@@ -72,7 +71,7 @@ class Disks:
 
 
 class FaultyFile:
-    """A file on one of them."""
+    """A file on a disk with faults."""
 
     __slots__ = ("_disks", "_file", "_path")
 
@@ -109,7 +108,7 @@ class FaultyFile:
 
 
 class FaultyFilesystem(RealFilesystem):
-    """The disks of this machine, with those faults."""
+    """The real file system with simulated faults."""
 
     def __init__(self, disks: Disks) -> None:
         self._disks = disks
@@ -167,14 +166,14 @@ _BODY = {
 
 
 class DiskFaults:
-    """All return the directories as they are then."""
+    """Routes for disk faults; all respond with the state of the directories."""
 
     def __init__(self, brokers: Sequence[Broker], disks: Disks) -> None:
         self._brokers = brokers
         self._disks = disks
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         path = prefix + "/disks"
         return [
             Route("GET", path, self._all, "the log directories, and what is wrong with them"),

@@ -1,4 +1,4 @@
-"""What the control API replaces in the brokers of one process: clock, timers, disks and requests."""
+"""Hooks by which the control API replaces a broker's clock, timers, disks and request handling."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ if TYPE_CHECKING:
 
 
 class FaultRules:
-    """Which requests fail, and what else tests do to the brokers of a process.
+    """Fault rules and other test manipulations of a process's brokers.
 
-    A request is compared with the rules in the order in which they were made; the first that fits it counts,
-    and is spent by one.
+    A request is compared with the rules in order of creation; the first match applies, and is used up by one.
     """
 
     def __init__(self) -> None:
         self.disks = Disks()
         self.links = Links()
         self.held: dict[int, HeldBack] = {}
-        """What brokers do not fetch, by their ids."""
+        """Partitions that brokers do not fetch, by broker id."""
         self.rules: dict[int, Rule] = {}
         self._last_number = 0
 
     def next_number(self) -> int:
-        """For a rule that is made now; none is used again."""
+        """The number of a new rule; numbers are not reused."""
         self._last_number += 1
         return self._last_number
 
     def clear(self) -> None:
-        """Have nothing fail any more."""
+        """Remove all faults."""
         self.rules.clear()
         self.disks.faults.clear()
         self.links.clear()
@@ -49,11 +48,11 @@ class FaultRules:
             held.clear()
 
     def add(self, rule: Rule) -> None:
-        """From now on."""
+        """Activate a rule."""
         self.rules[rule.number] = rule
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """What becomes of this request; None where it is served as ever."""
+        """The fault for a request; None to serve it normally."""
         fault = self.links.fault_for(ctx)
         if fault is not None:
             return fault
@@ -65,7 +64,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """The replacements, and what the control API changes them by. Created on the brokers' event loop."""
+    """The replacements, with the state that the control API changes. Created on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()
@@ -74,7 +73,7 @@ class ControlHooks:
         self.recording = Recording(self.travel.clock.now_ms)
 
     def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
-        """The replacements as a broker takes them; `pushed` receives the metrics that clients push."""
+        """The hooks of one broker; `pushed` receives the metrics that clients push."""
         return BrokerHooks(
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,

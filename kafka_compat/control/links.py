@@ -1,10 +1,10 @@
-"""Which brokers of a process reach each other, and who stands still: what tests do to the ways between them.
+"""Simulate network partitions between the brokers of a process, and paused brokers, for tests.
 
-Brokers say in each request who they are (`broker-N`, as the controller `controller-N`).
+Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
 
-A broker that is paused serves no request, new connections wait to be accepted, what it asks of other brokers
-waits as well, and it does not reach the metadata store: its session expires if that takes too long. What was
-under way already is finished.
+A paused broker serves no requests. New connections wait to be accepted, requests to other brokers wait too,
+and the metadata store is not reached: the broker's session expires if the pause takes too long. Work that was
+in progress is finished.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class CoordinationLink:
-    """A broker's way to the metadata store that the brokers of its process share, which a test may cut.
+    """A broker's link to the metadata store that its process's brokers share, which a test may cut.
 
-    While it is cut, whatever the broker asks waits, and it hears of nothing. After
-    zookeeper.session.timeout.ms its session has expired for the others; the broker learns that when it
-    reaches the store again, as with a ZooKeeper.
+    While it is cut, the broker's requests wait, and it receives no events. Its session expires for the others
+    after zookeeper.session.timeout.ms; the broker learns this when it reaches the store again, as with a
+    ZooKeeper.
     """
 
     def __init__(
@@ -51,34 +51,34 @@ class CoordinationLink:
 
     @property
     def is_cut(self) -> bool:
-        """Whether nothing passes now."""
+        """Whether the link is cut now."""
         return not self._is_open.is_set()
 
     async def connect(self) -> MetadataStore:
-        """A new session, as soon as the store can be reached."""
+        """Open a new session as soon as the store is reachable."""
         await self.reach()
         self._session = LinkedSession(self, await self._connect())
         return self._session
 
     async def reach(self) -> None:
-        """Wait until something passes."""
+        """Wait until the link works."""
         await self._is_open.wait()
 
     def hear(self, call: Callable[[], None]) -> None:
-        """Have the broker hear of something, as soon as something passes."""
+        """Deliver an event to the broker as soon as the link works."""
         if self.is_cut:
             self._unheard.append(call)
         else:
             call()
 
     def cut(self) -> None:
-        """Let nothing pass until `mend`."""
+        """Block all traffic until `mend`."""
         if not self.is_cut:
             self._is_open.clear()
             self._expiry = self._scheduler.call_later(self._timeout_ms, self._expire)
 
     def mend(self) -> None:
-        """Let everything pass again."""
+        """Restore the link."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -88,7 +88,7 @@ class CoordinationLink:
             call()
 
     async def expire(self) -> None:
-        """End the session of now, as if the store had not heard of the broker for too long."""
+        """End the current session, as if the store had not heard from the broker for too long."""
         if self._session is not None and self._session.held.state is SessionState.CONNECTED:
             await self._session.held.expire()
 
@@ -97,7 +97,7 @@ class CoordinationLink:
 
 
 class LinkedSession(MetadataStore):
-    """One of them."""
+    """A session over a link."""
 
     def __init__(self, link: CoordinationLink, held: EmbeddedSession) -> None:
         self.held = held
@@ -149,28 +149,28 @@ _CLOSED = Fault(is_dropped=True)
 
 
 class Links:
-    """Those of all brokers of a process."""
+    """The links of all brokers of a process."""
 
     def __init__(self) -> None:
         self.cuts: set[frozenset[int]] = set()
-        """Pairs of brokers that do not reach each other."""
+        """Pairs of brokers that cannot reach each other."""
         self.coordination: dict[int, CoordinationLink] = {}
         self.cut_off: set[int] = set()
-        """Brokers that do not reach the metadata store, by a test's word."""
+        """Brokers that a test cut off from the metadata store."""
         self.paused: dict[int, Broker] = {}
         self._sessions: dict[tuple[int, int], set[Session]] = {}
-        """From the first broker to the second."""
+        """Sessions from the first broker to the second."""
 
     def through(
         self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]], scheduler: Scheduler
     ) -> ConnectStore:
-        """The way to the store of a broker that is made now."""
+        """The link to the store for a new broker."""
         timeout_ms = config.int("zookeeper.session.timeout.ms")
         link = self.coordination[config.broker_id] = CoordinationLink(connect, timeout_ms, scheduler)
         return link.connect
 
     def fault_for(self, ctx: StagedContext) -> Fault | None:
-        """What becomes of a request that a broker sends; None where it is served as ever."""
+        """The fault for a request that a broker sends; None to serve it normally."""
         sender = _sender(ctx.client_id)
         if sender is None:
             return None
@@ -183,12 +183,12 @@ class Links:
             known.difference_update([each for each in known if each.has_left])
             known.add(session)
         if sender in self.paused and session.line is not None:
-            # The first of a connection tells nobody anything; those after it wait.
+            # The first request of a connection has no effect; later ones wait.
             session.line.mute(_STILL_S)
         return None
 
     def cut(self, one: int, other: int) -> None:
-        """Have two brokers not reach each other."""
+        """Cut the link between two brokers."""
         self.cuts.add(frozenset((one, other)))
         for pair in ((one, other), (other, one)):
             for session in self._sessions.pop(pair, ()):
@@ -196,19 +196,19 @@ class Links:
                     session.line.abort()
 
     def cut_coordination(self, broker_id: int) -> None:
-        """Have a broker not reach the metadata store."""
+        """Cut a broker off from the metadata store."""
         self.cut_off.add(broker_id)
         self.coordination[broker_id].cut()
 
     def mend(self, broker_id: int) -> None:
-        """Have a broker reach all others, and the store."""
+        """Restore all links of a broker, also to the store."""
         self.cuts = {pair for pair in self.cuts if broker_id not in pair}
         self.cut_off.discard(broker_id)
         if broker_id in self.coordination and broker_id not in self.paused:
             self.coordination[broker_id].mend()
 
     def pause(self, broker: Broker) -> None:
-        """Have a broker stand still."""
+        """Pause a broker."""
         broker_id = broker.broker_id
         self.paused[broker_id] = broker
         broker.server.pause()
@@ -221,7 +221,7 @@ class Links:
             self.coordination[broker_id].cut()
 
     def resume(self, broker_id: int) -> None:
-        """Have it go on."""
+        """Resume a broker."""
         broker = self.paused.pop(broker_id, None)
         if broker is None:
             return
@@ -235,7 +235,7 @@ class Links:
             self.coordination[broker_id].mend()
 
     def clear(self) -> None:
-        """Have everybody reach everybody."""
+        """Restore all links, and resume all brokers."""
         for broker_id in list(self.paused):
             self.resume(broker_id)
         self.cuts.clear()
@@ -244,7 +244,7 @@ class Links:
 
 
 def _sender(client_id: str | None) -> int | None:
-    """Which broker asks, if one does."""
+    """The broker that sent the request, if any."""
     for name in _NAMES:
         if client_id is not None and client_id.startswith(name) and client_id[len(name) :].isdecimal():
             return int(client_id[len(name) :])
@@ -252,14 +252,14 @@ def _sender(client_id: str | None) -> int | None:
 
 
 class BrokerFaults:
-    """All return how the broker is then."""
+    """Routes for brokers; all respond with the state of the broker."""
 
     def __init__(self, brokers: Sequence[Broker], links: Links) -> None:
         self._brokers = brokers
         self._links = links
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         path = prefix + "/brokers"
         one = path + "/{broker}"
         return [

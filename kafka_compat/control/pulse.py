@@ -1,5 +1,5 @@
-"""Waiting for something that clients, or timers of coordinators, bring about: looked at whenever one of them
-has done anything, and not by the clock.
+"""Wait for conditions that requests or coordinators' timers bring about: check again after each of them,
+rather than at intervals.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from kafka_compat.http.routes import Answer, BadCall, Call, natural
 _TIMEOUT_MS = 10_000
 _TIMED_OUT = 408
 TIMEOUT = {"timeout_ms": f"integer: {_TIMEOUT_MS} if it is not given"}
-"""The parameter of every route that waits."""
+"""Parameter of every route that waits."""
 
 
 class Pulse:
-    """Beats when a request was answered, a timer has come, or the metadata changed."""
+    """Wakes waiters after each response, timer, or metadata change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
 
     def beat(self, _: object = None) -> None:
-        """Something happened."""
+        """Wake the waiters."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
@@ -30,7 +30,7 @@ class Pulse:
                     future.set_result(None)
 
     async def until(self, is_so: Callable[[], bool], timeout_ms: int) -> bool:
-        """Whether it is so within that time."""
+        """Whether the condition became true within that time."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while not is_so():
@@ -54,7 +54,7 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """How it is once it is so; a BadCall after `timeout_ms` of the call, with what `late` says then."""
+        """The state once the condition holds; after the call's `timeout_ms`, a BadCall by `late`."""
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):
             return describe()

@@ -1,4 +1,4 @@
-"""What clients ask of brokers and what they are answered, kept for tests."""
+"""Record requests of clients and the responses to them, for tests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kafka_compat.api.stages import Served, StagedContext
 
 _SIZE_MAX = 100_000
-"""Requests of one recording: it is in memory."""
+"""Maximum requests in a recording, which is kept in memory."""
 
 _LEFT_OUT = frozenset({"records"})
-"""Of answers: what is read may be long, and in a file."""
+"""Fields omitted from responses: records read may be large, or still in a file."""
 _SECRET = frozenset(
     {
         ApiKey.SASL_HANDSHAKE,
@@ -29,35 +29,35 @@ _SECRET = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""Passwords and keys are in them."""
+"""APIs with passwords and keys."""
 
 Entry = dict[str, Any]
-"""`number` (from 1, as they came), `at_ms` (the broker's time of day), `connection` (numbered from 1),
-`client_id`, `api`, `version`, `request`, `response` (None where none was given, or not yet), and
-`answered_after`: how many requests had come by then.
+"""`number` (from 1, in order of arrival), `at_ms` (the broker's time of day), `connection` (numbered from 1),
+`client_id`, `api`, `version`, `request`, `response` (None if there is none, or none yet), and
+`answered_after`: how many requests had arrived by then.
 """
 
 
 class Recording:
-    """Of all brokers of a process; empty until it is asked for."""
+    """Recording of all brokers of a process; empty until it is started."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._is_on = False
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
-        """By the identity of the context, which lives until the answer."""
+        """By the identity of the context, which lives until the response."""
         self._connections: dict[Session, int] = {}
 
-    # --- what the requests go through
+    # --- request hooks
 
     def came(self, ctx: StagedContext, request: Any) -> None:
-        """A request is about to be handled."""
+        """Record a request that is about to be handled."""
         session = ctx.caller.session
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
             return
         if session.line is None:
-            # The page is no client.
+            # The page is not a client.
             return
         entry = {
             "number": len(self._entries) + 1,
@@ -74,16 +74,16 @@ class Recording:
         self._unanswered[id(ctx)] = entry
 
     def answered(self, served: Served) -> None:
-        """A request is done."""
+        """Record the response."""
         entry = self._unanswered.pop(id(served.context), None)
         if entry is not None and served.response is not None:
             entry["response"] = to_json(served.response, _LEFT_OUT)
             entry["answered_after"] = len(self._entries)
 
-    # --- what tests ask for
+    # --- routes
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         path = prefix + "/recording"
         return [
             Route("POST", path, self._begin, "keep what clients ask from now on, and what they are answered"),
@@ -103,7 +103,7 @@ class Recording:
         self.reset()
 
     def reset(self) -> None:
-        """As if it had never been asked for."""
+        """Stop, and discard the recording."""
         self._is_on = False
         self._entries = []
         self._unanswered = {}

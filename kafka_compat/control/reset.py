@@ -1,4 +1,4 @@
-"""Brokers that forget what a test left."""
+"""Reset brokers between tests: delete everything that a test created."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TIMEOUT_MS = 30_000
 
 
 class Reset:
-    """All topics go, Kafka's own too, which hold all groups and transactions; so do all faults; and the time
-    is the machine's again.
+    """Deletes all topics, including Kafka's internal ones, which hold all groups and transactions; removes
+    all faults; returns to real time.
     """
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
@@ -25,7 +25,7 @@ class Reset:
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The route."""
         return [
             Route(
                 "POST",
@@ -48,14 +48,14 @@ class Reset:
         ids = {topic_id for _, topic_id in found}
 
         def are_gone() -> bool:
-            # By their ids: a client that a test left open may have made a topic of the same name again.
+            # By topic id: a client that a test left open may have recreated a topic of the same name.
             return not any(
                 known.topic_id in ids
                 for broker in self._brokers
                 for known in broker.services.metadata.topics.values()
             )
 
-        # The controller of a cluster tells one broker after the other.
+        # A cluster's controller updates its brokers one after the other.
         if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
             raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", UNAVAILABLE)
         self._hooks.travel.reset()
@@ -69,7 +69,7 @@ class Reset:
                 await controller.services.topics.delete(name, _TIMEOUT_MS)
             except KafkaError as error:
                 if error.code == ErrorCode.NOT_CONTROLLER:
-                    # Its session has just ended.
+                    # The broker's session has just ended.
                     continue
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     problem = f"{name} cannot be deleted: {error.code.name} {error}"

@@ -1,6 +1,6 @@
-"""Which requests a fault is for, and what becomes of them: one rule. No I/O.
+"""Rule of the control API: which requests it matches, and the fault that it applies. No I/O.
 
-What a request is about is found by the names of its fields, for every API alike.
+The subject of a request is found by the names of its fields, in the same way for all APIs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_
 
 _FLIPPED_MAX = 8
 _START_BYTES = 8
-"""Of the size of an answer and its correlation id: with others a client does not know whose it is."""
+"""Size and correlation id: if these changed, a client could not match the response."""
 _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
 def cut(whole: bytes) -> bytes:
-    """Half of an answer."""
+    """The first half of a response."""
     return whole[: len(whole) // 2]
 
 
 def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Another bit in up to eight bytes."""
+    """Flip one bit in up to eight bytes."""
 
     def mangle(whole: bytes) -> bytes:
         return _flipped(whole, _START_BYTES, len(whole), chance)
@@ -46,7 +46,7 @@ def corrupt_records(
     is_due: Callable[[], bool],
     chance: random.Random,
 ) -> None:
-    """Have the first batch of each partition of a Fetch's answer not be what its checksum says."""
+    """Corrupt the first batch of each partition in a Fetch response, so that its checksum fails."""
     meant = {
         (subject.known_as, subject.partition)
         for subject in subjects
@@ -85,39 +85,39 @@ _FIELDS = {
     "group": frozenset(("group_id", "group", "groups_names", "key", "coordinator_keys")),
     "transactional_id": frozenset(("transactional_id", "transactional_ids", "key", "coordinator_keys")),
 }
-"""By what a rule asks for: the fields of requests that may hold it."""
+"""Criteria of a rule, with the request fields that may hold their values."""
 _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 
 @dataclass(slots=True)
 class Rule:
-    """What fits each of these that is not None has the fault, as often as `count` says."""
+    """Requests that match every criterion that is not None get the fault, `count` times."""
 
     number: int
     fault: Fault
-    """Of the whole request, where it is about nothing else."""
+    """The fault if it applies to the request as a whole."""
     asked: dict[str, Any]
-    """As it was asked for."""
+    """The rule as it was requested."""
     api: int | None = None
     version: int | None = None
     client_id: str | None = None
     broker: int | None = None
-    """At which."""
+    """Id of the broker that receives the request."""
     partition: int | None = None
     named: dict[str, str] = field(default_factory=dict)
-    """What the request is about, by the keys of `_FIELDS`."""
+    """Required subjects of the request, by the keys of `_FIELDS`."""
     corrupts: bool = False
-    """Bytes of answers, or of the records in them."""
+    """Corrupt bytes of responses, or of the records in them."""
     skip: int = 0
-    """So many that fit pass before."""
+    """Number of matching requests to let pass first."""
     count: int | None = None
-    """None: without end."""
+    """None: unlimited."""
     probability: float = 1.0
     chance: random.Random = field(default_factory=random.Random)
     hits: int = 0
 
     def _fits(self, ctx: StagedContext, request: Any) -> bool:
-        """Whether it is about this request."""
+        """Whether the request matches."""
         return (
             self.api in (None, ctx.api_key)
             and self.version in (None, ctx.api_version)
@@ -140,11 +140,11 @@ class Rule:
         return value in _values(request, _FIELDS[name])
 
     def _is_meant(self, topic: str | None, partition: int) -> bool:
-        """Whether it is about this partition of those that a request is about."""
+        """Whether a partition of the request matches."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """What becomes of a request that it hits."""
+        """The fault for a request that is hit."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error
@@ -155,7 +155,7 @@ class Rule:
         return self.fault
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
-        """What becomes of a request by this rule; None where nothing does."""
+        """The fault that this rule applies to a request; None if it does not match."""
         if not self._fits(ctx, request):
             return None
         if self.corrupts and ctx.api_key is ApiKey.FETCH:
@@ -163,7 +163,7 @@ class Rule:
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """What becomes of a Fetch: it is hit if there are records in its answer."""
+        """The fault for a Fetch: it counts as a hit only if the response contains records."""
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:
@@ -172,14 +172,14 @@ class Rule:
         return Fault(amend=amend)
 
     def _hit(self) -> bool:
-        """Whether a request that fits is hit, which is counted."""
+        """Whether a matching request is hit; counts it."""
         if not self._is_due():
             return False
         self.hits += 1
         return True
 
     def _is_due(self) -> bool:
-        """Whether a request that fits is hit by it, and not let pass."""
+        """Whether a matching request is hit now, rather than let pass."""
         if self.count is not None and self.hits >= self.count:
             return False
         if self.skip:
@@ -189,7 +189,7 @@ class Rule:
 
 
 def _values(message: Any, names: frozenset[str]) -> Iterator[str | UUID]:
-    """What the fields of these names hold, anywhere in a message."""
+    """The values of fields with these names, anywhere in a message."""
     for spec in fields_of(type(message)):
         value = getattr(message, spec.name)
         if isinstance(value, str | UUID):

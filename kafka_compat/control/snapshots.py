@@ -1,4 +1,4 @@
-"""Snapshots of all that a broker holds, and the way back to them, over HTTP."""
+"""HTTP routes of the control API for snapshots: save and restore the entire state of the brokers."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from kafka_compat.storage.errors import StorageError
 _NOT_IMPLEMENTED = 501
 _NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,99}")
 _TIME = "kafka-compat-time"
-"""The file that says how far the time was put forward."""
+"""File with the amount by which time was advanced."""
 
 
 class SharedTree(Protocol):
-    """The metadata that the brokers of this process share, and no other broker."""
+    """The metadata store that only the brokers of this process share."""
 
     def snapshot(self) -> Mapping[str, bytes]:
-        """The files that hold them, as they are now."""
+        """The current files of the metadata."""
 
     async def return_to(self, name: str) -> None:
-        """Have them, and the log directories of the brokers, hold what a snapshot holds."""
+        """Restore the metadata and the brokers' log directories from a snapshot."""
 
 
 class Snapshots:
-    """The routes. One at a time; they answer when it is done."""
+    """Routes for snapshots. One operation at a time; they respond when it is done."""
 
     def __init__(
         self, brokers: Sequence[Broker], hooks: ControlHooks, tree: SharedTree | None = None
     ) -> None:
-        """`tree` is that of several brokers; a standalone one has its own."""
+        """`tree` is the store of several brokers; a standalone one has its own."""
         self._brokers = brokers
         self._tree = tree
         self._hooks = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The routes."""
         one = prefix + "/snapshots/{name}"
         return [
             Route(
@@ -79,9 +79,9 @@ class Snapshots:
     async def _save_all(self, name: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for broker in self._brokers:
-                # Topics are neither created nor deleted meanwhile.
+                # Topics must not be created or deleted meanwhile.
                 await stack.enter_async_context(broker.services.topics.lock)
-            # All of it at one moment.
+            # Without an await: all state is of one moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:
                 services, files = broker.services, {}
@@ -112,8 +112,8 @@ class Snapshots:
         directories = self._directories
         suspended = [(broker, await broker.suspend()) for broker in self._brokers]
         for broker, sockets in suspended:
-            # A broker that was the controller for a moment, when the one before it was suspended, may have
-            # sent requests there: with the epoch of a term that the snapshot knows nothing of.
+            # A broker that briefly became controller while the previous one was suspended may have
+            # sent requests, with a controller epoch that is not in the snapshot.
             broker.drop_waiting(sockets)
         try:
             if self._tree is not None:
@@ -156,7 +156,7 @@ class Snapshots:
             saved_states.remove_leftovers(directories)
 
     def _tidy_up_later(self) -> None:
-        """Remove the files of snapshots that were replaced."""
+        """Remove the files of replaced snapshots."""
 
         async def tidy_up() -> None:
             async with self._lock:

@@ -1,8 +1,8 @@
-"""Which partitions a request is about, and the answer that says of some of them alone that they failed.
+"""Find the partitions that a request names, and build a response that fails only some of them.
 
-What arrays of a request name partitions, and where they come back in the response, is known by
-`api.error_response.ECHOES`. A Fetch names a partition once in its session (KIP-227), and is about it from
-then on.
+`api.error_response.ECHOES` lists the arrays of requests that name partitions, and their place in the
+response. A Fetch names a partition once in its session (KIP-227); later requests of the session are about it
+too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 
 IsMeant = Callable[[str | None, int], bool]
-"""Whether a rule is about this topic and partition."""
+"""Whether a rule applies to this topic and partition."""
 
 
 class Subject(NamedTuple):
-    """A partition of a request. `known_as` is the topic as the request has it: its name, or its id."""
+    """A partition in a request. `known_as` is the topic as the request names it: by name or id."""
 
     topic: str | None
     partition: int
@@ -30,7 +30,7 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """The partitions that the request is about."""
+    """The partitions that the request names."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
         return
@@ -44,8 +44,8 @@ def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
 def fail(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None] | None:
-    """Have these partitions fail: they are taken out of the request, and what is given back puts them into
-    its response. None where nothing else is asked for: then the request fails as a whole.
+    """Fail these partitions: remove them from the request, and return a function that adds them to its
+    response. None if no others remain: then the entire request fails.
     """
     if ctx.api_key is ApiKey.FETCH:
         return _fail_fetched(ctx, request, error, is_meant)
@@ -69,7 +69,7 @@ def fail(
 
 
 def _taken_out(ctx: StagedContext, request: Any, is_meant: IsMeant) -> Any:
-    """A request of those partitions alone, which `request` has no longer."""
+    """A request for only those partitions, which are removed from `request`."""
     meant = type(request)()
     if ctx.api_key is ApiKey.PRODUCE:
         meant.acks = request.acks or 1
@@ -148,7 +148,7 @@ def _fail_fetched(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None]:
     meant = [subject for subject in subjects(ctx, request) if is_meant(subject.topic, subject.partition)]
-    # Who is told of an error is told at once.
+    # Fetch responses with errors are returned at once.
     request.max_wait_ms = 0
 
     def amend(response: Any) -> None:

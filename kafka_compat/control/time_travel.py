@@ -1,11 +1,11 @@
-"""Time that tests put forward: the time of day, and the timers of coordinators.
+"""Advance simulated time for tests: the time of day, and the timers of coordinators.
 
-What the network measures (how long a client has said nothing, how long a fetch waits) is not put forward: a
-client that is connected has not been silent for seven days because a test says so. Its heartbeats, however,
-are as old as the coordinator's clock says.
+Time measured by the network layer (idle connections, the wait of a fetch) is not advanced: a connected client
+has not been idle for seven days because a test advanced the clock. The age of its heartbeats, however,
+follows the coordinator's clock.
 
-To advance is to go from one timer's moment to the next, in their order, and to let what each of them sets off
-come to rest, so that a timer that another one sets has its moment, too.
+Advancing moves from one timer to the next, in order, and waits until the work that each triggers has
+finished, so that timers set by other timers run at the right time, too.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from collections.abc import Awaitable, Callable
 from kafka_compat.clock import SystemClock
 
 _STEPS_MAX = 200
-"""Some timers are set every few seconds. What is due within one two-hundredth of the way is done in its
-order, at one moment.
+"""Some timers fire every few seconds. Timers due within one two-hundredth of the distance fire in order, at
+one moment.
 """
 _PASSES = 20
-"""Of the event loop: what a timer sets off on it is at rest after so many."""
+"""Passes of the event loop after which the work that a timer triggered is done."""
 
 
 class TravellingClock:
-    """The machine's clocks, but for the time of day."""
+    """The machine's clocks, except for the time of day."""
 
     def __init__(self) -> None:
         self._machine = SystemClock()
@@ -38,7 +38,7 @@ class TravellingClock:
         return machine_ms + self.ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Go on by `ahead_ms` alone, or with the machine's clock again."""
+        """Follow only `ahead_ms`, or the machine's clock again."""
         self._stands_ms = self._machine.now_ms() if still else None
 
     def monotonic_ms(self) -> int:
@@ -46,7 +46,7 @@ class TravellingClock:
 
 
 class _Timer:
-    """A call that is due at `at_ms`, in real time or when the clock is put there."""
+    """A call at `at_ms`, in real time or when the clock is advanced that far."""
 
     __slots__ = ("_callback", "_handle", "at_ms")
 
@@ -60,12 +60,12 @@ class _Timer:
         return self._callback is not None
 
     def wait(self, loop: asyncio.AbstractEventLoop, delay_s: float) -> None:
-        """Be called after so long in real time."""
+        """Fire after that long in real time."""
         self.disarm()
         self._handle = loop.call_later(delay_s, self.fire)
 
     def disarm(self) -> None:
-        """Be called by `fire` alone."""
+        """Fire only by `fire`."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -82,7 +82,7 @@ class _Timer:
 
 
 class TravellingScheduler:
-    """As `coordinators.scheduler.LoopScheduler`, with a clock that can be put forward."""
+    """`coordinators.scheduler.LoopScheduler` with a clock that can be advanced."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
         """`fired` is called after each timer."""
@@ -98,8 +98,8 @@ class TravellingScheduler:
         return machine_ms + self._ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Have timers come by `put_forward` alone, or by the machine's clock, too; those that have become due
-        by it come at once.
+        """Fire timers only by `put_forward`, or by the machine's clock, too; timers that are already due by
+        it then fire at once.
         """
         self._stands_ms = int(self._loop.time() * 1000) if still else None
         self._arm()
@@ -119,13 +119,13 @@ class TravellingScheduler:
         return timer
 
     def next_ms(self) -> int | None:
-        """When the next timer is due."""
+        """The time of the next timer."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     def put_forward(self, by_ms: int) -> None:
-        """Go on by so long, and do what is due then."""
+        """Advance the clock, and fire the timers that are due."""
         self._ahead_ms += by_ms
         now_ms = self.monotonic_ms()
         while (at_ms := self.next_ms()) is not None and at_ms <= now_ms:
@@ -133,7 +133,7 @@ class TravellingScheduler:
         self._arm()
 
     def _arm(self) -> None:
-        """Have the machine's clock call each timer when it is due, unless time stands still."""
+        """Let the machine's clock fire each timer, unless time stands still."""
         now_ms = self.monotonic_ms()
         for at_ms, _, timer in self._timers:
             if self._stands_ms is not None:
@@ -152,8 +152,8 @@ class TimeTravel:
         self._travelling = asyncio.Lock()
 
     def stand(self, *, still: bool) -> None:
-        """Have time go on by `advance` alone, or by the machine's clock, too: what has been due by it since
-        then comes at once.
+        """Advance time only by `advance`, or by the machine's clock, too: timers already due by it then fire
+        at once.
         """
         self.clock.stand(still=still)
         self.scheduler.stand(still=still)
@@ -164,8 +164,8 @@ class TimeTravel:
         self.stand(still=False)
 
     async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
-        """Put the time forward. `at_rest` is awaited wherever something was due, with how far it was put
-        forward until then, in ms.
+        """Advance the time. `at_rest` is awaited after each moment with due timers, with the distance covered
+        so far, in ms.
         """
         async with self._travelling:
             began_ms = self.scheduler.monotonic_ms()
@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # The time that passes meanwhile is the machine's own, and counts.
+                # Real time that passes meanwhile counts, too.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

@@ -1,9 +1,9 @@
-"""A fork of a topic: a second topic that holds what the first one holds now, without a copy of its records.
+"""Fork a topic: create a second topic with the current contents of the first, without copying records.
 
-All replicas must be on brokers of this process: their logs are forked at one moment. The new topic's nodes
-are then written with the leaders, epochs and in-sync replicas of the first, and the controller has the
-brokers lead and follow what they hold. While a fork is not finished, a node names it: the next start deletes
-what a crash left of it.
+All replicas must be on brokers of this process: their logs are forked at one moment. The nodes of the new
+topic are then written with the leaders, epochs and in-sync replicas of the first, and the controller assigns
+them to the brokers. A node in the metadata store names an unfinished fork: after a crash, the next startup
+deletes its remains.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Services = BrokerServices
 async def fork_topic(
     brokers: Sequence[Services], source: str, name: str, then: Callable[[], Awaitable[None]]
 ) -> TopicMetadata:
-    """Create the topic `name` of what `source` holds: records with their offsets, times and leader epochs,
-    producers' sequences, aborted transactions, settings. Transactions that are open in `source` are aborted
-    in the fork, since nobody would end them there.
+    """Create the topic `name` with the contents of `source`: records with offsets, times and leader epochs,
+    producers' sequence numbers, aborted transactions, settings. Transactions that are open in `source` are
+    aborted in the fork, since nothing would end them there.
 
-    `then` is called when the topic is led. The fork survives a kill of the brokers once this has returned,
-    and an end of the machine as soon as its flush, which is begun, is done. Raises KafkaError.
+    `then` is called when the topic has leaders. The fork survives a kill of the brokers once this has
+    returned, and a failure of the machine once its flush, which has been started, is done. Raises KafkaError.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
@@ -85,7 +85,7 @@ async def fork_topic(
 
 
 async def delete_unfinished_forks(store: MetadataStore) -> None:
-    """Have the controller delete the topics of forks that a crash cut short."""
+    """Let the controller delete the topics of forks that a crash interrupted."""
     try:
         names = await store.children(znodes.UNFINISHED_FORKS)
     except NoNode:
@@ -97,7 +97,7 @@ async def delete_unfinished_forks(store: MetadataStore) -> None:
 
 
 class _Fork:
-    """One fork under way."""
+    """A fork in progress."""
 
     def __init__(
         self, controller: Services, services: Mapping[int, Services], source: TopicMetadata, name: str
@@ -125,7 +125,7 @@ class _Fork:
             source, source_id = self._source.name, self._source.topic_id
             await services.replicas.prepare((source, index, source_id) for index in held)
         try:
-            # All at one moment.
+            # Without an await: all logs are of one moment.
             for broker_id, services in self._services.items():
                 for index in self._held_by(broker_id):
                     self._forked.append((services, self._fork_log(services, index)))
@@ -162,7 +162,7 @@ class _Fork:
         return log
 
     async def write_nodes(self) -> None:
-        """Have the topic in the store, led as the first is."""
+        """Write the topic to the store, with the leaders of the source."""
         store, name = self._controller.store, self._name
         states = {index: await self._state(index) for index in self._replicas}
         has_config = await store.exists(znodes.config_path("topics", name)) is not None
@@ -181,7 +181,7 @@ class _Fork:
         return replace(state, partition_epoch=0)
 
     async def drop_logs(self) -> None:
-        """Leave nothing of a fork that failed."""
+        """Remove everything of a failed fork."""
         for broker_id, services in self._services.items():
             keys = [(self._name, index) for index in self._held_by(broker_id)]
             await services.replicas.delete_all(keys)
@@ -193,7 +193,7 @@ class _Fork:
 
 
 def _flushed(services: Services, error: Exception | None) -> None:
-    # The disk reports errors itself.
+    # The disk reports the errors itself.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
 
@@ -206,13 +206,13 @@ _STATUS = {
 
 
 class Forks:
-    """The route; it answers when the fork can be used, and would survive a kill of the broker."""
+    """The fork route; it responds when the fork is usable and survives a kill of the broker."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self, prefix: str) -> list[Route]:
-        """What is served."""
+        """The route."""
         return [
             Route(
                 "POST",
@@ -253,7 +253,7 @@ class Forks:
 
 
 def _groups(call: Call) -> list[str] | None:
-    """None for all."""
+    """The groups to copy; None for all."""
     given = call.body.get("groups", [])
     if given is True:
         return None
@@ -265,8 +265,8 @@ def _groups(call: Call) -> list[str] | None:
 async def copy_positions(
     brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups of
-    these brokers that have any. KafkaError.
+    """Copy the offsets of groups (None: all) from `source` to the topic `name`; returns the groups of these
+    brokers that have any. Raises KafkaError.
     """
     copied: list[str] = []
     for broker in brokers:

@@ -1,1 +1,1 @@
-"""Keys and values of records as readable text (docs/design/decisions/0018-messages.md)."""
+"""Decode keys and values of records as readable text (docs/design/decisions/0018-messages.md)."""

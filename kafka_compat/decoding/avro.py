@@ -1,4 +1,4 @@
-"""Values of Avro, by the package fastavro. Pure, but for its import."""
+"""Decode Avro values with the package fastavro. Pure, except for its import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.decoding.plain import NotSo
 
 _WRAPPER: Final = "kafka_compat.Wrapper"
 _VALUE: Final = "value"
-"""A record of one field has the bytes of that field, and alone keeps the schemas that it refers to."""
+"""Fields add no bytes to a record, and only a record accepts references to named schemas."""
 _PRIMITIVE_BYTES: Final = {
     "null": 0,
     "boolean": 1,
@@ -26,17 +26,17 @@ _PRIMITIVE_BYTES: Final = {
     "array": 1,
     "map": 1,
 }
-"""The least that a value of a type takes."""
+"""Minimum size of a value of each type."""
 
 
 class AvroSchema:
-    """Reads values that were written with it."""
+    """Decodes values written with this schema."""
 
     kind = "avro"
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        """`references` are the schemas that it names, each behind those that it names itself. Raises NotSo
-        where this is no schema, or one whose values could not be read within bounds.
+        """`references` are the referenced schemas, each after those that it references. Raises NotSo if the
+        schema is invalid, or its values could not be decoded within bounds.
         """
         try:
             from fastavro.schema import parse_schema
@@ -55,9 +55,9 @@ class AvroSchema:
         _check_items(self._schema, named)
 
     def read(self, content: bytes) -> str:
-        """As JSON; bytes in it as Avro's own JSON has them, a character for each. Raises NotSo."""
-        # Not the compiled reader: what nests deeply in hostile bytes runs over the end of its stack, which
-        # ends the process. This one is stopped by Python.
+        """Decode to JSON; bytes are encoded as in Avro's JSON, one character each. Raises NotSo."""
+        # Not the compiled reader: deep nesting in hostile bytes would overflow its stack, which
+        # crashes the process. This one is stopped by Python's recursion limit.
         from fastavro import _read_py as reader
 
         stream = io.BytesIO(content)
@@ -81,7 +81,7 @@ def _shown(value: Any) -> Any:
 
 
 def _check_items(schema: Any, named: Mapping[str, Any]) -> None:
-    """Raises NotSo for lists of what takes no bytes: a few bytes could say that there are 2^60 of them."""
+    """Raise NotSo for lists of zero-byte items: a few bytes could announce 2^60 of them."""
     seen: set[str] = set()
 
     def least_bytes(each: Any, within: tuple[str, ...]) -> int:

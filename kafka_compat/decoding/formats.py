@@ -18,8 +18,8 @@ _INDENT: Final = "  "
 
 
 def json_of(text: str) -> str:
-    """`text` with a line for each member: numbers, duplicate names and their order stay as they were sent.
-    Raises NotSo where it is no JSON.
+    """`text` as indented JSON: numbers, duplicate names and their order stay unchanged. Raises NotSo if it is
+    not JSON.
     """
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
@@ -54,39 +54,40 @@ def _refused(constant: str) -> None:
 AUTO: Final = "auto"
 SCHEMA: Final = "schema"
 FORMATS: Final = (AUTO, "text", "json", "hex", "base64", *NUMBERS, SCHEMA)
-"""What can be asked for."""
+"""The formats that can be requested."""
 
 
 class Schema(Protocol):
-    """What a registry says of an id."""
+    """A schema from the registry."""
 
     @property
     def kind(self) -> str:
-        """As `Decoded.format` names it."""
+        """The name in `Decoded.format`."""
 
     def read(self, content: bytes) -> str:
-        """What a value says, which stands behind its start. Raises NotSo."""
+        """Decode a value, without its header. Raises NotSo."""
 
 
 Schemas = Mapping[int, Schema | str]
-"""By id; in the place of one that cannot be had, the reason."""
+"""Schemas by id, or the reason why one is unavailable."""
 
 
 class Decoded(NamedTuple):
-    """A key or a value as it is shown."""
+    """A decoded key or value."""
 
     format: str
-    """The format that it turned out to be in: one of FORMATS but `auto` and `schema`, or `null`, `empty`,
-    `avro`, `protobuf`, `json-schema`."""
+    """The actual format: one of FORMATS except `auto` and `schema`, or `null`, `empty`, `avro`, `protobuf`,
+    `json-schema`.
+    """
     text: str | None
     """None for null."""
     size_bytes: int
-    """Of the whole; -1 for null."""
+    """Size of the whole; -1 for null."""
     schema_id: int | None = None
     problem: str | None = None
-    """Why it is not in the format that was asked for, or that its first bytes promise."""
+    """Why it is not in the requested format, or the one that its header indicates."""
     is_cut: bool = False
-    """Whether `text` is of the beginning alone."""
+    """Whether `text` is only the beginning."""
 
 
 NULL: Final = Decoded("null", None, -1)
@@ -94,7 +95,7 @@ JSON_SCHEMA: Final = "json-schema"
 
 
 class JsonSchema:
-    """Values are JSON; what they should look like is for those who write them."""
+    """Decodes values as JSON; the schema itself only matters to producers."""
 
     kind = JSON_SCHEMA
 
@@ -103,14 +104,14 @@ class JsonSchema:
 
 
 def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
-    """Those that keys and values may have been written with."""
+    """Schema ids that keys and values may have been written with."""
     starts = (framed(content) for content in contents if content is not None)
     return {start.schema_id for start in starts if start is not None}
 
 
 def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: int | None = None) -> Decoded:
-    """`content` in the format that was asked for, one of FORMATS, or in one in which it can be read.
-    `size_bytes` is that of the whole, where `content` is its beginning.
+    """`content` in the requested format, one of FORMATS, or in one that can be decoded. `size_bytes` is the
+    size of the whole if `content` is only its beginning.
     """
     if content is None:
         return NULL
@@ -135,13 +136,13 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
             problem = str(error)
     guess, text = _guessed(content, is_cut)
     if asked == AUTO and guess in NUMBERS:
-        # Any number of eight bytes may look as if it had a schema.
+        # Any eight-byte number may look as if it had a schema header.
         problem = None
     return Decoded(guess, text, size, None, problem, is_cut)
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """None where nothing says that it has a schema."""
+    """The value decoded by its schema; None if there is no schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None
@@ -158,9 +159,9 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 
 
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
-    """(format, text) of what is probably meant."""
+    """(format, text) of the most likely format."""
     try:
-        # The last character of what was cut may be cut itself.
+        # The last character of truncated content may itself be truncated.
         text = _beginning_of(content) if is_cut else text_of(content)
     except (NotSo, UnicodeDecodeError):
         text = None
@@ -171,7 +172,7 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
             except NotSo:
                 pass
         return "text", text
-    # Kafka's serializers of whole numbers; those of floating ones cannot be told from others.
+    # Kafka's integer serializers; floating-point numbers cannot be recognized.
     for kind in ("integer", "long"):
         if len(content) == NUMBERS[kind].size:
             return kind, number_of(content, kind)

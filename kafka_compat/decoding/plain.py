@@ -1,4 +1,4 @@
-"""Formats without a schema, in both directions: text, hexadecimal, base64, and numbers of Kafka's
+"""Encode and decode formats without a schema: text, hexadecimal, base64, and the numbers of Kafka's
 serializers. Pure.
 """
 
@@ -16,19 +16,19 @@ NUMBERS: Final = {
     "float": struct.Struct(">f"),
     "double": struct.Struct(">d"),
 }
-"""By the names of Kafka's serializers."""
+"""Number formats by the names of Kafka's serializers."""
 FORMATS: Final = ("text", "hex", "base64", *NUMBERS)
-"""What text can be made bytes by."""
+"""Formats that text can be encoded in."""
 
 _SHOWN_AS_THEY_ARE: Final = "\n\r\t"
 
 
 class NotSo(ValueError):
-    """Bytes, or a text, that are not of a format; the text says why."""
+    """Bytes or a text that are not valid in a format; the text gives the reason."""
 
 
 def text_of(content: bytes) -> str:
-    """UTF-8. Raises NotSo."""
+    """Decode UTF-8. Raises NotSo."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -36,12 +36,12 @@ def text_of(content: bytes) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether there are no characters in it but those that people write."""
+    """Whether a text contains only characters that people write."""
     return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
 
 
 def number_of(content: bytes, kind: str) -> str:
-    """Raises NotSo."""
+    """Decode a number. Raises NotSo."""
     packed = NUMBERS[kind]
     if len(content) != packed.size:
         raise NotSo(f"{len(content)} bytes, and a {kind} has {packed.size}")
@@ -50,13 +50,13 @@ def number_of(content: bytes, kind: str) -> str:
 
 
 def hex_of(content: bytes) -> str:
-    """Two digits for a byte, with a blank between bytes."""
+    """Two digits per byte, separated by blanks."""
     return content.hex(" ")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with what would not be seen, or would change how its neighbours are seen (controls, marks of
-    direction), as \\xNN or \\uNNNN; with `lines` line ends and tabs stay.
+    """`text` with invisible characters, and those that affect their neighbours (controls, direction marks),
+    as \\xNN or \\uNNNN; with `lines`, line ends and tabs stay.
     """
     if text.isprintable():
         return text
@@ -64,7 +64,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 class _Visible(dict[int, str]):
-    """For `str.translate`: what each character is shown as, found out when it is first met."""
+    """Table for `str.translate`: the replacement of each character, computed when first needed."""
 
     def __init__(self, kept: str) -> None:
         super().__init__({ord(each): each for each in kept})
@@ -89,7 +89,7 @@ _WITH_LINES: Final = _Visible(_SHOWN_AS_THEY_ARE)
 
 
 def bytes_of(text: str, form: str) -> bytes:
-    """What `text` stands for in one of FORMATS. Raises NotSo."""
+    """Encode `text` in one of FORMATS. Raises NotSo."""
     if form == "text":
         try:
             return text.encode()

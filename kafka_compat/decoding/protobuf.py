@@ -1,4 +1,4 @@
-"""Values of Protobuf, by the official package. Pure, but for its import."""
+"""Decode Protobuf values with the official package. Pure, except for its import."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kafka_compat.decoding.wire_format import message_indexes
 
 _NAME: Final = "kafka_compat/the_schema.proto"
 _OWN: Final = "google/protobuf/"
-"""Where the files lie that come with Protobuf itself: a registry does not have them."""
+"""Directory of the files that come with Protobuf itself, which a registry does not have."""
 
 
 class ProtobufSchema:
-    """Reads values that were written with it."""
+    """Decodes values written with this schema."""
 
     kind = "protobuf"
 
     def __init__(self, serialized: str, references: Mapping[str, str] | None = None) -> None:
-        """A FileDescriptorProto in base64, as are the `references` that it imports, by the names under which
-        files import them, each behind those that it imports itself. Raises NotSo where this is none.
+        """A FileDescriptorProto in base64, like the `references` that it imports, by import name, each after
+        those that it imports itself. Raises NotSo if it is invalid.
         """
         try:
             from google.protobuf import descriptor_pb2, descriptor_pool
@@ -39,7 +39,7 @@ class ProtobufSchema:
                     self._add_own(imported)
                 self._pool.Add(file)
             self._file = self._pool.FindFileByName(_NAME)
-            # In the order of the file, which descriptors do not keep.
+            # In the order of the file, which descriptors do not preserve.
             self._messages = [each.name for each in file.message_type]
         except (binascii.Error, UnicodeError):
             raise NotSo("the registry does not give it as a serialized descriptor") from None
@@ -47,7 +47,7 @@ class ProtobufSchema:
             raise NotSo(f"no Protobuf file: {type(error).__name__}: {error}") from None
 
     def _add_own(self, name: str) -> None:
-        """A file of Protobuf's own."""
+        """Add a file that comes with Protobuf."""
         if not name.startswith(_OWN) or name in self._own:
             return
         from google.protobuf import descriptor_pb2
@@ -63,7 +63,7 @@ class ProtobufSchema:
         self._pool.Add(file)
 
     def read(self, content: bytes) -> str:
-        """As Protobuf's JSON, with the names of the file. Raises NotSo."""
+        """Decode to Protobuf's JSON, with the field names of the file. Raises NotSo."""
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)
@@ -77,7 +77,7 @@ class ProtobufSchema:
                 message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
             )
         except Exception:
-            # JSON has no form for some, as an Any of a message that nobody here knows.
+            # Some values have no JSON form, such as an Any of an unknown message.
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 

@@ -1,8 +1,8 @@
-"""Client of a schema registry with Confluent's API, which is waited for `PATIENCE_S` at most.
+"""Client of a schema registry with Confluent's API; a lookup waits for `PATIENCE_S` at most.
 
-What it says of an id holds for good, and is remembered. Where it says nothing of use, the reason stands in
-the schema's place; it is asked again of that id, or at all where it could not be reached, after
-`AGAIN_AFTER_S`.
+Schemas never change, so they are cached for good. If a lookup fails, the reason takes the place of the
+schema, and the id is looked up again after `AGAIN_AFTER_S`. An unreachable registry is not queried at all for
+that long.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ USER: Final = "kafka.compat.schema.registry.basic.auth.user.info"
 PATIENCE_S: Final = 2.0
 AGAIN_AFTER_S: Final = 10.0
 SCHEMAS_MAX: Final = 1000
-"""How many are remembered."""
+"""Maximum number of cached schemas."""
 ASKED_MAX: Final = 50
-"""How many are asked for at once: records can name any number."""
+"""Maximum concurrent lookups: records can contain any number of ids."""
 _AT_ONCE: Final = 8
 _REFERENCES_MAX: Final = 100
 _NOT_FOUND: Final = 404
@@ -38,12 +38,12 @@ _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class Registry:
-    """One registry, and what it said."""
+    """A schema registry with its cached schemas."""
 
     def __init__(
         self, where: Place, user_info: str | None = None, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """`user_info` is user:password; `now_s` is any clock that goes on steadily."""
+        """`user_info` is user:password; `now_s` is a monotonic clock."""
         self._where = where
         self._headers = {"Accept": _ACCEPT}
         if user_info is not None:
@@ -55,7 +55,7 @@ class Registry:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
-        """What is known of ids, or the reason why it is not."""
+        """The schemas of these ids, or the reasons why they are unavailable."""
         asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
         tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
         if tasks:
@@ -73,7 +73,7 @@ class Registry:
         return found
 
     def _reason(self, schema_id: int) -> str | None:
-        """Why an id is not asked for now."""
+        """Why an id is not looked up now; None if it may be."""
         now_s = self._now_s()
         for refused in (self._refused.get(schema_id), self._away):
             if refused is not None and now_s < refused[0]:
@@ -113,7 +113,7 @@ class Registry:
             return JsonSchema()
         if kind == "AVRO":
             references = await self._references(named, "")
-            # What is imported first takes as long as a page may: not on the loop.
+            # The first import takes as long as a page may: keep it off the event loop.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
@@ -122,7 +122,7 @@ class Registry:
         raise NotSo(f"its type {str(kind)[:40]!r} is not known here")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
-        """Schemas by the names under which others refer to them, each behind those that it refers to."""
+        """Referenced schemas by reference name, each after those that it references."""
         found: dict[str, str] = {}
         begun: set[str] = set()
 
@@ -151,7 +151,7 @@ class Registry:
 
 
 def registry_of(config: BrokerConfig) -> Registry | None:
-    """The one that the settings name; None where they name none. StartupError."""
+    """The configured registry; None without one. Raises StartupError."""
     url, user_info = config.str(URL), config.str(USER)
     if not url:
         if user_info:

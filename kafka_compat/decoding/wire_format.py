@@ -1,5 +1,7 @@
-"""The header that a schema registry's serializers put before a value: a zero byte, the schema id in four
-bytes, and for Protobuf the path to the message in its file. Pure.
+"""Parse the header that schema registry serializers put before a value. Pure.
+
+The header is a zero byte, the schema id in four bytes, and for Protobuf the index path of the message in its
+file.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ _DEPTH_MAX: Final = 100
 
 
 class Framed(NamedTuple):
-    """A value behind its start."""
+    """A value without its header."""
 
     schema_id: int
     content: bytes
 
 
 def framed(content: bytes) -> Framed | None:
-    """None where there is no such start. Ids begin with 1, so that most whole numbers have none."""
+    """Split off the header; None without one. Ids begin with 1, so most integers have none."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
@@ -32,13 +34,13 @@ def framed(content: bytes) -> Framed | None:
 
 
 def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
-    """Which message of a Protobuf file it is, from the outermost to the innermost, and the message itself.
-    Raises NotSo.
+    """The path to the message in its Protobuf file, from the outermost in, and the message bytes. Raises
+    NotSo.
     """
     try:
         count, position = read_varint(content, 0)
         if count == 0:
-            # The short form of [0], by far the most frequent.
+            # The short form of [0], by far the most common path.
             return [0], content[position:]
         if not 0 < count <= _DEPTH_MAX:
             raise NotSo(f"a message within {count} others")

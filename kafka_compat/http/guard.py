@@ -1,8 +1,7 @@
-"""Authentication of HTTP requests, and protection against requests that other sites make browsers send. No
-I/O.
+"""Authentication of HTTP requests, and protection against cross-site requests. No I/O.
 
-What the listener serves can change everything, so it has to be meant: a page in somebody's browser, on the
-same machine or led there by a name of its own that means 127.0.0.1, must not be able to.
+The listener's routes can change everything. A page that a browser on the same machine shows must not be able
+to send requests to it, not even from a host name that resolves to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -20,18 +19,17 @@ _BYTES: Final = 32
 
 
 class Sessions:
-    """Sessions of browsers that have shown the token to one listener: random names that only their cookies
-    have. They are kept in memory: after a restart of the broker the token is asked for again. `now_s` is a
-    clock that never jumps.
+    """Sessions of browsers that have presented the token: random ids that only their cookies contain. They
+    are kept in memory: after a restart of the broker users must log in again. `now_s` is a monotonic clock.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._used_s: dict[str, float] = {}
-        """When each was used last, the one that was not for longest first."""
+        """Time of the last use of each, the oldest first."""
 
     def open(self) -> str:
-        """A new one. Where there are too many, the one that was not used for longest ends."""
+        """Create a session. If there are too many, the least recently used one ends."""
         if len(self._used_s) >= SESSIONS_MAX:
             del self._used_s[next(iter(self._used_s))]
         session = os.urandom(_BYTES).hex()
@@ -39,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Whether there is this session; it lasts for IDLE_MAX_S from now on."""
+        """Whether the session exists; it is extended to IDLE_MAX_S from now."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False
@@ -47,22 +45,22 @@ class Sessions:
         return True
 
     def end(self, session: str) -> None:
-        """Forget it."""
+        """End a session."""
         self._used_s.pop(session, None)
 
 
 class Refusal(NamedTuple):
-    """HTTP's status and a text that says what would be right."""
+    """HTTP status, and a text that says what is valid."""
 
     status: int
     text: str
 
 
 class Guard:
-    """The rules of one listener."""
+    """Access rules of one listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
-        """At `host`; with a `token` whoever asks has to have it, and may come from anywhere."""
+        """Rules for `host`. With a `token`, clients must present it, and may connect from anywhere."""
         self._host = host
         self._token = token
 
@@ -74,10 +72,10 @@ class Guard:
         for_browsers: bool = False,
         has_session: bool = False,
     ) -> Refusal | None:
-        """Why a request with these headers is not for us; None where it is.
+        """Why a request with these headers is rejected; None if it is allowed.
 
-        `for_anybody`: what it asks for needs no token. `for_browsers`: pages of this listener may ask for it,
-        and whoever `has_session` has shown the token before.
+        `for_anybody`: the route needs no token. `for_browsers`: pages of this listener may request it, and a
+        browser that `has_session` has presented the token.
         """
         if for_browsers:
             if not _is_of_same_origin(headers):
@@ -101,18 +99,18 @@ class Guard:
         return scheme.lower() == "bearer" and self.is_token(given)
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token of the listener."""
+        """Whether this is the listener's token."""
         return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
 
     @property
     def asks_for_token(self) -> bool:
-        """Whether whoever asks has to have one."""
+        """Whether clients must present a token."""
         return self._token is not None
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this listener, from no page, or by a link that somebody
-    followed (which shows the page, and changes nothing).
+    """Whether a request comes from a page of this listener, from no page, or from a followed link (which
+    shows the page, and changes nothing).
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):
@@ -123,7 +121,7 @@ def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Its host and port, as the header Host has them; None for an origin that has none."""
+    """Host and port, in the format of the Host header; None for an opaque origin."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -131,7 +129,7 @@ def _place(origin: str) -> str | None:
 
 
 def _host(header: str) -> str | None:
-    """Without its port."""
+    """The host without its port."""
     try:
         return urlsplit(f"//{header}").hostname
     except ValueError:
@@ -139,7 +137,7 @@ def _host(header: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody on another machine can mean this one by it."""
+    """Whether the host is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -1,7 +1,7 @@
-"""The HTTP listener: it binds its address at startup, and serves as soon as the brokers do.
+"""The HTTP listener: bind its address at startup, and serve once the brokers do.
 
-aiohttp takes as long to import as half a broker takes to start, so that happens in a thread once the broker
-serves its clients. Whoever asks sooner waits in the socket's queue.
+Importing aiohttp takes half as long as starting a broker. It is therefore imported in a thread once the
+broker serves its clients; earlier requests wait in the socket's backlog.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 
 class HttpListener:
-    """One address, and what is served there."""
+    """One address with its routes."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Claim the address that the settings name. StartupError."""
+        """Bind the configured address. Raises StartupError."""
         address = config.str(SETTING) or ""
         host, port = address_of(address)
         token = config.str("kafka.compat.http.token")
@@ -60,18 +60,18 @@ class HttpListener:
             raise StartupError(f"cannot listen on {SETTING}={address}: {reason}") from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        """Where it listens."""
+        """URL of the listener."""
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
-        """Of browsers that have shown the token."""
-        # Cookies are those of a host, whatever the port.
+        """Sessions of browsers that have presented the token."""
+        # Cookies belong to a host, whatever the port.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
-        """By their method and path."""
+        """Routes by method and path."""
         self._runner: web.AppRunner | None = None
 
     async def serve(self, routes: Sequence[Route]) -> None:
-        """Answer from now on."""
+        """Start serving."""
         web = await asyncio.to_thread(_import_web)
         described = list(routes)
 
@@ -97,7 +97,7 @@ class HttpListener:
         await web.SockSite(self._runner, self._socket).start()
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         if self._runner is not None:
             await self._runner.cleanup()
         self._socket.close()
@@ -131,7 +131,7 @@ class HttpListener:
         return web.middleware(guarded)
 
     def _session(self, request: web.Request) -> str | None:
-        """The session of who asks, if there is one."""
+        """The browser's session, if it has one."""
         found = request.cookies.get(self._cookie)
         return found if found is not None and self.sessions.use(found) else None
 
@@ -150,7 +150,7 @@ class HttpListener:
                 headers = {
                     "Cache-Control": "no-store",
                     "Content-Security-Policy": answer.policy,
-                    # A form of a page without a referrer would come from no origin.
+                    # A form on a page without a referrer would have a null origin.
                     "Referrer-Policy": "same-origin",
                     "X-Content-Type-Options": "nosniff",
                 }
@@ -193,9 +193,9 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """Of a form; of those that have the same name, the last one."""
+    """The fields of a form; the last one of each name."""
     try:
-        # A browser sends \r\n for each line's end.
+        # Browsers send \r\n at line ends.
         return {
             name: value.replace("\r\n", "\n")
             for name, value in parse_qsl(
@@ -229,10 +229,10 @@ def _whole(web: Any, file: File) -> Any:
 
 
 async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
-    """Piece by piece: a client that reads slowly does not make it lie in memory."""
+    """Send in pieces, so that the rest of a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # Whoever asked may have gone: there is nobody left to tell of it.
+    # The client may have disconnected: no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         try:
@@ -241,7 +241,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
         except ConnectionError:
             raise
         except Exception:
-            # It has begun to be told, and must not look as if it were whole.
+            # The response has begun, and must not look complete.
             log.exception("%s %s failed", request.method, request.path)
             if request.transport is not None:
                 request.transport.abort()
@@ -257,14 +257,14 @@ def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> Non
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
-    """RFC 9457."""
+    """A problem document (RFC 9457)."""
     return web.json_response(
         {"status": status, "detail": text}, status=status, content_type="application/problem+json"
     )
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port of an address as the setting has it. StartupError."""
+    """Host and port of the setting. Raises StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -276,8 +276,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """What json.dumps makes of it. The lists of an object are written in parts, where they are long, between
-    which others are served.
+    """JSON in pieces, as json.dumps makes it. Long lists in an object are serialized in parts, yielding to
+    the event loop in between.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

@@ -1,4 +1,4 @@
-"""The routes as an OpenAPI 3.1 document, and as a page. Pure."""
+"""Describe the HTTP routes as an OpenAPI 3.1 document, and as a page. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = "1"
 
 
 def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
-    """The description that tools read."""
+    """The OpenAPI document for tools."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         if not route.summary:
@@ -53,13 +53,13 @@ def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
 
 
 def _described(text: str) -> dict[str, Any]:
-    """Of `integer: milliseconds`, as a parameter."""
+    """A parameter from a description such as `integer: milliseconds`."""
     kind, _, meaning = text.partition(": ")
     return {"schema": {"type": kind}, "description": meaning}
 
 
 def page(routes: Sequence[Route], url: str) -> str:
-    """The same as a page, which needs nothing from elsewhere."""
+    """The document as a self-contained HTML page."""
     rows = "\n".join(_row(route, url) for route in routes if route.summary)
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -1,4 +1,4 @@
-"""Routes of the HTTP listener, their requests and responses, independent of the HTTP library."""
+"""Routes, requests and responses of the HTTP listener, independent of the HTTP library."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE = 403, 404, 409, 503
 
 
 class BadCall(Exception):
-    """What was asked cannot be done; the text says why, and what would be right."""
+    """The request cannot be fulfilled; the text gives the reason, and says what is valid."""
 
     def __init__(self, message: str, status: int = 400) -> None:
-        """`status` is HTTP's."""
+        """`status` is the HTTP status."""
         super().__init__(message)
         self.status = status
 
 
 class Call(NamedTuple):
-    """One request."""
+    """An HTTP request."""
 
     path: Mapping[str, str]
-    """The parts of its path that a route has names for."""
+    """Values of the route's path parameters."""
     query: Mapping[str, str]
     body: Mapping[str, Any]
-    """The JSON object that came with it, or the fields of a form; empty where none came."""
+    """The JSON object or form fields of the body; empty without one."""
     is_form: bool = False
-    """Whether the body came from a form in a browser: all its values are texts."""
+    """Whether the body is a browser's form: all its values are texts."""
     host: str = ""
-    """The address of who asks."""
+    """Address of the client."""
     session: str | None = None
-    """The session of the browser that asks, where the listener has a token (see Sessions)."""
+    """The browser's session if the listener has a token (see Sessions)."""
 
 
 class Page(NamedTuple):
-    """An answer for people. `policy` is its Content-Security-Policy."""
+    """An HTML response. `policy` is its Content-Security-Policy."""
 
     html: str
     status: int = 200
@@ -43,71 +43,71 @@ class Page(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """An answer that leads a browser on. `session`: which it has from now on; "" ends the one that it has."""
+    """A redirect of a browser. `session`: its session from now on; "" ends the current one."""
 
     location: str
     session: str | None = None
 
 
 class File(NamedTuple):
-    """An answer that is whatever a file holds."""
+    """A response with the contents of a file."""
 
     content: bytes
     content_type: str
-    """As the header has it."""
+    """Value of the Content-Type header."""
     max_age_s: int = 0
-    """For how long a browser may keep it."""
+    """How long a browser may cache it."""
     name: str = ""
-    """Of the file that a browser puts it into, rather than showing it: letters that need no quotes."""
+    """File name for a browser to download it rather than show it; must need no quotes."""
 
 
 class Stream(NamedTuple):
-    """An answer that may be long, in pieces of UTF-8, each made when the one before it has gone."""
+    """A long response in pieces of UTF-8, each made after the previous one was sent."""
 
     pieces: AsyncIterator[bytes]
     content_type: str
-    """As the header has it."""
+    """Value of the Content-Type header."""
 
 
 class NotNow(NamedTuple):
-    """An answer, as json.dumps takes it, which says that something is not so at present (status 503)."""
+    """A response, as json.dumps takes it, for a condition that is not met now (status 503)."""
 
     body: Any
 
 
 Answer = Any
-"""What json.dumps takes, a Page, Redirect, File, Stream or NotNow; None for an answer without a body."""
+"""Data for json.dumps, a Page, Redirect, File, Stream or NotNow; None for a response without a body."""
 
 
 class Route(NamedTuple):
-    """A method and a path, as `/topics/{topic}`, and what is done for it."""
+    """A method and a path, such as `/topics/{topic}`, with its handler."""
 
     method: str
     path: str
     handle: Callable[[Call], Awaitable[Answer]]
     summary: str
-    """One line, for people. Empty: it is not among what can be asked."""
+    """One line, for people. Empty: not listed."""
     body: Mapping[str, str] = {}
-    """The fields of its JSON object: each with its type and meaning, as `integer: milliseconds, above 0`."""
+    """Fields of the JSON body, each with type and meaning, such as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
-    """The parameters of its query, likewise."""
+    """Query parameters, in the same format."""
     for_anybody: bool = False
-    """Answered without the token, too: it tells nothing that is worth one."""
+    """Served without a token, too: it reveals nothing confidential."""
     for_browsers: bool = False
-    """Pages of the listener itself may ask: a session stands for the token, and forms are read."""
+    """Pages of the listener may request it: a session replaces the token, and forms are parsed."""
     login: str | None = None
-    """Where a browser that has neither token nor session is led."""
+    """Where browsers with neither token nor session are redirected."""
 
 
 def natural(text: str, name: str) -> int:
-    """A whole number of a path or a query. BadCall."""
+    """A non-negative integer in a path or query. Raises BadCall."""
     if not (text.isascii() and text.isdecimal()):
         raise BadCall(f"{name}={text}: expected a whole number of at least 0")
     return int(text)
 
 
 def integer(call: Call, name: str, *, least: int) -> int:
-    """A whole number of the body. BadCall."""
+    """An integer in the body. Raises BadCall."""
     value = call.body.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadCall(f"{name}={value!r}: expected a whole number of at least {least}")

@@ -1,7 +1,6 @@
-"""Samples of Kafka's MBeans, collected into families.
+"""Collect samples of Kafka's MBeans into metric families.
 
-Where several brokers are in one process, what they count is added up, as dashboards do with the brokers of a
-cluster.
+Counts of several brokers in one process are summed, as dashboards do for the brokers of a cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags
 from kafka_compat.metrics.family import NO_LABELS, Family, Labels, Sample
 
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Those of Kafka's distributions."""
+"""Quantiles of Kafka's distributions."""
 
 
 _QUOTAS: Final = {
@@ -23,11 +22,11 @@ _QUOTAS: Final = {
     "tokens": "ControllerMutation",
     "throttle-time": "Produce|Fetch|Request|ControllerMutation",
 }
-"""The MBeans that have an attribute of clients with quotas."""
+"""MBeans with attributes for clients with quotas."""
 
 
 class Beans:
-    """Those of one scrape."""
+    """The MBean samples of one scrape."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -35,17 +34,17 @@ class Beans:
         self._sums: dict[tuple[Series, Labels, str], float] = {}
 
     def gauge(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
-        """A value that goes up and down."""
+        """Add a value that goes up and down."""
         for series in self.dialect.gauges(bean):
             self._add(series, bean.help, self._labels(tags), value)
 
     def counter(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
-        """How often something happened, or how much there was of it."""
+        """Add a count or a sum."""
         for series in self.dialect.counters(bean):
             self._add(series, bean.help, self._labels(tags), value)
 
     def distribution(self, bean: Bean, count: int, ordered: Sequence[float], tags: Tags = NO_TAGS) -> None:
-        """`ordered` are values of `count`, the least first; without any all quantiles are 0, as Kafka's."""
+        """Add a distribution of sorted samples; without any, all quantiles are 0, as in Kafka."""
         self.counter(bean, count, tags)
         samples = self._samples(self.dialect.quantiles(bean), bean.help)
         named = {self.dialect.label(tag): value for tag, value in tags.items()}
@@ -54,41 +53,41 @@ class Beans:
             samples.append((labels, quantile_of(ordered, float(quantile))))
 
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
-        """Of the connections of a listener."""
+        """Add a value for the connections of a listener."""
         labels = Labels.of({self.dialect.socket_label(tag): value for tag, value in tags.items()})
         known_as = attribute.removesuffix("_software").replace("_", "-")
         help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
 
     def attribute(self, type_name: str, attribute: str, value: float, tags: Tags = NO_TAGS) -> None:
-        """Of an MBean without a name, as kafka.server:type=transaction-coordinator-metrics."""
+        """Add an attribute of an MBean such as kafka.server:type=transaction-coordinator-metrics."""
         series = self.dialect.attribute(type_name, attribute)
         help_text = f"kafka.server:type={type_name},attribute={attribute}"
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Of what a client, or those who share a quota, use of `resource`: Produce, Fetch, Request."""
+        """Add the use of `resource` (Produce, Fetch, Request) by a client, or by those who share a quota."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
         self._add(series, help_text, Labels.of(labels), value)
 
     def idle(self, share: float) -> None:
-        """How idle a broker is, from 0 to 1."""
+        """Add a broker's idle ratio, from 0 to 1."""
         help_text = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
         self._add(self.dialect.idle, help_text, NO_LABELS, share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
-        """What no MBean tells."""
+        """Add a metric that no MBean has."""
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
-        """All of them."""
+        """All families."""
         for (series, labels, help_text), value in self._sums.items():
             self._samples(series, help_text).append((labels, value))
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
     def _samples(self, series: Series, help_text: str) -> list[Sample]:
-        """Those of a family, to be added to where nothing is summed up."""
+        """The samples of a family, to append to without summing."""
         return self._families.setdefault(series.name, (series, help_text, []))[2]
 
     def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:
@@ -102,7 +101,7 @@ class Beans:
 
 
 def quantile_of(ordered: Sequence[float], quantile: float) -> float:
-    """As Kafka's distributions interpolate; 0 where nothing was seen."""
+    """A quantile, interpolated as in Kafka's distributions; 0 without samples."""
     if not ordered:
         return 0.0
     position = quantile * (len(ordered) + 1)

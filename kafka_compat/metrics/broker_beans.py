@@ -1,4 +1,4 @@
-"""Kafka's metrics of a broker: replicas, connections, disks, compaction, ZooKeeper, idleness."""
+"""Kafka's broker metrics: replicas, connections, disks, compaction, ZooKeeper, idleness."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from kafka_compat.upkeep.cleaner_stats import Cleaning
 
 _RUNNING: Final = 3
-"""The state of a broker that serves, as Kafka numbers them."""
+"""Kafka's number for the state of a running broker."""
 _LATE_MS: Final = 300_000
-"""For how long beyond transaction.max.timeout.ms a transaction may be open, before Kafka calls it late."""
+"""How long a transaction may be open beyond transaction.max.timeout.ms before it counts as late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
-"""There is one loop."""
+"""There is one event loop, so one processor."""
 
 
 def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
-    """Of one broker."""
+    """Add the metrics of one broker."""
     yield from _replicas(running, beans)
     yield from _connections(running.server, beans)
     _waiting(running.services.replicas, beans)
@@ -91,7 +91,7 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Connections by listener and by client software."""
+    """Add connections by listener and client software."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
     unsent = 0
@@ -118,7 +118,7 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
 
 
 def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
-    """Requests that wait for records, or until theirs are safe."""
+    """Add requests that wait for records, or for replication."""
     for operation, count in (
         ("Fetch", len(replicas.delayed_fetches)),
         ("Produce", replicas.delayed_produces),
@@ -142,13 +142,13 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
-        # Between quotes, as Kafka has it.
+        # In quotes, as in Kafka.
         tags = {"logDirectory": f'"{path}"'}
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
 
 def flushes(view: ClusterView, beans: Beans) -> None:
-    """Times of syncs."""
+    """Add the times of syncs."""
     disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
@@ -161,23 +161,23 @@ _NAMES = {
     SessionState.EXPIRED: "Expires",
 }
 _NEVER = ("AuthFailures", "ReadOnlyConnects")
-"""A broker whose login is refused does not start, and none asks for a server that may only be read."""
+"""Events that cannot occur: a failed login aborts startup, and no session is read-only."""
 
 
 class ZooKeeperSessions:
-    """Changes of the ZooKeeper sessions of this process, by Kafka's names, since the broker serves HTTP.
+    """Changes of this process's ZooKeeper sessions, by Kafka's names, since the broker serves HTTP.
 
-    A session that has expired is followed by another one, which is found by looking each second.
+    A session that replaced an expired one is found by checking each second.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """Brokers that have started."""
+        """The brokers have started."""
         self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
         self.requests = 0
-        """Of sessions that are over."""
+        """Requests of sessions that have ended."""
         self._brokers = brokers
         self._heard: dict[int, ZooKeeperMetadataStore] = {}
-        """The session of each broker, by its id."""
+        """The observed session of each broker, by broker id."""
         self.look()
 
     @property
@@ -185,7 +185,7 @@ class ZooKeeperSessions:
         return bool(self._heard)
 
     def look(self) -> None:
-        """Hear of sessions that are new."""
+        """Observe new sessions."""
         for broker in self._brokers:
             session = zookeeper_of(broker.services) if broker.is_running else None
             before = self._heard.get(broker.broker_id)
@@ -204,7 +204,7 @@ class ZooKeeperSessions:
 
 
 def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
-    """Of the ZooKeeper sessions; nothing without one."""
+    """Add the metrics of the ZooKeeper sessions, if there are any."""
     if not sessions.are_any:
         return
     for name, count in sessions.counts.items():
@@ -216,7 +216,7 @@ def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> N
 
 
 def idleness(beans: Beans, share: float, idle_s: float) -> None:
-    """Of the loop, which is the network processor and the request handler. `share` is that of late."""
+    """Add the recent idle `share` of the loop, as that of network processor and request handler."""
     beans.idle(share)
     beans.gauge(Bean("network", "SocketServer", "NetworkProcessorAvgIdlePercent"), share)
     beans.gauge(Bean("network", "Processor", "IdlePercent"), share, PROCESSOR)
@@ -233,10 +233,10 @@ def _fetch_sessions(name: str) -> Bean:
 
 
 def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Of compaction, at brokers with log.cleaner.enable; nothing where there are none.
+    """Add the metrics of compaction, if any broker has log.cleaner.enable.
 
-    The figures of a look or a cleaning are those of the last one. Of several brokers in one process the
-    greatest is reported, as Kafka does with the threads of one.
+    They are those of the last check or cleaning. With several brokers in one process the greatest is
+    reported, as Kafka does for its cleaner threads.
     """
     enabled = [each for each in brokers if each.services.config.bool("log.cleaner.enable")]
     if not enabled:
@@ -251,7 +251,7 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
     dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
     beans.gauge(_cleaner_manager("max-dirty-percent"), int(100 * dirtiest))
-    # A child that fails is followed by another one.
+    # A worker process that fails is replaced.
     beans.gauge(_cleaner("DeadThreadCount"), 0)
     idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
     if idle_ms:
@@ -260,13 +260,13 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def _recopied_percent(last: Sequence[Cleaning]) -> int:
-    """What was left of what was read."""
+    """Percentage of the bytes read that remained."""
     written_bytes = sum(each.written_bytes for each in last)
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 
 
 def _idle_ms(each: RunningBroker) -> list[int]:
-    """For how long logs were not looked at; nothing before there was one to look at."""
+    """Time since logs were last checked; nothing before the first check."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
         return []

@@ -1,4 +1,4 @@
-"""The cluster as the brokers of this process know it, at the time of a scrape or a visit."""
+"""The cluster as the brokers of this process see it during one scrape or page visit."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class NoBrokerRuns(Exception):
 
 
 class RunningBroker(NamedTuple):
-    """A broker of this process, with what it has counted."""
+    """A running broker of this process, with its counters."""
 
     services: BrokerServices
     server: Server
     requests: RequestCounts
     partitions: Counts
     cleaner: LogCleaner | None
-    """None while there was nothing to compact yet."""
+    """None until there is something to compact."""
 
     @property
     def served(self) -> Iterable[int]:
-        """The keys of the APIs that it serves."""
+        """Keys of the supported APIs."""
         return self.services.served
 
 
 def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
-    """Those that run and count."""
+    """The running brokers, with their counters."""
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
@@ -50,7 +50,7 @@ def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
 
 
 def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
-    """A broker's session of the day with a ZooKeeper; None where its metadata are elsewhere."""
+    """A broker's current ZooKeeper connection; None if its metadata are elsewhere."""
     if not services.config.str("zookeeper.connect"):
         return None
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
@@ -60,18 +60,18 @@ def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
 
 
 class ClusterView:
-    """Made for one scrape or visit."""
+    """View of the cluster for one scrape or visit."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """Raises NoBrokerRuns."""
+        """Raises NoBrokerRuns if no broker is running."""
         self.services: list[BrokerServices] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
         self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
-        """The way to a broker's APIs, by its id."""
+        """Access to each broker's APIs, by broker id."""
         self.brokers = running_brokers(brokers)
         first = self.services[0]
-        # The controller is the first to know of changes.
+        # The controller learns of changes first.
         known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
         self.metadata = known.metadata
         self.long_work = first.long_work
@@ -80,11 +80,11 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Host and port of a broker for clients, at its listener of the same name as this broker's first."""
+        """Host and port of a broker for clients, at the listener with the name of this broker's first."""
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """To ask leaders in other processes; None for a standalone broker."""
+        """Client for leaders in other processes; None for a standalone broker."""
         return self.services[0].membership.remote_partitions()
 
     def disks(self) -> Iterator[Disk]:
@@ -107,9 +107,9 @@ class ClusterView:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A partition at its leader; None unless a broker of this process leads it."""
+        """The partition if a broker of this process leads it; otherwise None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # A broker that was cut off may not know yet that another one became leader.
+        # An isolated broker may not know yet that another one became leader.
         leading = [
             held
             for held in here
@@ -118,7 +118,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A replica of a partition in this process, preferably the leader's; None where there is none."""
+        """A replica of a partition in this process, preferably the leader's; None if there is none."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

@@ -1,7 +1,8 @@
-"""Kafka's metrics of the controller, kafka.controller:type=KafkaController, ControllerStats,
-ControllerEventManager and ControllerChannelManager, and of the group and transaction coordinators.
+"""Kafka's metrics of the controller, and of the group and transaction coordinators.
 
-Brokers that are not the controller report 0, as in Kafka. Times are those of all terms of a broker.
+The controller's are kafka.controller:type=KafkaController, ControllerStats, ControllerEventManager and
+ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times cover all of a
+broker's terms.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import ClusterView
 
 _WITH_ZOOKEEPER: Final = 4
-"""The state of a cluster's metadata that are kept in ZooKeeper, and not on their way out of it."""
+"""Migration state of a cluster with metadata in ZooKeeper and no migration."""
 
 
 def controller(view: ClusterView, beans: Beans) -> Steps[None]:
-    """Of the brokers of this process."""
+    """Add the metrics of this process's controllers."""
     for each in view.services:
         yield from _known(each, beans)
     beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), view.metadata.controller_id)
@@ -35,7 +36,7 @@ def controller(view: ClusterView, beans: Beans) -> Steps[None]:
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
     candidates = [each for each in view.services if not each.membership.is_standalone]
     if candidates:
-        # One that is alone has nothing to control.
+        # A standalone broker has no controller.
         _terms(candidates, beans)
 
 
@@ -89,7 +90,7 @@ def _terms(candidates: Sequence[BrokerServices], beans: Beans) -> None:
 
 
 def _channels(may_be: Sequence[ControllerService], unsent: Mapping[int, int], beans: Beans) -> None:
-    """The controller's requests to brokers; those of now are told of."""
+    """Add the controller's current requests to brokers."""
     channels = "ControllerChannelManager"
     beans.gauge(Bean("controller", channels, "TotalQueueSize"), sum(unsent.values()))
     sent: dict[int, list[Durations]] = defaultdict(list)
@@ -116,7 +117,7 @@ _PURGATORY: Final = ("PurgatorySize", "NumDelayedOperations")
 
 
 def groups(view: ClusterView, beans: Beans) -> Steps[None]:
-    """Of the groups that this process coordinates."""
+    """Add the metrics of the groups that this process coordinates."""
     states: Counter[GroupState] = Counter()
     offsets = 0
     for coordinator in view.coordinators():
@@ -132,13 +133,13 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     for state in GroupState:
         beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
     for name in _PURGATORY:
-        # A group that prepares a rebalance is what Kafka has a delayed join for.
+        # Kafka has a delayed join for each group that is preparing a rebalance.
         bean = Bean("server", "DelayedOperationPurgatory", name)
         beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 
 
 def loading(view: ClusterView, beans: Beans) -> None:
-    """How long it took to load their partitions (ms), the last ones of each; not a number before."""
+    """Add the times of the last loads of coordinators' partitions (ms); NaN before the first."""
     of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
     of_transactions: list[int] = []
     for services in view.services:

@@ -1,11 +1,11 @@
-"""Names of Kafka's metrics, by the rules of the JMX exporter. Pure.
+"""Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. Pure.
 
-Kafka has MBeans; what Prometheus sees of them is up to the rules that somebody gave the exporter. Two sets of
-rules circulate, and dashboards and alerts are made for the one or the other:
+Kafka has MBeans; their names in Prometheus depend on the exporter's rules. Two sets of rules are common, and
+dashboards and alerts are written for one or the other:
 
 jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
               kafka_server_brokertopicmetrics_messagesin_total
-confluent     that of Confluent's jmx-monitoring-stacks, whose names Grafana Cloud has, too:
+confluent     Confluent's jmx-monitoring-stacks, whose names Grafana Cloud uses, too:
               kafka_server_brokertopicmetrics_messagesinpersec
 """
 
@@ -20,15 +20,15 @@ from kafka_compat.metrics.family import COUNTER, GAUGE, UNTYPED
 SETTING: Final = "kafka.compat.metrics.dialect"
 
 Tags = Mapping[str, str]
-"""The properties of an MBean beside its type and name."""
+"""Properties of an MBean besides its type and name."""
 NO_TAGS: Final[Tags] = {}
 
 
 class Bean(NamedTuple):
-    """An MBean of Kafka, as `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec`."""
+    """A Kafka MBean, such as `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec`."""
 
     domain: str
-    """Behind `kafka.`."""
+    """The domain without `kafka.`."""
     type: str
     name: str
 
@@ -38,53 +38,53 @@ class Bean(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A family that a sample belongs to."""
+    """The family that a sample belongs to."""
 
     name: str
     kind: str
 
 
 class Dialect(ABC):
-    """Names, types and labels."""
+    """Rules for names, types and labels."""
 
     @abstractmethod
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
-        """Of a value that goes up and down; of a partition's where `bean` has one."""
+        """Series of a gauge; of a partition's if `bean` names one."""
 
     @abstractmethod
     def counters(self, bean: Bean) -> tuple[Series, ...]:
-        """Of how often something happened, or how much of it there was."""
+        """Series of a counter."""
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Of a distribution, whose samples differ in the label `quantile`."""
+        """Series of a distribution, whose samples differ in the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:
-        """Of an attribute of kafka.server:type=socket-server-metrics, of a listener."""
+        """Series of an attribute of kafka.server:type=socket-server-metrics, of a listener."""
 
     def attribute(self, type_name: str, attribute: str) -> Series:
-        """Of an MBean that has attributes and no name, as kafka.server:type=group-coordinator-metrics. Where
-        rules have nothing for one, it is named as the exporter does without rules.
+        """Series of an MBean with attributes and no name, such as
+        kafka.server:type=group-coordinator-metrics. If no rule matches, the exporter's default name applies.
         """
         return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
 
     @abstractmethod
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        """Of what clients use, as kafka.server:type=Produce,user=U,client-id=C, with its labels."""
+        """Series of quota use, such as kafka.server:type=Produce,user=U,client-id=C, with its labels."""
 
     @abstractmethod
     def label(self, tag: str) -> str:
-        """The name of a label."""
+        """Name of a label."""
 
     def socket_label(self, tag: str) -> str:
-        """The name of a label of such an attribute."""
+        """Name of a label of socket attributes."""
         return self.label(tag)
 
     @property
     @abstractmethod
     def idle(self) -> Series:
-        """How idle request handlers are, from 0 to 1, of late."""
+        """Series of the recent idle ratio of request handlers, from 0 to 1."""
 
 
 def _plain(bean: Bean) -> str:
@@ -97,8 +97,8 @@ def _attribute(name: str) -> str:
 
 
 class JmxExporter(Dialect):
-    """The exporter's own example, as its versions from 1.0 on obey it: all counters end with _total. There
-    are also the names that Strimzi's rules have for percentages.
+    """The exporter's example rules, as its versions from 1.0 apply them: all counters end with _total.
+    Percentages also have the names of Strimzi's rules.
     """
 
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
@@ -121,7 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # The example's first rule takes `Produce, user=U` for the resource; this is what its second means.
+        # The example's first rule takes `Produce, user=U` as the resource; its second one shows the intent.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 
@@ -141,9 +141,7 @@ _SOCKET_LABELS: Final = {
 
 
 class Confluent(Dialect):
-    """That of jmx-monitoring-stacks: names as Kafka has them, in small letters, and no types but for
-    partitions'.
-    """
+    """Rules of jmx-monitoring-stacks: Kafka's names in lower case, and types only for partitions' metrics."""
 
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
         of_partition = bean.domain == "cluster" or bean.type in ("Log", "FetcherLagMetrics")

@@ -1,7 +1,7 @@
-"""A metric as a value: a family with its samples. `prometheus_text` and otlp/encoding.py serialize it. Pure.
+"""A metric family with its samples, as a value that prometheus_text and otlp/encoding.py serialize. Pure.
 
-A family may be large: ten thousand partitions have a sample each. Its samples are therefore an iterable,
-which is gone through once and may be computed on the way, and samples of one partition share their labels.
+A family may be large: it can have a sample for each of ten thousand partitions. Its samples are therefore an
+iterable that is read once and may compute them lazily, and samples of one partition share their labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNTYPED: Final = "untyped"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 Pairs = tuple[tuple[str, str], ...]
-"""Names and values of labels."""
+"""Label names and values."""
 
 
 class Labels:
@@ -30,15 +30,15 @@ class Labels:
             f'{name}="{value if value.isalnum() else value.translate(_ESCAPES)}"' for name, value in pairs
         ]
         self.text = f"{{{','.join(written)}}}" if written else ""
-        """The labels as Prometheus's text has them: empty, or as `{topic="t"}`."""
+        """The labels in Prometheus's text format: empty, or such as `{topic="t"}`."""
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Labels:
-        """In the order of their names."""
+        """Labels sorted by name."""
         return cls(tuple(sorted(labels.items())))
 
     def with_number(self, name: str, number: int) -> Labels:
-        """These labels, of which there are some, and one more: cheap, as each partition needs it."""
+        """These labels (at least one), and another one: fast, as each partition needs it."""
         found, value = Labels.__new__(Labels), str(number)
         found.pairs = ((name, value), *self.pairs)
         found.text = f'{{{name}="{value}",{self.text[1:]}'
@@ -57,7 +57,7 @@ Sample = tuple[Labels, float]
 
 
 class Family(NamedTuple):
-    """A family of samples. `kind` is GAUGE, COUNTER or UNTYPED; `samples` can be gone through once."""
+    """A family of samples. `kind` is GAUGE, COUNTER or UNTYPED; `samples` can be iterated once."""
 
     name: str
     kind: str

@@ -1,7 +1,7 @@
 """The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
-Other processes are asked about the partitions that they lead, only where a group has committed, as requests
-cost them something. Nothing is remembered: this process would not learn that a record was compacted away.
+Leaders in other processes are queried only for partitions in which a group has committed, since requests cost
+them time. Their results are not cached: this process would not learn of records that compaction removed.
 Leaders that do not respond in time are left out.
 """
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 3.0
-"""Prometheus waits for ten seconds, unless it is told otherwise."""
+"""Prometheus waits for ten seconds by default."""
 _AT_ONCE = 16
 _BATCHES_MAX = 64
-"""Batches of markers that are passed over on the way to a record."""
+"""Maximum batches of markers that are skipped to reach a record."""
 
 GroupPartition = tuple[str, str, int]
 """A group at a topic's partition."""
 
 
 class RemoteLag(NamedTuple):
-    """Of a group at a partition. `since_ms` is the timestamp of the first record that it has not committed:
-    None where there is no such record, UNKNOWN_MS where its time is unknown.
+    """A group's lag at a partition. `since_ms` is the timestamp of the first uncommitted record: None if
+    there is none, UNKNOWN_MS if its time is unknown.
     """
 
     committed: int
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """What other leaders report; nothing for a standalone broker."""
+    """Lags at leaders in other processes; none for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -69,7 +69,7 @@ async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
 
 
 def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
-    """By leader."""
+    """Partitions to query, by leader."""
     asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
     for coordinator in view.coordinators():
         for group_id in coordinator.group_ids():
@@ -95,7 +95,7 @@ async def _ask(
     asked: _Asked,
     found: dict[GroupPartition, RemoteLag],
 ) -> None:
-    """Put what one leader reports into `found`."""
+    """Add one leader's response to `found`."""
     behind: dict[tuple[TopicPartition, int], list[GroupPartition]] = defaultdict(list)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -130,7 +130,7 @@ async def _since_ms(
     offset: int,
     end_offset: int,
 ) -> int | None:
-    """The timestamp of the first record in [offset, end_offset), as in RemoteLag."""
+    """Timestamp of the first record in [offset, end_offset), as in RemoteLag."""
     for _ in range(_BATCHES_MAX):
         if offset >= end_offset:
             return None
@@ -153,7 +153,7 @@ async def _since_ms(
 
 
 class Lag(NamedTuple):
-    """Of a group at a partition. None: unknown."""
+    """A group's lag at a partition. None: unknown."""
 
     committed: int
     records: int | None
@@ -164,16 +164,16 @@ class _Known(NamedTuple):
     log: Log
     removals: int
     end_offset: int
-    """How far was looked."""
+    """End of the range that was scanned."""
     record: TimestampOffset | None
-    """None: up to `end_offset` there are only markers of transactions."""
+    """None: only transaction markers up to `end_offset`."""
 
 
 class RecordTimes:
-    """The timestamps of the first records that groups have not committed, remembered from scrape to scrape.
+    """Cache of the timestamps of the first uncommitted records of groups, kept between scrapes.
 
-    What is remembered of an offset holds as long as nothing was taken out of its log (compaction, retention,
-    truncation), so that a scrape reads only what moved.
+    An entry is valid until something is removed from the log (compaction, retention, truncation), so that a
+    scrape only reads for offsets that changed.
     """
 
     def __init__(self) -> None:
@@ -181,18 +181,18 @@ class RecordTimes:
         self._now: dict[tuple[str, int, int], _Known] = {}
 
     def begin(self) -> None:
-        """A scrape begins: what the last one did not ask for is forgotten."""
+        """Begin a scrape: discard entries that the last one did not use."""
         self._before, self._now = self._now, {}
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: its logs need not be kept until the next scrape."""
+        """Discard the entries of a deleted topic, to release its logs before the next scrape."""
         for known in (self._before, self._now):
             for key in [key for key in known if key[0] == topic]:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """The timestamp of the first record that a group has not committed; None where there is no such
-        record, negative where it has no timestamp. Raises a StorageError where it cannot be read.
+        """Timestamp of the first uncommitted record; None if there is none, negative if it has no timestamp.
+        Raises StorageError if it cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp
@@ -215,19 +215,19 @@ class RecordTimes:
 
 
 class GroupLags:
-    """Those of one scrape or visit."""
+    """The lags of one scrape or visit."""
 
     def __init__(
         self, view: ClusterView, times: RecordTimes, remote: Mapping[GroupPartition, RemoteLag]
     ) -> None:
-        """`remote` is what other leaders reported."""
+        """`remote` is the response of other leaders."""
         self._view = view
         self._times = times
         self._remote = remote
 
     def at(self, group: str, topic: str, known: PartitionMetadata, committed: int) -> Steps[Lag]:
-        """The lag of a group that has committed this offset. At a partition that another process leads, it is
-        that of the offset that was committed when the leader was asked.
+        """The lag of a group with this committed offset. If another process leads the partition, it is the
+        lag for the offset committed at the time of the query.
         """
         led = self._view.led(topic, known)
         if led is not None:

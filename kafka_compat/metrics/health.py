@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-Anybody may ask, so that reasons name neither topics nor folders; the log does.
+The routes need no authentication, so reasons name neither topics nor directories; the log does.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Health:
-    """Of the brokers of this process, which have started."""
+    """Health of this process's brokers, which have started."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
-        """What is served."""
+        """The health routes."""
         return [
             Route("GET", "/live", self._live, "whether the broker's event loop runs", for_anybody=True),
             Route(
@@ -56,7 +56,7 @@ async def _reasons(broker: Broker) -> list[str]:
 
 
 def reasons_against(services: BrokerServices) -> Steps[list[str]]:
-    """Why clients are not served as they should be, by a broker that runs."""
+    """Reasons why a running broker is not ready to serve clients."""
     metadata, reasons = services.metadata, []
     if services.store.state is not SessionState.CONNECTED:
         reasons.append(f"its session with the metadata store is {services.store.state.name.lower()}")
@@ -74,7 +74,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
 
 
 def _not_taken_up(services: BrokerServices) -> Steps[int]:
-    """How many replicas of this broker have no leader yet that the controller reported."""
+    """Number of this broker's replicas for which the controller has not sent a leader yet."""
     found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id

@@ -1,10 +1,10 @@
-"""Topics and groups by the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a few more.
+"""Metrics of topics and groups with the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a
+few more.
 
-As in kafka_exporter, a group shows each partition of a topic in which it has committed any: with -1 where it
-has not committed. What is unknown is left out, and so are the sums that it belongs to.
+As in kafka_exporter, a group has a sample for every partition of a topic in which it has committed: -1 for
+partitions without a commit. Unknown values, and the sums that include them, are left out.
 
-Rows are collected in one pass, so that lags fit the offsets beside them; their families are made one after
-another.
+All rows are collected in one pass, so that lags match the offsets; their families are made one by one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.group_lag import GroupLags
 
 _AT_ONCE = 50
-"""Partitions of a step: some 500 µs."""
+"""Partitions between two yields, some 500 µs."""
 
 NOT_COMMITTED: Final = -1
 
 
 class _Table:
-    """Rows of samples: the labels of a thing, and its value in each family of `columns`, which has their
-    helps by the ends of their names. None: no sample.
+    """Rows of samples: labels, and a value for each family of `columns`, which maps the suffixes of names to
+    help texts. None: no sample.
     """
 
     def __init__(self, prefix: str, columns: Mapping[str, str]) -> None:
@@ -84,7 +84,7 @@ class KafkaExporter:
     """Collects the rows of one scrape."""
 
     def __init__(self, view: ClusterView, lags: GroupLags, *, by_partition: bool) -> None:
-        """`by_partition=False`: without families that have a sample for each partition."""
+        """`by_partition=False`: omit families with a sample per partition."""
         self._view = view
         self._lags = lags
         self._by_partition = by_partition
@@ -95,7 +95,7 @@ class KafkaExporter:
         self._group_partitions = _Table("kafka_consumergroup_", _GROUP_PARTITIONS)
 
     def collect(self) -> Steps[Iterator[Family]]:
-        """Collect all rows; the families, with samples that are made when they are asked for."""
+        """Collect all rows; returns the families, whose samples are made on demand."""
         for topic in list(self._view.metadata.topics.values()):
             yield from self._add_topic(topic)
         for coordinator in self._view.coordinators():
@@ -164,7 +164,7 @@ class KafkaExporter:
     def _add_group_topic(
         self, group_id: str, progress: GroupProgress, topic: TopicMetadata
     ) -> Steps[int | None]:
-        """A group at a topic in which it has committed; its lag in time."""
+        """Add a group at a topic in which it has committed; returns its lag in time."""
         name = topic.name
         of_both = Labels((("consumergroup", group_id), ("topic", name)))
         committed_sum = 0

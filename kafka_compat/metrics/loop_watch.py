@@ -1,7 +1,7 @@
-"""The event loop of this process: how idle its thread is, and its stalls.
+"""Idle time and stalls of this process's event loop.
 
-It is looked at by a timer, each INTERVAL_S: what is late by more than STALL_S is a stall. Each second it
-notes what was counted, for the rates of the last minute.
+A timer runs every INTERVAL_S; a delay of more than STALL_S is a stall. Counters are sampled each second, for
+the rates of the last minute.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ WINDOW_S: Final = 60
 
 
 class Second(NamedTuple):
-    """What was counted up to the end of one second."""
+    """Counters at the end of one second."""
 
     at_s: float
-    """By a clock that never jumps."""
+    """Time of a monotonic clock."""
     busy_s: float
-    """CPU time of the loop's thread."""
+    """CPU time of the loop's thread so far."""
     counts: Sequence[int]
-    """The counters then."""
+    """Counters at that time."""
 
 
 class LoopWatch:
-    """See the module. On the loop, from `start` to `stop`."""
+    """Watches the event loop from `start` to `stop` (see the module)."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
-        """`counted` returns the counters that `rates` is about; `pace` gets the length of each second."""
+        """`counted` returns the counters for `rates`; `pace` is called with the length of each second."""
         self.stalls = 0
         self.stalled_s = 0.0
         self._counted = counted
@@ -43,13 +43,13 @@ class LoopWatch:
         self._began_s = self._busy_before_s = 0.0
 
     def start(self) -> None:
-        """Look from now on."""
+        """Start watching."""
         self._began_s, self._busy_before_s = time.monotonic(), self.busy_s
         self._seconds.append(self._second(time.monotonic()))
         self._look_again(time.monotonic())
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -60,17 +60,17 @@ class LoopWatch:
 
     @property
     def idle_s(self) -> float:
-        """For how long, since the start, the loop's thread did not compute."""
+        """Idle time of the loop's thread since the start."""
         return max(time.monotonic() - self._began_s - (self.busy_s - self._busy_before_s), 0.0)
 
     def idle(self) -> float:
-        """The share of the last minute in which the loop's thread did not compute, from 0 to 1."""
+        """Idle share of the loop's thread in the last minute, from 0 to 1."""
         first, now_s = self._seconds[0], time.monotonic()
         took_s = now_s - first.at_s
         return 1.0 if took_s <= 0 else min(max(1 - (self.busy_s - first.busy_s) / took_s, 0.0), 1.0)
 
     def rates(self) -> list[float]:
-        """What was counted, for each second of the last minute."""
+        """Counters per second over the last minute."""
         first, counts = self._seconds[0], self._counted()
         took_s = time.monotonic() - first.at_s
         if took_s <= 0 or len(first.counts) != len(counts):

@@ -1,4 +1,4 @@
-"""Metrics that Kafka does not have, and those that Prometheus's clients have of their process."""
+"""Metrics that Kafka does not have, and the process metrics of Prometheus's client libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOOTED: Final = Path("/proc/stat")
 
 
 def loop(watch: LoopWatch, beans: Beans) -> None:
-    """Of the event loop."""
+    """Add the metrics of the event loop."""
     beans.own("kafka_compat_loop_stalls_total", COUNTER, "How often the event loop stood still", watch.stalls)
     beans.own(
         "kafka_compat_loop_stall_seconds_total",
@@ -39,7 +39,7 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """What waits here, and how records leave."""
+    """Add the numbers of waiting requests, and how records are sent."""
     replicas = [each.services.replicas for each in brokers]
     parked = sum(len(one.delayed_fetches) + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
@@ -56,7 +56,7 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 class _Proc(NamedTuple):
-    """Figures of this process in /proc."""
+    """This process's values in /proc."""
 
     open_fds: int
     started_s: float
@@ -67,7 +67,7 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """In another thread, since a directory of very many descriptors takes long; None on other systems."""
+    """Read /proc; call it in another thread, since many descriptors take long. None on other systems."""
     try:
         open_fds = len(os.listdir(_PROC / "fd"))
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
@@ -87,7 +87,7 @@ def _proc() -> _Proc | None:
 
 
 def process(beans: Beans) -> Steps[None]:
-    """As Prometheus's clients have them; what this system does not report is left out."""
+    """Add the process metrics of Prometheus's clients, without those that the system does not report."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     beans.own(
         "process_cpu_seconds_total",

@@ -1,7 +1,6 @@
-"""Families as Prometheus's text format, version 0.0.4. Pure.
+"""Serialize families in Prometheus's text format, version 0.0.4. Pure.
 
-Written here, and not by prometheus-client, because of the many samples: docs/design/decisions/0015 has
-the figures.
+prometheus-client is not used because of the number of samples: docs/design/decisions/0015 has the figures.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from kafka_compat.metrics.family import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _AT_ONCE: Final = 100
-"""Samples of a step: some 100 µs."""
+"""Samples between two yields, some 100 µs."""
 _PIECE_CHARACTERS: Final = 1 << 16
 
 
 def text_of(families: Iterable[Family]) -> Iterator[str]:
-    """The text, some lines at a time."""
+    """The text format, several lines at a time."""
     for name, kind, about, samples in families:
         yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
         for some in batched(samples, _AT_ONCE):
@@ -27,7 +26,7 @@ def text_of(families: Iterable[Family]) -> Iterator[str]:
 
 
 def next_piece(text: Iterator[str]) -> Steps[bytes]:
-    """The next lines as bytes; empty after the last one."""
+    """The next lines as bytes; empty at the end."""
     found: list[str] = []
     size = 0
     for some in text:

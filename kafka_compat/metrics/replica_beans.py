@@ -1,9 +1,8 @@
-"""Kafka's metrics of replicas.
+"""Kafka's metrics of replicas: followers, moves between log directories, and single partitions.
 
-Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Logs that move between
-directories: type=ReplicaAlterLogDirsManager. Single partitions: kafka.cluster:type=Partition and
-kafka.log:type=Log. These are most of all samples; their families are made one after another, so that none is
-kept until the last one is made.
+Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
+type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
+are of partitions; their families are made one by one, so that memory holds one at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOVES: Final[Tags] = {"clientId": "ReplicaAlterLogDirs"}
 
 
 class Fetching(NamedTuple):
-    """A fetcher of a broker of this process."""
+    """A replica fetcher of a broker of this process."""
 
     each: RunningBroker
     leader_id: int
@@ -36,12 +35,12 @@ class Fetching(NamedTuple):
 
     @property
     def client_id(self) -> str:
-        """As Kafka names its threads."""
+        """The client id, as Kafka names its threads."""
         return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
 
 
 def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
-    """All of them."""
+    """All replica fetchers."""
     for each in brokers:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
@@ -51,7 +50,7 @@ def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
 
 
 def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """How far brokers of this process are behind the leaders that they follow, and what they ask of them."""
+    """Add the lag of followers in this process, and the rates of their fetchers."""
     now_s = time.monotonic()
     rates = []
     max_lag = failed = 0
@@ -74,14 +73,14 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     manager = "ReplicaFetcherManager"
     beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
     beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
-    # What is to be followed and is not: its epoch is fenced, or its disk has failed under it.
+    # Partitions that should be followed but are not: the epoch is fenced, or the disk has failed.
     beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
-    # A fetcher that fails goes on with what it was at.
+    # A fetcher that fails retries the same partitions.
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
 def throttled(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """How fast replicas are copied whose bandwidth is limited (KIP-73)."""
+    """Add the rates of throttled replication (KIP-73)."""
     for each in brokers:
         quotas, now_ms = each.services.replicas.quotas, each.services.clock.monotonic_ms()
         beans.attribute("LeaderReplication", "byte-rate", quotas.leader.rate(now_ms))
@@ -89,7 +88,7 @@ def throttled(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Logs on their way to another directory, and how far their copies are behind."""
+    """Add moves between log directories, and the lag of their copies."""
     max_lag = 0
     for each in brokers:
         logs = each.services.log_dirs.logs
@@ -98,13 +97,13 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
             if log is not None:
                 max_lag = max(max_lag, log.log_end_offset - future.log_end_offset)
     beans.gauge(_of("ReplicaAlterLogDirsManager", "MaxLag"), max_lag, _MOVES)
-    # A move that fails is logged, and tried again or given up; none is left as failed.
+    # A failed move is logged, and retried or given up; none stays in a failed state.
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Of each partition that is followed: how many records it lacked at the last answer of its leader. Of two
-    followers in this process the one that is further behind is reported.
+    """Each followed partition's lag in records at its leader's last response. Of two followers in this
+    process, the greater lag is reported.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
@@ -120,7 +119,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
 
 
 def _address(one: Fetching) -> dict[str, str]:
-    """Where a leader listens for brokers, in one label, as the exporter's rules have it."""
+    """The leader's address for brokers, in one label, as in the exporter's rules."""
     services = one.each.services
     leader = services.metadata.brokers.get(one.leader_id)
     listener = services.config.inter_broker_listener
@@ -133,20 +132,20 @@ def _of(type_name: str, name: str) -> Bean:
 
 
 _AT_ONCE: Final = 100
-"""Partitions of a step: some 100 µs."""
+"""Partitions between two yields, some 100 µs."""
 
 
 class Held(NamedTuple):
-    """A partition that a broker of this process holds; of several replicas here it is the leader's."""
+    """A partition with a replica in this process; the leader's, if there are several."""
 
     labels: Labels
     partition: Partition
     replicas: int
-    """How many there are, where this is the leader; else 0, as Kafka has it."""
+    """Number of replicas on the leader; otherwise 0, as in Kafka."""
 
 
 def held_partitions(view: ClusterView) -> Steps[list[Held]]:
-    """All of them, with their labels."""
+    """All partitions with replicas in this process, with their labels."""
     found: list[Held] = []
     for topic in list(view.metadata.topics.values()):
         of_topic = Labels((("topic", topic.name),))
@@ -161,7 +160,7 @@ def held_partitions(view: ClusterView) -> Steps[list[Held]]:
 
 
 def partition_families(dialect: Dialect, partitions: list[Held]) -> Iterator[Family]:
-    """One after another, with samples that are computed when they are written."""
+    """Families of partitions one by one, with samples computed when serialized."""
     for bean, value in FAMILIES:
         (series,) = dialect.gauges(bean)
         yield Family(*series, bean.help, ((held.labels, value(held)) for held in partitions))

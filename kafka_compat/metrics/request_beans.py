@@ -1,4 +1,4 @@
-"""Kafka's metrics of requests, of the traffic of topics, and of clients with quotas."""
+"""Kafka's metrics of requests, topic traffic, and clients with quotas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""Responses do not queue: they go to their socket when they are complete."""
+"""Responses do not queue: they are written to the socket when complete."""
 
 
 def _requests(name: str) -> Bean:
@@ -41,9 +41,7 @@ _CODES: Final = {int(code): code.name for code in ErrorCode}
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) -> Steps[None]:
-    """How many came, what they were answered, how long they took. `all_apis=False`: only of those that write
-    and read records.
-    """
+    """Add request counts, error codes and times. `all_apis=False`: only those of Produce and Fetch."""
     yield None
     few = (ApiKey.PRODUCE, ApiKey.FETCH)
     served = sorted({key for each in brokers for key in each.served if all_apis or key in few})
@@ -67,7 +65,7 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) 
 
 
 def _of_api(brokers: Sequence[RunningBroker], key: int) -> tuple[dict[int, int], dict[int, int]]:
-    """How many came by version, and what they were answered by code."""
+    """An API's requests by version, and its responses by error code."""
     versions: dict[int, int] = {}
     codes: dict[int, int] = {}
     for each in brokers:
@@ -99,7 +97,7 @@ def _times(brokers: Sequence[RunningBroker], beans: Beans, name: str, count: int
 
 
 def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """BrokerTopicMetrics: of all topics together, and of each that something happened to."""
+    """Add BrokerTopicMetrics of all topics together, and of each topic with traffic."""
     for each in brokers:
         _topic(beans, each.partitions.total(), NO_TAGS)
         for number, (name, of_topic) in enumerate(list(each.partitions.topics.items())):
@@ -109,7 +107,7 @@ def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
 
 
 def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
-    """As Kafka has it, a topic has no sample of what never happened."""
+    """Add a topic; as in Kafka, without samples for events that never occurred."""
     values = {
         "MessagesInPerSec": counts.records_in,
         "BytesInPerSec": counts.bytes_in,
@@ -142,9 +140,9 @@ _RATES: Final[Mapping[str, str]] = {
 
 
 def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """type=Produce, Fetch, Request and ControllerMutation of clients with quotas that sent requests.
+    """Add type=Produce, Fetch, Request and ControllerMutation of clients with quotas that sent requests.
 
-    Several brokers add up what was used; of their throttle times the longest is reported.
+    With several brokers the use is summed; of their throttle times the longest is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
     for each in brokers:
@@ -177,6 +175,6 @@ def _add_quota(used: Used, beans: Beans) -> None:
 
 
 def _client(owner: Owner) -> dict[str, str]:
-    """Kafka leaves out what is empty."""
+    """Labels of a client; as in Kafka, empty ones are omitted."""
     user, client_id = owner
     return {tag: value for tag, value in (("user", user), ("client-id", client_id)) if value}

@@ -1,4 +1,4 @@
-"""One scrape of the brokers of this process: all families of metrics, for /metrics and to be pushed."""
+"""Scrape of the brokers of this process: collect all metric families, for /metrics and OTLP pushes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Of the brokers of this process, as they are at the time of a scrape, and with their counters."""
+    """Scrapes the brokers of this process: their state at the time of a scrape, and their counters."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """Brokers that have started; on their event loop. `pushed`: what clients push, if they may."""
+        """The brokers have started; call on their event loop. `pushed`: metrics of clients, if enabled."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
@@ -51,7 +51,7 @@ class Scraper:
             self._times.forget_topic(topic.name)
 
     def close(self) -> None:
-        """Look at the loop no more."""
+        """Stop watching the event loop."""
         self._watch.stop()
 
     def _second(self, second_s: float) -> None:
@@ -64,14 +64,14 @@ class Scraper:
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
-        """What the brokers know now. NoBrokerRuns."""
+        """The cluster as the brokers see it now. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def families(
         self, view: ClusterView, *, by_partition: bool = True
     ) -> AsyncGenerator[Iterable[Family], None]:
-        """One scrape, some families at a time, each made when those before it have been taken. Topics and
-        groups are looked at before this returns. `by_partition=False`: without samples of single partitions
+        """One scrape, a few families at a time, each made when the previous ones have been consumed. Topics
+        and groups are read before this returns. `by_partition=False`: without samples of single partitions
         and clients.
         """
         async with self._scraping:
@@ -85,7 +85,7 @@ class Scraper:
         self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
     ) -> AsyncGenerator[Iterable[Family], None]:
         yield first
-        # Its rows are as large as what follows.
+        # Release its rows, which are as large as the rest of the scrape.
         del first
         finish = view.long_work.finish
         yield (await finish(self._beans(view, by_partition=by_partition))).families()
@@ -98,7 +98,7 @@ class Scraper:
             yield await finish(reported)
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
-        """Kafka's MBeans, but for those of single partitions. `by_partition=False`: of few APIs, and without
+        """Kafka's MBeans except those of single partitions. `by_partition=False`: only some APIs, and no
         clients with quotas.
         """
         beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
@@ -126,7 +126,7 @@ class Scraper:
         return beans
 
     async def text(self, view: ClusterView, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
-        """One scrape as Prometheus's text, in pieces of whole lines."""
+        """One scrape in Prometheus's text format, in pieces of whole lines."""
         return _pieces(view, await self.families(view, by_partition=by_partition))
 
 
@@ -141,7 +141,7 @@ async def _pieces(
 
 
 def _connections(brokers: Sequence[RunningBroker]) -> dict[tuple[str, str], int]:
-    """How many connections were opened and closed, by listener."""
+    """Numbers of connections opened and closed, by listener."""
     counts = {}
     for listener in sorted({listener for each in brokers for listener in each.server.bound}):
         opened = sum(each.server.accepted.get(listener, 0) for each in brokers)

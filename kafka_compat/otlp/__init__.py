@@ -1,4 +1,4 @@
-"""Push of metrics to OpenTelemetry's collectors: the families of /metrics as OTLP over HTTP.
+"""Push metrics to OpenTelemetry collectors: the families of /metrics as OTLP over HTTP.
 
 Imported only where `kafka.compat.otlp.endpoint` is set.
 """

@@ -1,9 +1,9 @@
-"""Families as requests of OTLP. Pure.
+"""Encode metric families as OTLP requests. Pure.
 
-A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with the time since
-when it is counted; a gauge, and what has no type, a gauge, as OpenTelemetry's specification wants of
-Prometheus's metrics. Numbers are always doubles, as Prometheus's are: a series does not change its type when
-a value happens to be whole.
+A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with its start time; a
+gauge or an untyped metric becomes a gauge, as OpenTelemetry's specification requires for Prometheus metrics.
+Numbers are always doubles, as in Prometheus: the type of a series does not change when a value happens to be
+whole.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
-"""Points of a step: some 300 µs."""
+"""Points between two yields, some 300 µs."""
 POINTS_MAX: Final = 5_000
-"""Of a request: 300 kB before they are compressed. Receivers bound what they take at once."""
+"""Maximum points of a request: 300 kB before compression. Receivers limit the size of requests."""
 
 Point = tuple["Family", "Sample"]
 
@@ -36,16 +36,16 @@ def points_of(families: Iterable[Family]) -> Iterator[Point]:
 
 
 class Request:
-    """One ExportMetricsServiceRequest."""
+    """An ExportMetricsServiceRequest."""
 
     def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
-        """`resource` are the attributes of this process; counters count since `started_ns`. Times are Unix
+        """`resource` has the attributes of this process; counters start at `started_ns`. Times are Unix
         times.
         """
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
         self.points = 0
-        """How many it has."""
+        """Number of points in it."""
         self._started_ns = started_ns
         self._now_ns = now_ns
         self._message = ExportMetricsServiceRequest()
@@ -56,7 +56,7 @@ class Request:
         self._scope.scope.name = _SCOPE
 
     def fill(self, points: Iterator[Point]) -> Steps[bool]:
-        """Add points; whether the request is full and others may be left."""
+        """Add points; returns whether the request is full and points may remain."""
         last: Family | None = None
         data_points: Any = None
         started_ns = 0
@@ -75,7 +75,7 @@ class Request:
         return self.points >= POINTS_MAX
 
     def _new(self, family: Family) -> Any:
-        """The points of a family in this request."""
+        """Add a family's metric to this request; returns its points."""
         from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 
         metric = self._scope.metrics.add(name=family.name, description=family.help)
@@ -93,8 +93,8 @@ class Request:
 
 
 def refused(answer: bytes) -> tuple[int, str]:
-    """How many points a receiver did not take of a request that it took, and why. (0, ""): all is well, as
-    far as the answer can be read.
+    """The number of points that the receiver rejected from an accepted request, and why; (0, "") if none, as
+    far as the response can be parsed.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse

@@ -1,8 +1,8 @@
-"""Pushes the metrics of the brokers of this process: scrape, encode, send, wait.
+"""Push the metrics of this process's brokers at intervals: scrape, encode, send, wait.
 
-A push is cut into requests of some thousand points, as receivers bound what they take at once; each is made
-when the one before it was taken, so that little of a push is in memory. A receiver that does not respond
-delays nothing else: the exporter waits for it REQUEST_S at most.
+A push is split into requests of some thousand points, since receivers limit the size of a request. Each is
+encoded after the receiver accepted the one before it, so that memory holds little of a push. A receiver that
+does not respond delays nothing else: the exporter waits for it REQUEST_S at most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_S: Final = 10.0
-"""OTLP's own default."""
+"""Timeout of a request: OTLP's default."""
 _SERVICE: Final = "kafka-compat"
 _HEADERS: Final = {
     "Accept": "application/x-protobuf",
@@ -40,10 +40,10 @@ _HEADERS: Final = {
 
 
 class OtlpExporter:
-    """Of the brokers of one process."""
+    """Exporter for the brokers of one process."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Made before the brokers, which count from their start on."""
+        """Create it before the brokers, whose counters begin when they start."""
         self._settings = settings
         self._started_ns = time.time_ns()
         self._schedule = Schedule(settings.shown, settings.interval_ms / 1000)
@@ -51,12 +51,12 @@ class OtlpExporter:
         self._tasks = Tasks()
 
     def start(self, scraper: Scraper) -> None:
-        """Push from now on; on the event loop of the brokers."""
+        """Start pushing, on the brokers' event loop."""
         log.info("Metrics are pushed to %s every %d ms", self._settings.shown, self._settings.interval_ms)
         self._tasks.spawn("pushing metrics", partial(self._run, scraper), OnFailure.RESTART)
 
     async def close(self) -> None:
-        """Push no more, whatever is under way."""
+        """Stop pushing, and cancel any push in progress."""
         await self._tasks.close()
 
     async def _run(self, scraper: Scraper) -> None:
@@ -89,7 +89,7 @@ class OtlpExporter:
         return Outcome(None, not_taken, reason)
 
     async def _bodies(self, scraper: Scraper, view: ClusterView) -> AsyncGenerator[bytes, None]:
-        """The requests of one push, each made when the one before it was taken."""
+        """The requests of one push, each encoded after the previous one was accepted."""
         finish = view.long_work.finish
         request = self._new_request()
         async with contextlib.aclosing(await scraper.families(view)) as families:
@@ -106,7 +106,7 @@ class OtlpExporter:
 
 
 def _import() -> None:
-    """50 ms."""
+    """Import the OTLP messages, which takes 50 ms."""
     from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: F401
 
 

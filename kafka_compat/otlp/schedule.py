@@ -1,13 +1,13 @@
-"""The schedule of pushes, and what the log says of failures. Pure.
+"""Schedule of metric pushes, and the log messages about their failures. Pure.
 
 Rules
-1. A push begins an interval after the one before it began, or at once where that took longer.
-2. While pushes fail the pause doubles each time, up to five minutes (or the interval, if that is longer), so
-   that nobody who comes back is met by all brokers at once, nor a connection tried each second for days.
-3. The first failure is a warning, the ones that follow are not; the first push that works afterwards is news.
-   Points that a receiver refuses are a warning likewise, once, until it takes everything.
+1. A push begins one interval after the previous one began, or at once if that took longer.
+2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if that is longer): a
+   receiver that returns is not flooded by all brokers at once, nor dialed every second for days.
+3. The first failure is a warning, later ones are not; the first success after failures is logged. Points that
+   a receiver rejects are also a warning, once, until it accepts all points again.
 
-Times are seconds of a clock that never jumps.
+Times are seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Of a push: why it failed, or None; how many points were refused of one that did not, and why."""
+    """Result of a push: why it failed, or None; points rejected from a successful one, and why."""
 
     failure: str | None = None
     refused: int = 0
@@ -31,21 +31,21 @@ class Outcome(NamedTuple):
 
 class Schedule:
     def __init__(self, where: str, interval_s: float) -> None:
-        """`where` stands in the log."""
+        """`where` is the endpoint for log messages."""
         self._where = where
         self._interval_s = interval_s
         self._failures = 0
         self._refuses = False
 
     def pause_s(self, took_s: float) -> float:
-        """How long to wait after a push that took so long."""
+        """The time to wait after a push that took so long."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
-        # A push that fails late is not followed by another one at once.
+        # A push that fails late is not retried at once.
         return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
 
     def note(self, outcome: Outcome) -> None:
-        """A push has ended."""
+        """Record the result of a push."""
         if outcome.failure is not None:
             self._failures += 1
             if self._failures == 1:

@@ -1,4 +1,4 @@
-"""The settings kafka.compat.otlp.*: where metrics are pushed to."""
+"""The settings kafka.compat.otlp.*: where and how metrics are pushed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ ENDPOINT: Final = "kafka.compat.otlp.endpoint"
 HEADERS: Final = "kafka.compat.otlp.headers"
 INTERVAL_MS: Final = "kafka.compat.otlp.interval.ms"
 _PATH: Final = "/v1/metrics"
-"""Where collectors take metrics, if an address says nothing else."""
+"""The default path of collectors for metrics."""
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _EXPECTED: Final = "expected an address as http://127.0.0.1:4318/v1/metrics"
 
 
 class OtlpSettings(NamedTuple):
-    """`shown` is the address as it may be told: without what stands behind a question mark, which may be a
-    secret.
-    """
+    """Settings of OTLP pushes. `shown` is the address without its query, which may contain a secret."""
 
     where: Place
     shown: str
@@ -33,7 +31,7 @@ class OtlpSettings(NamedTuple):
 
 
 def otlp_settings(config: BrokerConfig) -> OtlpSettings:
-    """Of a broker whose settings have an endpoint. StartupError."""
+    """The settings of a broker with an OTLP endpoint. Raises StartupError."""
     endpoint = config.str(ENDPOINT) or ""
     if not has_otlp():
         raise StartupError(
@@ -48,7 +46,7 @@ def otlp_settings(config: BrokerConfig) -> OtlpSettings:
             endpoint = urlunsplit(parts._replace(path=_PATH))
         where = place(endpoint)
     except ValueError as error:
-        # What is wrong may be the part that hides a password.
+        # The error text may contain a password.
         raise StartupError(f"{ENDPOINT}: {error}; {_EXPECTED}") from None
     return OtlpSettings(where, _without_query(endpoint), _headers(config), config.int(INTERVAL_MS))
 
@@ -58,7 +56,7 @@ def _without_query(url: str) -> str:
 
 
 def _headers(config: BrokerConfig) -> dict[str, str]:
-    """As OTEL_EXPORTER_OTLP_HEADERS has them: name=value,name=value with percent escapes in values."""
+    """Parse OTEL_EXPORTER_OTLP_HEADERS' format: name=value,name=value, with percent-encoded values."""
     found: dict[str, str] = {}
     for item in (config.str(HEADERS) or "").split(","):
         name, equals, value = item.partition("=")

@@ -1,4 +1,4 @@
-"""Copies of topics that this process makes, and their progress."""
+"""Copies of topics that this process makes in the background, and their progress."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _REMEMBERED: Final = 20
 
 
 class Copy:
-    """One, under way or done."""
+    """A copy, in progress or done."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
         self.target = target
         self.records = 0
         self.done = 0
-        """Offsets of the source that are behind it."""
+        """Source offsets that have been copied."""
         self.total = 0
         self.state = "under way"
-        """Or `done`, `failed`."""
+        """`under way`, `done` or `failed`."""
         self.problem: str | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -37,15 +37,15 @@ class Copy:
 
 
 class Copies:
-    """Of this process. Their end is the broker's at the latest."""
+    """The copies of this process. They end with the broker at the latest."""
 
     def __init__(self) -> None:
         self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
-        """The newest first."""
+        """Newest first."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:
-        """Begin a copy, which `work` makes, telling how far it is."""
+        """Start a copy by `work`, which updates its progress."""
         copy = Copy(source, target)
         self.all.appendleft(copy)
         task = asyncio.ensure_future(self._run(copy, work))
@@ -54,7 +54,7 @@ class Copies:
         return copy
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel copies in progress."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Fields of forms and of JSON objects, read alike. Pure."""
+"""Parse the fields of forms and JSON objects in the same way. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_compat.decoding.plain import FORMATS, NotSo, bytes_of
 from kafka_compat.http.routes import BadCall
 
 EMPTY: Final = "empty"
-"""The format of no bytes at all."""
+"""Format of an empty value."""
 CONTENT_FORMATS: Final = (*FORMATS, EMPTY)
 
 
 def text(body: Mapping[str, Any], name: str, default: str = "") -> str:
-    """BadCall where it is none."""
+    """A text field, or the default. Raises BadCall for other types, except integers."""
     value = body.get(name, default)
     if value is None:
         return default
@@ -27,7 +27,7 @@ def text(body: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def needed(body: Mapping[str, Any], name: str) -> str:
-    """A text that there has to be. BadCall."""
+    """A required text field. Raises BadCall if it is missing."""
     value = text(body, name)
     if not value:
         raise BadCall(f"{name} is missing")
@@ -35,7 +35,7 @@ def needed(body: Mapping[str, Any], name: str) -> str:
 
 
 def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
-    """None where nothing is given. BadCall."""
+    """An integer field; None if it is empty. Raises BadCall."""
     value = text(body, name).strip()
     if not value:
         return None
@@ -46,7 +46,7 @@ def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int |
 
 
 def is_on(body: Mapping[str, Any], name: str) -> bool:
-    """A box that is ticked, or a boolean. BadCall."""
+    """A checkbox, or a boolean. Raises BadCall for other values."""
     value = body.get(name, False)
     if value in (True, "true", "on"):
         return True
@@ -56,9 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """A key or a value, from a text and from the format that `….as` names; None where nothing is given.
-    BadCall.
-    """
+    """A key or value, from a text in the format named by `….as`; None if missing. Raises BadCall."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
@@ -75,7 +73,7 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, bytes | None]]:
-    """From lines as `name: value` (`name` alone: null), or from an object, or from pairs. BadCall."""
+    """Headers from lines of `name: value` (`name` alone: null), an object, or pairs. Raises BadCall."""
     given = body.get(name) or []
     if isinstance(given, str):
         pairs: list[Any] = [_line(line) for line in given.split("\n") if line.strip()]
@@ -108,7 +106,7 @@ def _line(line: str) -> tuple[str, str | None]:
 
 
 def array(body: Mapping[str, Any], name: str) -> list[Any]:
-    """A JSON array, or a text that is one. BadCall."""
+    """A JSON array, or its text. Raises BadCall."""
     value = body.get(name)
     if isinstance(value, str):
         try:

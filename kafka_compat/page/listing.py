@@ -1,4 +1,4 @@
-"""A long list: filtered, sorted, one page at a time. Pure."""
+"""Filter, sort and paginate a long list. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ QUERY: Final[Mapping[str, str]] = {
     "sort": "string: the column, with - in front of it the greatest first",
     "page": "integer: which hundred, from 1 on",
 }
-"""The parameters of a list."""
+"""Parameters of a list."""
 ROWS: Final = 100
 
 Row = dict[str, Any]
 
 
 class Listing(TypedDict):
-    """`total` there are, `found` are those that the filter leaves, `rows` are those of this page."""
+    """A page of a list: `total` rows exist, `found` match the filter, `rows` are those of this page."""
 
     rows: list[Row]
     total: int
@@ -38,8 +38,8 @@ def listed(
     default: str,
     name: str = "name",
 ) -> Listing:
-    """`columns` are those by which a list can be sorted, each with the field of the rows that it sorts by;
-    `default` is what `sort` is where nobody says; `name` is the field that `q` is a part of. BadCall.
+    """The page that the query selects. `columns` maps sortable columns to the fields of rows; `default` is
+    the default of `sort`; `name` is the field that `q` filters by. Raises BadCall.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")
@@ -50,7 +50,7 @@ def listed(
     q = query.get("q", "").strip()
     wanted = q.lower()
     found = [row for row in rows if wanted in str(row[name]).lower()] if wanted else list(rows)
-    # What is alike in the column is in the order of the names.
+    # Rows with equal values are sorted by name.
     found.sort(key=_order(name))
     found.sort(key=_order(columns[column]), reverse=descending)
     pages = max(1, -(-len(found) // ROWS))
@@ -71,5 +71,5 @@ def listed(
 
 
 def _order(field: str) -> Callable[[Row], Any]:
-    """What is not known comes after what is the least."""
+    """Sort key: unknown values come after the smallest."""
     return lambda row: (row[field] is not None, row[field] if row[field] is not None else 0)

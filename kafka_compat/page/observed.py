@@ -1,4 +1,4 @@
-"""What the page keeps in memory between visits."""
+"""State that the page keeps between visits: write rates, log lines, refused clients, copies."""
 
 from __future__ import annotations
 
@@ -24,40 +24,38 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 5.0
 _SAMPLES: Final = 13
-"""Rates are those of the last minute."""
+"""So that rates cover the last minute."""
 _PARTITIONS_AT_ONCE: Final = 200
 
 Counts = Mapping[str, tuple[int, int]]
-"""For each topic: how many of its partitions are led here, and the sum of the ends of their logs."""
+"""For each topic: the number of partitions led here, and the sum of their end offsets."""
 
 
 class Rates:
-    """Records written per second, from the ends of logs at two moments: of the topics of which brokers of
-    this process lead partitions.
+    """Records written per second, from the log end offsets at two moments, in topics with partitions that
+    brokers of this process lead.
     """
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, Counts]] = deque(maxlen=_SAMPLES)
 
     def add(self, now_s: float, counts: Counts) -> None:
-        """The counts of now."""
+        """Add a sample."""
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
-        """The logs begin anew."""
+        """Discard all samples: the logs begin again."""
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: the next of its name begins from scratch."""
+        """Discard a deleted topic's samples, so that a new topic of that name starts from scratch."""
         for number, (at_s, counts) in enumerate(self._samples):
             if topic in counts:
                 kept = {name: count for name, count in counts.items() if name != topic}
                 self._samples[number] = at_s, kept
 
     def of(self, topic: str) -> float | None:
-        """Records per second over the last minute, in partitions that are led here; None where that is not
-        known yet.
-        """
+        """Records per second over the last minute, in partitions that are led here; None if not known yet."""
         if len(self._samples) < 2:
             return None
         last_s, last = self._samples[-1]
@@ -65,14 +63,14 @@ class Rates:
             return None
         led, end = last[topic]
         for first_s, first in self._samples:
-            # Leaders that moved, or a topic that was made anew, have nothing to do with what comes.
+            # Earlier samples do not apply after a leader change, or if a topic was recreated.
             if first_s < last_s and topic in first and first[topic][0] == led and first[topic][1] <= end:
                 return (end - first[topic][1]) / (last_s - first_s)
         return None
 
 
 def record_counts(cluster: ClusterView) -> Steps[Counts]:
-    """The counts of now, in steps."""
+    """Count the records of all topics, yielding to the event loop."""
     found: dict[str, tuple[int, int]] = {}
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
@@ -98,7 +96,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Keeps what the loggers let through. `refused` hears of what the authorizer denied: host and why."""
+    """Keeps the last log lines. `refused` is called with host and reason of denied operations."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()
@@ -107,7 +105,7 @@ class LogLines(logging.Handler):
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """From whatever thread."""
+        """Called from any thread."""
         try:
             text = record.getMessage()
             if record.exc_info and record.exc_info[0] is not None:
@@ -135,7 +133,7 @@ class LogLines(logging.Handler):
             self._refused(str(host), f"{principal} may not {operation} {resource}: {why}")
 
     def lines(self) -> list[dict[str, Any]]:
-        """All that are kept, the oldest first."""
+        """All kept lines, oldest first."""
         return list(self._kept)
 
 
@@ -143,23 +141,23 @@ log = logging.getLogger(__name__)
 
 
 class Observed:
-    """Of the brokers of this process."""
+    """State of the page, for the brokers of this process."""
 
     def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
-        """On their event loop, while they run."""
+        """Call on the brokers' event loop, while they run."""
         self._brokers = brokers
         self.registry = registry
-        """The schema registry, with the schemas that it returned; None where none is set."""
+        """The schema registry with its cached schemas; None if none is configured."""
         self.remote = RemoteLeaders()
         """Reports of leaders in other processes."""
         self.copies = Copies()
-        """Of topics, record by record."""
+        """Copies of topics, record by record."""
         self.rates = Rates()
-        """Of topics."""
+        """Write rates of topics."""
         self.times = RecordTimes()
-        """Since when records wait for groups."""
+        """Timestamps of the first records that groups have not committed."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
-        """Who was refused, and why."""
+        """Refused clients, with reasons."""
         self.log = LogLines(self.refusals.note)
         """The last lines of the log."""
         for broker in brokers:
@@ -171,20 +169,20 @@ class Observed:
             self.times.forget_topic(topic.name)
 
     def servers(self) -> list[tuple[int, Server]]:
-        """Of the brokers that run, with their ids."""
+        """The servers of the running brokers, with their ids."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
     def cluster(self) -> ClusterView:
-        """What the brokers know now. Raises NoBrokerRuns."""
+        """The cluster as the brokers see it now. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def watch(self) -> None:
-        """Look at the brokers every EVERY_S, until it is cancelled."""
+        """Sample the brokers every EVERY_S until cancelled."""
         loop = asyncio.get_running_loop()
         logging.root.addHandler(self.log)
         try:
             while True:
-                # A broker that starts anew has a new server.
+                # A restarted broker has a new server.
                 for _, server in self.servers():
                     server.refusals = self.refusals
                 try:
@@ -192,7 +190,7 @@ class Observed:
                     counts = await cluster.long_work.finish(record_counts(cluster))
                     self.rates.add(loop.time(), counts)
                 except NoBrokerRuns:
-                    # It stops, or starts anew.
+                    # The broker is stopping or restarting.
                     self.rates.forget()
                 except Exception:
                     log.exception("looking at the brokers failed")

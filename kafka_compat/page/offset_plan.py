@@ -1,7 +1,7 @@
-"""The new offsets of a group, as kafka-consumer-groups --reset-offsets would choose them. Pure.
+"""Compute the new offsets of a group, as kafka-consumer-groups --reset-offsets does. Pure.
 
-As Kafka's kafka-consumer-groups has it: offsets outside of what is there become the nearest end; where there
-is no record of a time or later, it is the end.
+As in Kafka, an offset out of range becomes the nearest valid one; a time after the last record selects the
+end of the partition.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ SCENARIOS: Final = (EARLIEST, LATEST, OFFSET, TIME, SHIFT)
 
 
 class Extent(NamedTuple):
-    """Where a partition begins, and up to where consumers may read."""
+    """The first offset of a partition, and the end of what consumers may read."""
 
     start: int
     end: int
 
 
 class Step(NamedTuple):
-    """What becomes of one partition. `old` is None where the group has committed nothing."""
+    """The change in one partition. `old` is None if the group has committed nothing."""
 
     topic: str
     partition: int
     old: int | None
     new: int | None
-    """None where it cannot be said: `note` says why."""
+    """None if it cannot be determined: `note` gives the reason."""
     start: int | None
     end: int | None
     note: str
@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """`number` is the offset, or by how many it is moved. `extents` have the reason where somebody does not
-    tell; `at_time` is the first offset of the time that is meant, None where there is none.
+    """The steps of a change. `number` is the offset, or the shift. `extents` have the reason in place of an
+    unknown extent; `at_time` is the first offset at or after the time, None if there is none.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

@@ -1,4 +1,4 @@
-"""Records for the page: read at their leaders, and decoded."""
+"""Read records from the partition leaders and decode them for the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.regist
 
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
-    """Where its partitions are read."""
+    """The Source that reads the topic's partitions."""
     cluster = visit.cluster
     known = {each.partition: each for each in topic.partitions}
 
@@ -55,7 +55,7 @@ async def shown(
 
 
 def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
-    # Who chose `schema` for both may well have keys of another kind: what has no such beginning says so.
+    # With `schema` for both, keys often have no schema: the problem says so.
     return [
         {
             "partition": each.partition,
@@ -73,7 +73,7 @@ def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Sch
 
 
 def _timestamp_type(found: Found) -> str | None:
-    """As message.timestamp.type names it; None for records of the oldest format, which have no time."""
+    """The name as in message.timestamp.type; None for the oldest record format, which has no time."""
     if not found.batch.magic:
         return None
     is_create = found.batch.timestamp_type is TimestampType.CREATE_TIME

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 3.0
 _FRESH_S: Final = 3.0
-"""For how long a report is good enough for the next visit."""
+"""How long a report is reused for later visits."""
 _LOG_DIRS_VERSION: Final = 2
 _AT_ONCE: Final = 500
 
@@ -29,7 +29,7 @@ class RemoteReport(NamedTuple):
     """What leaders in other processes reported. `missing` names the brokers that did not respond."""
 
     sizes: dict[TopicPartition, int]
-    """Of the leader's log, in bytes."""
+    """Sizes of the leaders' logs, in bytes."""
     bounds: dict[TopicPartition, Bounds]
     missing: list[str]
 
@@ -38,14 +38,14 @@ _NOTHING: Final = RemoteReport({}, {}, [])
 
 
 class RemoteLeaders:
-    """Asks them; once for visits at the same time."""
+    """Queries the leaders; concurrent visits share one query."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()
         self._known: tuple[float, RemoteReport] | None = None
 
     async def look(self, cluster: ClusterView) -> RemoteReport:
-        """What they report now."""
+        """A current report."""
         remote = cluster.remote_partitions()
         if remote is None:
             return _NOTHING
@@ -65,7 +65,7 @@ async def _look(cluster: ClusterView, remote: RemotePartitions) -> RemoteReport:
 
 
 def _led_by_others(cluster: ClusterView) -> Steps[dict[int, dict[TopicPartition, int]]]:
-    """Leader -> partition -> epoch."""
+    """Leader -> partition -> leader epoch."""
     here = {services.broker_id for services in cluster.services}
     found: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     known = ((topic, each) for topic in list(cluster.metadata.topics.values()) for each in topic.partitions)

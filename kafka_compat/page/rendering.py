@@ -1,7 +1,7 @@
-"""Render templates to HTML in steps, so that a long table does not hold up the event loop.
+"""Render templates to HTML in pieces, so that a long table does not block the event loop.
 
-What a macro, or a `call` of one, makes is one piece and so one step. Rows are never within them: tables are
-plain HTML in templates, which extend, or include, others.
+The output of a macro, or of a `call` of one, is a single piece. Rows are therefore never inside macros:
+tables are plain HTML in templates, which extend or include others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NOTHING: Final = "–"
-"""What stands where nobody tells."""
+"""Shown in place of an unknown value."""
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -42,7 +42,7 @@ def rate(per_second: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4 s`, `3 min 20 s`, `2 d 4 h`: two parts at most."""
+    """`0.4 s`, `3 min 20 s`, `2 d 4 h`: at most two parts."""
     if seconds is None:
         return NOTHING
     if seconds < 10:
@@ -77,17 +77,17 @@ def instant(time_ms: int | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Of a share of 1: `12 %`."""
+    """A share between 0 and 1: `12 %`."""
     return NOTHING if share is None else f"{share * 100:.0f} %"
 
 
 def shown(value: object) -> str:
-    """A text, or a dash where there is none."""
+    """A text, or a dash if it is missing."""
     return NOTHING if value is None or value == "" else str(value)
 
 
 def preview(text: str, length: int = 300) -> str:
-    """The beginning of a text, in one line, with all that is in it to be seen."""
+    """The beginning of a text on one line, with all characters visible."""
     one_line = visible(" ".join(text[: 4 * length].split()))
     return one_line if len(one_line) <= length else f"{one_line[:length]}…"
 
@@ -114,11 +114,11 @@ POLICY: Final = (
 STYLE: Final = f"{ROOT}/style.css"
 _FOLDER: Final = Path(__file__).parent / "templates"
 _PIECES_AT_ONCE: Final = 100
-"""Of a template, some 200 µs."""
+"""Pieces of a template between two yields, some 200 µs."""
 
 
 class Entry(NamedTuple):
-    """A link of a menu. `writes`: only where changes are allowed."""
+    """A menu entry. `writes`: shown only if changes are allowed."""
 
     path: str
     text: str
@@ -147,16 +147,16 @@ _TABS: Final = {
     ),
     "group": (Entry("/group", "Members and lag"), Entry("/offsets", "Change offsets", writes=True)),
 }
-"""Each is asked for with ?name=."""
+"""Tabs, each opened with ?name=."""
 
 
 def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
-    """What there is to see of a "topic" or a "group", and with `writes` to do."""
+    """The tabs of a "topic" or a "group", with `writes` also those of actions."""
     return [entry for entry in _TABS[kind] if writes or not entry.writes]
 
 
 class Templates:
-    """All templates of the page, compiled. To be made in a thread: it takes as long as a broker's start."""
+    """All templates of the page, compiled. Create it in a thread: it takes as long as a broker's startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -179,7 +179,7 @@ class Templates:
             self.environment.get_template(name)
 
     def render(self, template: str, context: Mapping[str, Any]) -> Steps[str]:
-        """A page."""
+        """Render a page."""
         whole: list[str] = []
         for pieces in batched(self.environment.get_template(template).generate(context), _PIECES_AT_ONCE):
             whole += pieces

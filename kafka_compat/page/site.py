@@ -1,4 +1,4 @@
-"""The page as routes of the HTTP listener: each view as HTML and as JSON, actions, and the login."""
+"""HTTP routes of the page: each view as HTML and as JSON, actions, and the login."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ FIELD: Final = "form_token"
 
 
 class Forms:
-    """Protects forms against other sites: each has a token that only pages of this listener know. It belongs
-    to a session, or without one to all who read the page.
+    """Protects forms against cross-site requests: each has a token that only pages of this listener contain.
+    It belongs to a session, or without one to everyone who can read the page.
     """
 
     def __init__(self) -> None:
         self._secret = os.urandom(32)
 
     def token(self, session: str | None) -> str:
-        """What FIELD has to hold."""
+        """The value of FIELD."""
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
-        """The fields of a form, without FIELD. BadCall."""
+        """The fields of a form, without FIELD. Raises BadCall if the token is wrong."""
         given = str(body.get(FIELD, ""))
         if not hmac.compare_digest(given.encode(), self.token(session).encode()):
             text = (
@@ -66,7 +66,7 @@ class Forms:
 
 
 class Site:
-    """Of the brokers of this process. `may_write`: actions are served."""
+    """The page of this process's brokers. `may_write`: actions are allowed."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Site:
         )
 
     def routes(self) -> list[Route]:
-        """What is served."""
+        """The routes of the page."""
         routes = [
             self._route("GET", "/", self._to_first),
             self._route("GET", ROOT, self._to_first),
@@ -126,7 +126,7 @@ class Site:
         return routes
 
     async def watch(self) -> None:
-        """Have the templates ready, and look at the brokers from time to time, until it is cancelled."""
+        """Compile the templates, and sample the brokers periodically, until cancelled."""
         self._templates.get()
         await self._observed.watch()
 
@@ -245,7 +245,7 @@ class Site:
         templates = await asyncio.shield(self._templates.get())
         return File(templates.style, "text/css; charset=utf-8", _YEAR_S)
 
-    # --- who looks
+    # --- authentication
 
     async def _login(self, call: Call) -> Answer:
         back = _own(call.query.get("back", ""))
@@ -272,7 +272,7 @@ class Site:
 
 
 def _own(path: str) -> str:
-    """The path where it is one of ours, else the first page: nobody is led elsewhere."""
+    """The path if it is under the page's root, otherwise the first page: never redirect elsewhere."""
     return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else _FIRST
 
 

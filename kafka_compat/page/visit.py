@@ -1,4 +1,4 @@
-"""One request for a page, what its view may use, and the kinds of views."""
+"""One request for a page, the API that its view may use, and the kinds of views."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kafka_compat.security.principal import Principal
 
 
 class Rights:
-    """What a visit may do: as much as a client with the page's principal, from the address of the browser.
-    Without an authorizer everybody may do everything.
+    """What a visit may do: as much as a client with the page's principal and the browser's address. Without
+    an authorizer, everything is allowed.
     """
 
     def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
@@ -33,7 +33,7 @@ class Rights:
         self.host = host
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether this is allowed; for what is left out where it is not."""
+        """Whether an operation is allowed; use it to leave out data."""
         return self._authorizer is None or self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name, logged=False
         )
@@ -49,7 +49,7 @@ class Rights:
         return self.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
-        """Raises BadCall where it is not allowed."""
+        """Raise BadCall unless an operation is allowed."""
         if self._authorizer is not None and not self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name
         ):
@@ -61,19 +61,19 @@ class Rights:
             )
 
     def require_cluster(self, operation: Operation) -> None:
-        """The same for the cluster."""
+        """Raise BadCall unless an operation on the cluster is allowed."""
         self.require(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 CLIENT_ID: Final = "kafka-compat-page"
 PATIENCE_S: Final = 30.0
 _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH))
-"""Views tell of their errors in words of their own."""
+"""APIs whose errors views report in their own words."""
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-    """The response of a broker of this process, which is asked as by a client. Raises TimeoutError, and
-    BadCall with the text of an error that fails the request as a whole.
+    """The response of a broker of this process to a request, handled as from a client. Raises TimeoutError,
+    and BadCall with the text of an error that fails the entire request.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -90,11 +90,11 @@ async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, requ
 T = TypeVar("T")
 
 ROOT: Final = "/ui"
-"""Where the page is."""
+"""Path of the page."""
 
 
 class Visit:
-    """See above. `body` has the fields of an action."""
+    """A request for a page (see the module). `body` has the fields of an action."""
 
     def __init__(
         self,
@@ -109,38 +109,38 @@ class Visit:
         self.cluster = cluster
         self.rights = rights
         self.observed = observed
-        """What is remembered between visits."""
+        """State kept between visits."""
         self.query = query
         self.body = body
         self.may_write = may_write
 
     def later(self) -> Visit:
-        """The same at a later time, for work that outlives the request. Raises NoBrokerRuns."""
+        """The same visit at a later time, for work that outlives the request. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 
     async def finish(self, steps: Steps[T]) -> T:
-        """The result of long work."""
+        """Run long work, and return its result."""
         return await self.cluster.long_work.finish(steps)
 
     def given(self, name: str) -> str:
-        """A parameter that there has to be. BadCall."""
+        """A required parameter. Raises BadCall if it is missing."""
         value = self.query.get(name)
         if value is None:
             raise BadCall(f"the parameter {name} is missing: add ?{name}=…")
         return value
 
     def number(self, name: str, default: int) -> int:
-        """A parameter that is a whole number of at least 0. BadCall."""
+        """A parameter that is an integer of at least 0. Raises BadCall."""
         text = self.query.get(name, "")
         return natural(text, name) if text else default
 
     async def ask(
         self, key: ApiKey, version: int | None = None, broker_id: int | None = None, /, **fields: Any
     ) -> Any:
-        """The answer of a broker to a request with these fields: of one of this process, or of `broker_id`.
-        Without `version` it is the newest that this broker serves. Raises BadCall for a broker that does not
-        answer.
+        """The response to a request with these fields, of a broker of this process or of `broker_id`.
+        `version` defaults to the newest that this broker supports. Raises BadCall if the broker does not
+        respond.
         """
         request = request_class(key)(**fields)
         services = self._services_of(broker_id)
@@ -166,43 +166,43 @@ class Visit:
         return next((each for each in services if each.broker_id == broker_id), None)
 
     def is_here(self, broker_id: int) -> bool:
-        """Whether that broker is one of this process."""
+        """Whether that broker is in this process."""
         return self._services_of(broker_id) is not None
 
 
 def link(path: str, **query: object) -> str:
-    """The address of a page, below ROOT."""
+    """The URL of a page, including ROOT."""
     return ROOT + path_of(path, **query)
 
 
 def path_of(path: str, **query: object) -> str:
-    """The same without ROOT, as `Done` has it."""
+    """The URL of a page without ROOT, for `Done`."""
     given = {name: value for name, value in query.items() if value is not None and value != ""}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:
-    """What is there at once, or later."""
+    """The result of a value or an awaitable."""
     return await found if isinstance(found, Coroutine) else found
 
 
 Data = dict[str, Any]
-"""What is to be seen, as json.dumps takes it; a template finds it as `it`."""
+"""The data to show, as json.dumps takes it; a template accesses it as `it`."""
 
 
 class View(NamedTuple):
-    """A page that shows something: see the room's docstring."""
+    """A page that shows data (see the package's docstring)."""
 
     path: str
-    """Under /ui, as `/topics`."""
+    """Path under /ui, such as `/topics`."""
     see: Callable[[Visit], Awaitable[Data]]
     title: str
     summary: str
-    """One line, for the list of what can be asked."""
+    """One line, for the list of routes."""
     below: str = ""
-    """The path of the menu's entry that it belongs to, unless it has one itself."""
+    """Path of the menu entry that it belongs to, unless it has its own."""
     query: Mapping[str, str] = {}
-    """Its parameters, as a Route's."""
+    """Parameters, in the format of a Route's."""
 
     @property
     def menu(self) -> str:
@@ -210,12 +210,12 @@ class View(NamedTuple):
 
     @property
     def template(self) -> str:
-        """The name of its template."""
+        """Name of the template."""
         return f"{self.path[1:].replace('-', '_')}.html"
 
 
 class Shown(NamedTuple):
-    """An action that ends with a page."""
+    """Result of an action that renders a page."""
 
     data: Data
     template: str
@@ -224,24 +224,24 @@ class Shown(NamedTuple):
 
 
 class Done(NamedTuple):
-    """An action that leads on: `path` is under /ui, with its query (`visit.link`)."""
+    """Result of an action that redirects: `path` is under /ui, with its query (`path_of`)."""
 
     data: Data
     path: str
 
 
 class Action(NamedTuple):
-    """What changes something, by POST."""
+    """A change, by POST."""
 
     path: str
     act: Callable[[Visit], Awaitable[Shown | Done]]
     summary: str
     body: Mapping[str, str]
-    """The fields, as a Route's."""
+    """Fields, in the format of a Route's."""
 
 
 class Download(NamedTuple):
-    """Bytes that a browser puts into a file: a `File` with the file's name."""
+    """A view that a browser downloads: a `File` with the file's name."""
 
     path: str
     give: Callable[[Visit], Awaitable[File]]

@@ -1,4 +1,4 @@
-"""archive: topics → Parquet files, each record exactly once. How files become visible: see archive_store."""
+"""Job `archive`: write topics to Parquet files, each record exactly once (see archive_store)."""
 
 import sys
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob(StreamJob):
-    """What to archive, and where to.
+    """What to archive, and where.
 
-    `offsets_per_batch` bounds what one kill costs, and how often progress moves. `accept_loss` goes on when
-    Kafka deleted records before they were archived, and counts them as gaps.
+    `offsets_per_batch` bounds the work lost in a crash, and how often progress advances. `accept_loss`
+    continues if Kafka deleted records before they were archived, and counts them as gaps.
     """
 
     offsets_per_batch: int = 1_000_000
@@ -30,7 +30,7 @@ class ArchiveJob(StreamJob):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """The archive after a run: rows and batches of the run, totals of all, offsets not archived yet."""
+    """The archive after a run: rows and batches of the run, totals, and offsets not archived yet."""
 
     directory: Path
     state: ArchiveState
@@ -43,7 +43,7 @@ class ArchiveReport:
 
     @property
     def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before all was archived, unless it was to end so."""
+        """0, or 130 if a signal ended the run early, unless the job is continuous."""
         return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class ArchiveReport:
         }
 
     def as_text(self) -> str:
-        """A table with one line per partition, and a line that sums up."""
+        """A table with one line per partition, and a summary line."""
         header = ["TOPIC", "PARTITION", "FIRST-OFFSET", "LAST-OFFSET", "ROWS", "GAPS"]
         keys = ("topic", "partition", "first_offset", "last_offset", "rows", "gaps")
         entries = self.as_json()["partitions"]
@@ -87,9 +87,9 @@ class ArchiveReport:
 
 
 def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
-    """Write the source's rows into `directory`, a folder that all executors see; returns the files.
+    """Write the source's rows into `directory`, which all executors can reach; returns the files.
 
-    The source's partitions each hold a range of one Kafka partition with offsets in order, so that neither a
+    Each partition of the source holds a range of one Kafka partition in offset order, so that neither a
     shuffle nor a sort is needed.
     """
     from pyspark import cloudpickle
@@ -97,7 +97,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Executors on other machines have pyarrow, but not this package: its functions travel with the task.
+    # Executors on other machines have pyarrow, but not this package: its functions are sent with the task.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(archive_writer.write_range, directory=str(directory.resolve()))
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
@@ -111,7 +111,7 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
-    """Archive until the end that the topics have now, or continuously; raises PipelineError."""
+    """Archive up to the current ends of the topics, or continuously. Raises PipelineError."""
     store = ArchiveStore(job.directory)
     with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)
@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """RecordsLost when the topics no longer continue the archive; deletions alone may be accepted as gaps."""
+    """Raise RecordsLost if the topics do not continue the archive; only deletions may be accepted as gaps."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
@@ -158,7 +158,7 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
-    """Offsets up to the topics' ends, as they were at the start of the run, that are not archived."""
+    """Offsets that are not archived, up to the topics' ends at the start of the run."""
     behind: Offsets = {}
     for topic, ends in view.latest.items():
         for partition, end in ends.items():

@@ -1,19 +1,19 @@
-"""The archive's files: how a batch becomes visible exactly once, whatever is killed when.
+"""Files of the archive, and how a batch becomes visible exactly once despite crashes.
 
 Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
 underscore. The rules:
 
-1. A batch is written under DIR/_staging/BATCH-RUN/, a folder of this run alone, where no reader looks.
-2. Its files are synced, and checked: offsets strictly increasing, none twice, all inside the batch's range,
-   which begins where the last batch ended.
-3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the
-   commit: from here on exactly these files become the batch, and the batch is never written again.
-4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in
-   between sees some files of the batch, and none twice.
-5. The staging folder goes last. A log entry whose staging folder still stands is an unfinished publication:
-   whoever opens DIR next finishes it. A staging folder without log entry is rubbish.
+1. A batch is written to DIR/_staging/BATCH-RUN/, a directory of this run alone, which readers ignore.
+2. Its files are synced, and checked: offsets strictly increase without duplicates, and all lie inside the
+   batch's range, which begins where the last batch ended.
+3. DIR/_log/BATCH.json then maps each staged file to its final name. Creating this file, by rename, is the
+   commit: from then on exactly these files are the batch, and it is never written again.
+4. Each staged file is renamed to its final name. A rename is atomic and happens once, so a reader in between
+   sees some files of the batch, and none twice.
+5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
+   publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
-So the log alone decides; Spark's checkpoint (DIR/_checkpoint) only says which range of offsets a batch has.
+The log alone decides; Spark's checkpoint (DIR/_checkpoint) only determines the offset range of a batch.
 """
 
 import json
@@ -36,7 +36,7 @@ GAP_RANGES_KEPT = 20
 
 @dataclass(slots=True)
 class PartitionTotals:
-    """What the archive holds of one partition.
+    """Totals of one archived partition.
 
     Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` are the first gaps.
     """
@@ -61,7 +61,7 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A file `name` in staging: rows first to last of one partition and one day, in the runs given."""
+    """A staged file `name`: rows first to last of one partition and one day, in the given runs."""
 
     name: str
     topic: str
@@ -77,7 +77,7 @@ class StagedFile:
 
 
 class ArchiveStore:
-    """One archive folder on a local or shared POSIX file system, used by one job at a time."""
+    """An archive directory on a local or shared POSIX file system, used by one job at a time."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -88,9 +88,9 @@ class ArchiveStore:
         self._run = uuid.uuid4().hex[:12]
 
     def open(self) -> ArchiveState:
-        """Create the folder or take it up, finish what a killed job left, and return what is archived.
+        """Create or open the directory, finish an interrupted publication, and return the state.
 
-        NotStarted when the folder holds something else, or files without their checkpoint.
+        Raises NotStarted if the directory holds something else, or files without their checkpoint.
         """
         self.check()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class ArchiveStore:
         return state
 
     def check(self) -> None:
-        """NotStarted when the folder exists and is neither empty nor an archive; touches nothing."""
+        """Raise NotStarted if the directory is neither empty nor an archive; changes nothing."""
         if self._marker.exists():
             if json.loads(self._marker.read_text()) != FORMAT:
                 raise NotStarted(
@@ -122,7 +122,7 @@ class ArchiveStore:
             )
 
     def state(self) -> ArchiveState:
-        """Totals after the last committed batch."""
+        """Totals as of the last committed batch."""
         batches = sorted(int(entry.stem) for entry in self._log.glob("[0-9]*.json"))
         if not batches:
             return ArchiveState()
@@ -134,11 +134,11 @@ class ArchiveStore:
         return ArchiveState(batches[-1], topics, entry["topic_ids"])
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether the batch is in the archive already; Spark runs its last batch again after a kill."""
+        """Whether the batch is already in the archive; Spark repeats its last batch after a crash."""
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:
-        """Where this run writes the batch; new and empty at each call."""
+        """Directory for this run's files of the batch; new and empty at each call."""
         path = self._staging / f"{batch_id}-{self._run}"
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -146,9 +146,9 @@ class ArchiveStore:
     def commit(
         self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
     ) -> ArchiveState:
-        """Check the staged and synced files of a batch over [start, end) of each partition; publish them.
+        """Check the staged and synced files of a batch over [start, end) of each partition, and publish them.
 
-        RecordsLost when they do not continue the archive, or hold an offset twice or from elsewhere.
+        Raises RecordsLost if they do not continue the archive, or contain duplicate or foreign offsets.
         """
         staging = self._staging / f"{batch_id}-{self._run}"
         staging.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class ArchiveStore:
         return self._log / f"{batch_id:012d}.json"
 
     def _publish(self, entry: dict[str, Any]) -> None:
-        """Rename the batch's staged files to their final names, where that is still to do; rules 4, 5."""
+        """Rename the batch's staged files to their final names, unless already done; rules 4, 5."""
         staging = self._staging / entry["staging"]
         if not staging.is_dir():
             return
@@ -196,7 +196,7 @@ class ArchiveStore:
 def add_batch(
     totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
 ) -> None:
-    """Add a batch to the totals, in place: its files hold offsets of [start, end) only, and none twice."""
+    """Add a batch to the totals, in place. Its offsets must be within [start, end), without duplicates."""
     from kafka_compat.pipelines.offset_runs import gaps_in, merged
 
     by_partition: dict[tuple[str, int], list[Any]] = {}

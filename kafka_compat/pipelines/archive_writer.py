@@ -1,7 +1,7 @@
-"""Writes a stretch of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
+"""Write a range of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
 
-It needs pyarrow alone there. Files get random names in the staging folder; what a failed attempt of a task
-wrote is named by no manifest, and so never becomes visible.
+Executors need only pyarrow. Files get random names in the staging directory. Files of a failed attempt of a
+task are in no manifest, so they never become visible.
 """
 
 import os
@@ -22,7 +22,7 @@ FILES_SCHEMA = (
     "name string, topic string, partition int, day string, first long, last long, "
     "runs_first binary, runs_last binary"
 )
-"""What `write_range` yields, one row per file; the runs are int64 arrays as their bytes."""
+"""Schema of `write_range`'s rows, one per file; the runs are int64 arrays as bytes."""
 
 ROW_GROUP_BYTES = 32 << 20
 BUFFER_BYTES = 96 << 20
@@ -31,7 +31,7 @@ OPEN_FILES_MAX = 200
 
 @dataclass
 class _DayFile:
-    """A file being written, and the rows that wait for the next row group."""
+    """An open file, and the rows buffered for its next row group."""
 
     path: str
     day: str
@@ -42,9 +42,9 @@ class _DayFile:
 
 
 def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
-    """Write record batches with the archive's columns, all of one Kafka partition and in offset order.
+    """Write record batches in the archive's schema, all of one Kafka partition and in offset order.
 
-    Yields one record batch of FILES_SCHEMA. A day that comes back after many others may get two files.
+    Yields one record batch of FILES_SCHEMA. A day that recurs after many others may get two files.
     """
     os.makedirs(directory, exist_ok=True)
     owner: tuple[str, int] | None = None
@@ -70,13 +70,13 @@ def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
 
 
 def day_name(days: int) -> str:
-    """YYYY-MM-DD of a number of days since 1970; years outside of 1 to 9999 are put at the edge."""
+    """YYYY-MM-DD of a number of days since 1970; years outside of 1 to 9999 are clamped."""
     ordinal = days + date(1970, 1, 1).toordinal()
     return date.fromordinal(min(max(ordinal, date.min.toordinal()), date.max.toordinal())).isoformat()
 
 
 def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
-    """The one topic and partition of the rows; RecordsLost when there are two."""
+    """The single topic and partition of the rows; RecordsLost if there are several."""
     topics, partitions = pc.unique(batch.column("topic")), pc.unique(batch.column("partition"))
     owner = (topics[0].as_py(), partitions[0].as_py())
     if len(topics) != 1 or len(partitions) != 1 or before not in (None, owner):
@@ -85,7 +85,7 @@ def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
 
 
 def _by_day(batch: Any) -> Iterator[tuple[int, Any]]:
-    """(days since 1970, rows of that day) with the rows' order kept."""
+    """(days since 1970, rows of that day), preserving the order of rows."""
     days = pc.cast(pc.cast(batch.column("timestamp"), pa.date32()), pa.int32())
     different = pc.unique(days)
     if len(different) == 1:
@@ -101,7 +101,7 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
-    # A slice's nbytes counts its own share of the buffers, not the whole batch's.
+    # The nbytes of a slice is its own share of the buffers, not the whole batch's.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
         _flush(file)
@@ -116,7 +116,7 @@ def _flush(file: _DayFile) -> None:
 
 
 def _finish(file: _DayFile) -> _DayFile:
-    """Write what waits, close, and sync: the manifest that names the file must not outlive its bytes."""
+    """Write buffered rows, close, and sync: the manifest that names the file must not outlive its bytes."""
     if file.rows:
         _flush(file)
     file.writer.close()

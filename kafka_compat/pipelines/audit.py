@@ -1,8 +1,9 @@
-"""audit: counts per topic, partition and hour at every tier, compared; what LinkedIn's Kafka audit does.
+"""Job `audit`: compare record counts per topic, partition and hour between tiers, like LinkedIn's Kafka
+audit.
 
-A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts that a
-producer kept. The first tier is the one that the others are held against. Beside the count stands the sum of
-a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
+A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts kept by
+a producer. All tiers are compared with the first. Each count comes with the sum of a hash of each record's
+key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
 import csv
@@ -26,8 +27,8 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Where to count: `kind` kafka (place: bootstrap servers), header (the same, but what producers say in a
-    header that they sent there), archive (a folder), or counts (a CSV file).
+    """A tier to count: `kind` is kafka (place: bootstrap servers), header (the same, with counts that
+    producers send in a header), archive (a directory), or counts (a CSV file).
 
     `topic` is the topic's name in that place; ignored for counts.
     """
@@ -40,11 +41,11 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class AuditJob:
-    """Tiers that should hold the same; buckets of `bucket_ms` by the records' timestamps.
+    """Tiers that should hold the same records; buckets of `bucket_ms` by record timestamps.
 
-    `since_ms` and `until_ms` (exclusive) bound the timestamps: leave out what is still being written.
-    `by_partition` False adds the partitions up, for mirrors with another number of them. `sequence_header` is
-    for tiers of the kind header, see `announced`. `command` is what the picture says that made it.
+    `since_ms` and `until_ms` (exclusive) bound the timestamps: exclude records still being written. With
+    `by_partition` False, partitions are summed, for mirrors with a different number of them.
+    `sequence_header` is for tiers of kind header, see `announced`. `command` is shown on the plot.
     """
 
     tiers: Sequence[Tier]
@@ -61,7 +62,7 @@ class AuditJob:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Counts by tier, in the tiers' order, and what differs."""
+    """Counts of each tier, in order, and the differences."""
 
     counts: dict[str, dict[Bucket, Count]]
     differences: list[Difference]
@@ -72,7 +73,7 @@ class AuditReport:
 
     @property
     def exit_code(self) -> int:
-        """0 when all tiers hold the same, else 1."""
+        """0 if all tiers match, else 1."""
         return 1 if self.differences else 0
 
     def as_json(self) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class AuditReport:
         }
 
     def as_text(self) -> str:
-        """Totals by tier, then a line per bucket that differs."""
+        """Totals by tier, then one line per different bucket."""
         report = self.as_json()
         tiers = [[t["tier"], str(t["rows"]), str(t["buckets"])] for t in report["tiers"]]
         text = text_table(["TIER", "ROWS", "BUCKETS"], tiers)
@@ -128,11 +129,11 @@ def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
 
 
 def announced(rows: Any, header: str) -> Any:
-    """Records with the source's columns → those that their producers say they sent: partition, timestamp.
+    """Records that producers announced in headers, from the source's columns: partition, timestamp.
 
-    The header's value is PRODUCER:N, where N counts a producer's records from 0. A number that comes twice is
-    one record. One that is missing is taken to have had the place and the time of the next one that is there;
-    what a producer sent last of all is missed by nobody here. Records without the header are not counted.
+    The header's value is PRODUCER:N, where N numbers a producer's records from 0. A repeated number counts
+    once. A missing number is assigned the partition and time of the next one present; missing records at the
+    end of a producer's sequence are not detected. Records without the header are not counted.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -154,7 +155,7 @@ def announced(rows: Any, header: str) -> Any:
 
 
 def run_audit(job: AuditJob) -> AuditReport:
-    """Count at every tier and compare; raises PipelineError when a tier cannot be read."""
+    """Count at every tier and compare. Raises PipelineError if a tier cannot be read."""
     names = [tier.name for tier in job.tiers]
     if len(names) < 2 or len(set(names)) < len(names):
         raise NotStarted("Give at least two tiers, with different names.")
@@ -191,7 +192,7 @@ def run_audit(job: AuditJob) -> AuditReport:
 
 
 def _cluster_ids(clusters: Mapping[str, str]) -> str:
-    """The clusters, each with the tiers that are there."""
+    """The cluster ids, each with its tiers."""
     tiers: dict[str, list[str]] = {}
     for name, cluster in clusters.items():
         tiers.setdefault(cluster, []).append(name)
@@ -199,14 +200,14 @@ def _cluster_ids(clusters: Mapping[str, str]) -> str:
 
 
 def _place(tier: Tier, cluster: str) -> str:
-    """Where a tier is, in words."""
+    """Description of a tier's place."""
     place = f"{tier.place}/{tier.topic}" if tier.topic else tier.place
     kind = {"header": "header of", "kafka": "topic", "archive": "archive", "counts": "counts in"}[tier.kind]
     return f"{kind} {place}" + (f", cluster {cluster}" if cluster else "")
 
 
 def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
-    """The id of the cluster of each tier that has one. NotStarted when a tier's place is not there."""
+    """The cluster id of each tier that has one. Raises NotStarted if a tier's place does not exist."""
     clusters = {}
     for tier in job.tiers:
         if tier.kind in ("kafka", "header"):
@@ -226,8 +227,9 @@ def _require_archive(tier: Tier) -> None:
 
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
-    """A CSV file with the columns `partition`, `time_ms` and `rows`: what a producer counted, in any buckets
-    that are at most as long as the audit's."""
+    """Read a CSV file with the columns `partition`, `time_ms` and `rows`: counts by a producer, in buckets
+    that are not longer than the audit's.
+    """
     counts: dict[Bucket, int] = {}
     try:
         with path.open(newline="") as file:
@@ -247,9 +249,9 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
 
 
 def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
-    """The tier's records; NotStarted when there is no such place."""
+    """A reader of the tier's records. Raises NotStarted if the place does not exist."""
     if tier.kind in ("kafka", "header"):
-        # Ends are asked for here, so that all tiers are looked at as of about the same moment.
+        # End offsets are fetched here, so that all tiers are read as of about the same moment.
         view = look(
             spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
         )

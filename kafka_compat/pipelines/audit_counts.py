@@ -1,4 +1,4 @@
-"""What an audit counts in each bucket, and in what the counts of two tiers differ."""
+"""Counts per audit bucket, and the differences between two tiers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Bucket = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Records of a bucket; `checksum` None where only counts are known."""
+    """Records in a bucket; `checksum` is None if only counts are known."""
 
     rows: int
     checksum: int | None
@@ -17,7 +17,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A bucket in which a tier is not as the first. `verdict`: lost, duplicated, or changed."""
+    """A bucket in which a tier differs from the first. `verdict`: lost, duplicated, or changed."""
 
     tier: str
     partition: int
@@ -30,7 +30,7 @@ class Difference:
 def differences_between(
     reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
 ) -> list[Difference]:
-    """What `counts` has otherwise than `reference`, in the order of time."""
+    """Differences of `counts` from `reference`, by time."""
     nothing = Count(0, 0)
     found = []
     for bucket in sorted({*reference, *counts}, key=lambda b: (b[1], b[0])):

@@ -1,5 +1,5 @@
-"""The audit as a picture: records over time, each tier in a field of its own, since tiers that agree would
-hide each other in one; in each, what differs from the first tier. A PNG, and an HTML page with the tables.
+"""Plot the audit: records over time, and the differences from the first tier. A PNG, and an HTML page with
+the tables. Each tier has its own panel, since matching tiers would hide each other in one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from kafka_compat.pipelines.plot_page import Origin, Page, Table, Theme, columns
 from kafka_compat.pipelines.progress import utc
 
 STEPS_MAX = 400
-"""More would be a thicket: the picture then adds buckets up."""
+"""Maximum steps of the plot: with more, buckets are merged."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
 _STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]  # not day and night in turn
@@ -22,8 +22,9 @@ _STRAYS = 0.001
 
 
 class Span(NamedTuple):
-    """From `first_ms` on, `steps` of `step_ms`, each a whole number of the audit's buckets. `strays` buckets
-    with few records lie far outside."""
+    """`steps` steps of `step_ms` from `first_ms` on, each a whole number of audit buckets. `strays` buckets
+    with few records lie far outside.
+    """
 
     first_ms: int
     step_ms: int
@@ -33,15 +34,15 @@ class Span(NamedTuple):
 
     @property
     def edges_ms(self) -> list[int]:
-        """Where the steps begin, and where the last one ends."""
+        """Start of each step, and the end of the last one."""
         return [self.first_ms + i * self.step_ms for i in range(self.steps + 1)]
 
     def holds(self, when_ms: int) -> bool:
-        """Whether a bucket is shown."""
+        """Whether a bucket is within the span."""
         return self.first_ms <= when_ms < self.first_ms + self.steps * self.step_ms
 
     def rows(self, tier: Mapping[Bucket, Count]) -> list[int]:
-        """Records in each step, all partitions together."""
+        """Records in each step, over all partitions."""
         rows = [0] * self.steps
         for (_, when), count in tier.items():
             if self.holds(when):
@@ -50,8 +51,8 @@ class Span(NamedTuple):
 
 
 def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
-    """What shows these tiers. Timestamps far from all others (a clock that was wrong, a 0) would leave no
-    room for the others: one record in a thousand may be left out for that, on either side.
+    """The span to plot for these tiers. Outlying timestamps (a wrong clock, a 0) would squeeze all others: up
+    to one record in a thousand may be excluded at either end.
     """
     rows: dict[int, int] = {}
     for tier in tiers:
@@ -71,7 +72,7 @@ def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
 
 
 def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
-    """Where the first and the last one in a thousand records lie."""
+    """The timestamps that exclude one record in a thousand at each end."""
     spare = sum(rows[when] for when in whens) * _STRAYS
     ends = []
     for order in (whens, list(reversed(whens))):
@@ -85,7 +86,7 @@ def _core(whens: Sequence[int], rows: Mapping[int, int]) -> tuple[int, int]:
 
 
 def _step(length_ms: int, bucket_ms: int) -> int:
-    """The least length that does, and is a whole number of buckets."""
+    """The shortest sufficient step that is a whole number of buckets."""
     if length_ms <= STEPS_MAX * bucket_ms:
         return bucket_ms
     for step in _STEPS:
@@ -95,12 +96,12 @@ def _step(length_ms: int, bucket_ms: int) -> int:
 
 
 def times(millis: Sequence[int]) -> list[datetime]:
-    """As the axis takes them; those outside of the years 1 to 9999 are put at its edge."""
+    """Timestamps for the axis; those outside of the years 1 to 9999 are clamped."""
     return [_EPOCH + timedelta(milliseconds=min(max(m, _FIRST_MS), _LAST_MS)) for m in millis]
 
 
 def length_text(length_ms: int) -> str:
-    """A length of time: hour, 15 minutes, 7 days."""
+    """A time span in words: hour, 15 minutes, 7 days."""
     for unit, size in (("day", _DAY), ("hour", _HOUR), ("minute", _MINUTE), ("second", _SECOND)):
         if length_ms % size == 0:
             count = length_ms // size
@@ -109,7 +110,7 @@ def length_text(length_ms: int) -> str:
 
 
 def on_time_axis(axes: Any, span: Span) -> None:
-    """Ticks with the year at each, in UTC, and from when to when it goes."""
+    """Set up the time axis: ticks in UTC with the year, and the limits."""
     from matplotlib import dates as typed
 
     dates: Any = typed  # whose classes have no types
@@ -147,13 +148,13 @@ def plot(
     places: Mapping[str, str],
     origin: Origin,
 ) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html; returns both names. `places` says where each tier is."""
+    """Write `path`.png and `path`.html; returns both names. `places` describes each tier."""
     shown = page(counts, differences, bucket_ms, places, origin)
     return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
 
 def draw(counts: Counts, differences: Sequence[Difference], bucket_ms: int, theme: Theme) -> Any:
-    """The figure: a field for each tier, with the same axes; a further one when tiers differ."""
+    """The figure: a panel for each tier, with the same axes; and one for differences, if any."""
     from matplotlib.figure import Figure
 
     names, differ = list(counts), bool(differences)
@@ -187,7 +188,7 @@ def _tier(axes: Any, span: Span, tier: Mapping[Bucket, Count], reference: Any, t
 
 
 def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Theme) -> None:
-    """A mark above each bucket that differs, by its shape."""
+    """Draw a marker above each bucket that differs, with a shape per verdict."""
     for verdict, marker in _MARKS.items():
         found = {d.bucket_ms for d in differences if d.verdict == verdict and span.holds(d.bucket_ms)}
         if not found:
@@ -205,7 +206,7 @@ def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Them
 
 
 def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
-    """How many records more or fewer than the first tier each has, a shape for each."""
+    """Plot the surplus or deficit of each tier against the first, with a shape per tier."""
     first, *others = counts
     reference = span.rows(counts[first])
     middles = [(a + b) // 2 for a, b in zip(span.edges_ms, span.edges_ms[1:], strict=False)]
@@ -216,7 +217,7 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
         if not where:
             continue
         at, values = times([when for when, _ in where]), [n for _, n in where]
-        # A legend leaves out what begins with an underscore.
+        # A legend omits labels that begin with an underscore.
         label = f" {shortened(name)}" if name.startswith("_") else shortened(name)
         axes.vlines(at, 0, values, color=colors[i % 3], linewidth=1)
         axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=label)
@@ -230,7 +231,7 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
 
 
 def _explain(figure: Any, axes: Any, differences: Sequence[Difference], theme: Theme, first: str) -> None:
-    """A legend of the marks that there are."""
+    """Add a legend of the markers used."""
     from matplotlib.lines import Line2D
 
     own: dict[str, Any] = {
@@ -262,7 +263,7 @@ def _title(name: str, counts: Counts, differences: Sequence[Difference], *, is_f
     return f"{shortened(name)}: {rows:,} records, {verdict}"
 
 
-# --- the page
+# --- page
 
 
 def page(
@@ -272,7 +273,7 @@ def page(
     places: Mapping[str, str],
     origin: Origin,
 ) -> Page:
-    """What stands around the picture."""
+    """The HTML page around the plot."""
     summary = _summary(counts, differences, bucket_ms)
     first = next(iter(counts))
     tiers = []
@@ -309,7 +310,7 @@ def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) 
 
 
 def _counted(differences: Sequence[Difference]) -> list[str]:
-    """Buckets by their verdict: "2 lost"."""
+    """Buckets counted by verdict: "2 lost"."""
     counts = {v: sum(difference.verdict == v for difference in differences) for v in _MARKS}
     return [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
 

@@ -1,4 +1,4 @@
-"""What Spark's checkpoint says of a batch: its ranges of Kafka offsets, fixed before it first runs."""
+"""Read Kafka offset ranges of a batch from Spark's checkpoint; they are fixed before the batch first runs."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ Offsets = dict[str, dict[int, int]]
 def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
     """Start (inclusive) and end (exclusive) offsets of a batch of a query with one Kafka source.
 
-    A partition that appeared during the batch is in the end alone.
+    A partition that appeared during the batch only has an end.
     """
     if batch_id == 0:
         start = _json_at_end((checkpoint / "sources" / "0" / "0").read_bytes())
@@ -20,21 +20,21 @@ def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
 
 
 def next_offsets(checkpoint: Path) -> Offsets:
-    """Where the next new batch begins; empty before the first run."""
+    """Start offsets of the next new batch; empty before the first run."""
     folder = checkpoint / "offsets"
     batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     return _logged(checkpoint, max(batches)) if batches else {}
 
 
 def committed_offsets(checkpoint: Path) -> Offsets:
-    """Where the last finished batch ended; empty before the first."""
+    """End offsets of the last finished batch; empty before the first."""
     folder = checkpoint / "commits"
     batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     return _logged(checkpoint, max(batches)) if batches else {}
 
 
 def _logged(checkpoint: Path, batch_id: int) -> Offsets:
-    """The offset log's entry: a version, the query's metadata, then one JSON line per source."""
+    """An entry of the offset log: a version, the query's metadata, then one JSON line per source."""
     return _json_at_end((checkpoint / "offsets" / str(batch_id)).read_bytes().rstrip(b"\n").splitlines()[-1])
 
 

@@ -1,4 +1,4 @@
-"""Looks at the Kafka cluster before a job runs, with the Java client that Spark's connector brought along."""
+"""Inspect the Kafka cluster before a job runs, with the Java client of Spark's Kafka connector."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The chosen topics as they are now: ids ("" where the cluster has none), first and next offsets."""
+    """The selected topics at present: ids ("" if the cluster has none), first and next offsets."""
 
     topic_ids: dict[str, str]
     earliest: Offsets
@@ -25,9 +25,9 @@ class ClusterView:
 def look(
     spark: Any, properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
 ) -> ClusterView:
-    """Ask for the topics, or those whose whole name matches `pattern`.
+    """Query the topics, or those whose whole name matches `pattern`.
 
-    NotStarted when nothing answers, or a topic that was named does not exist (it is not created).
+    Raises NotStarted if no broker responds, or a named topic does not exist (it is not created).
     """
     jvm = spark._jvm
     client = jvm.java.util.Properties()
@@ -75,7 +75,7 @@ def look(
 
 
 def cause(error: BaseException) -> str:
-    """The innermost message of an error, in one line: Java's own, or the last of a worker's traceback."""
+    """The innermost message of an error, on one line: Java's own, or the last of a worker's traceback."""
     java = getattr(error, "java_exception", None)
     if java is None:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -86,7 +86,7 @@ def cause(error: BaseException) -> str:
 
 
 def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:
-    """Why a job cannot go on from `archived` (next offsets) without a hole, a line per reason."""
+    """Reasons why a job cannot continue from `archived` (next offsets) without a gap, one per line."""
     reasons = []
     for topic, partitions in archived.items():
         if topic not in view.topic_ids:

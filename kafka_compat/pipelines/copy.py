@@ -1,8 +1,8 @@
-"""copy: topics → topics, exactly once by Kafka's transactions, with all that a record has.
+"""Job `copy`: copy topics to topics exactly once by Kafka's transactions, with all fields of a record.
 
-Executors write, a transaction for each source partition of a batch, so that neither the driver's memory nor
-its processor bounds the throughput, and no partition waits for another; see transactional_writer for the
-rules. A batch becomes visible partition by partition.
+Executors write, in one transaction for each source partition of a batch. The driver's memory and CPU do not
+limit the throughput, and no partition waits for another; transactional_writer has the rules. A batch becomes
+visible partition by partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """`source` is what to read. `to_topic` None keeps the topics' names, which needs another cluster.
+    """`source` is what to read. `to_topic` None keeps the topics' names, which requires another cluster.
 
-    `target_servers` None is the cluster that is read. `target_options` are properties of librdkafka. `create`
-    makes missing topics, and adds missing partitions. `group` names the consumer group that holds the tokens
-    (None: by the job's id).
+    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    creates missing topics, and adds missing partitions. `group` is the consumer group that holds the tokens
+    (None: named by the job's id).
     """
 
     source: StreamJob
@@ -40,7 +40,7 @@ class CopyJob:
 
 
 def run_copy(job: CopyJob) -> StreamReport:
-    """Copy what is there, or go on; raises PipelineError."""
+    """Copy the existing records, or continuously. Raises PipelineError."""
     options = source_options(job.source.kafka_options)
     _check(job, options)
     target = target_of(job.source, job.target_servers, job.target_options)
@@ -70,7 +70,7 @@ def run_copy(job: CopyJob) -> StreamReport:
 
 
 def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:
-    """Write a batch of the source's rows; (copied, skipped). Each Kafka partition must be one of Spark's."""
+    """Write a batch; returns (copied, skipped). Each Kafka partition must be one of Spark's."""
     import sys
 
     from pyspark import cloudpickle
@@ -84,7 +84,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
 
 
 def _wanted(job: CopyJob, partitions: Mapping[str, int]) -> dict[str, int]:
-    """How many partitions each topic of the target needs, by those of the source."""
+    """Number of partitions that each topic of the target needs."""
     wanted: dict[str, int] = {}
     for topic, count in partitions.items():
         name = job.to_topic or topic
@@ -101,7 +101,7 @@ def _copy(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Copy a batch; what its commit shall record."""
+    """Copy a batch; returns the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = _wanted(job, {topic: max(partitions) + 1 for topic, partitions in end.items()})
     target.provide(wanted, create=job.create)
@@ -119,10 +119,10 @@ def _copy(
 
 
 def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
-    """Before a batch's first attempt: a partition without token (new, or long idle) gets its start.
+    """Before a batch's first attempt, set missing tokens (new partition, or long idle) to the start.
 
-    Nothing of the batch is in the target yet, so that the start is right. From the second attempt on, a token
-    that is missing has expired, and its writer refuses to go on.
+    At that point nothing of the batch is in the target, so the start is correct. From the second attempt on,
+    a missing token has expired, and the partition's writer aborts.
     """
     from confluent_kafka import Consumer
 
@@ -144,7 +144,7 @@ def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
 
 
 def _check(job: CopyJob, options: dict[str, str]) -> None:
-    """NotStarted for choices that would copy a topic into itself, or tear a partition's rows apart."""
+    """Raise NotStarted for options that would copy a topic into itself, or split a partition's rows."""
     import re
 
     for name in _SPLITTING:
@@ -159,7 +159,7 @@ def _check(job: CopyJob, options: dict[str, str]) -> None:
 
 
 def _read_committed(source: StreamJob) -> StreamJob:
-    """The same, without records of transactions that were aborted, unless the user said otherwise."""
+    """The source with isolation level read_committed, unless the user set one."""
     from dataclasses import replace
 
     if any("isolation.level=" in option for option in source.kafka_options):

@@ -1,13 +1,13 @@
-"""dedupe: topics → a topic without the repetitions that come within a length of time.
+"""Job `dedupe`: copy topics to a topic without records repeated within a time span.
 
-Two records repeat each other when they have the same id and their timestamps are at most `within` apart; the
-first one stays. What is remembered for that is bounded by the watermark, the latest timestamp of earlier
-batches less `within`: records below it are late, and left out. An id is forgotten when no record that is not
-late could repeat it any more, which is 2 × `within` of time after it.
+Two records are duplicates if they have the same id and their timestamps differ by at most `within`; the first
+one is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
+`within`: records below it are late, and dropped. An id is forgotten when no record on time can repeat it any
+more, which is 2 × `within` later.
 
-Spark's own dropDuplicatesWithinWatermark takes any of the records of a batch with one id, however far apart
-they are, and another one when the batch runs again after a kill. Here the first one in the order of
-(timestamp, topic, partition, offset) is taken, each time.
+Spark's own dropDuplicatesWithinWatermark keeps any of the records of a batch with one id, however far apart
+they are, and may keep a different one when the batch runs again after a crash. This job always keeps the
+first in the order of (timestamp, topic, partition, offset).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from kafka_compat.pipelines.versions import Versions, latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
-    """Rows that repeat no row before them. Runs on Spark's executors; needs pyarrow there.
+    """Rows that are no duplicates of earlier ones. Runs on Spark's executors; needs pyarrow there.
 
-    Rows come sorted by id; of one id first those that are remembered (their topic is null, and they are not
-    given back), then the others by at_ms. A row repeats one that is remembered or was kept when both have its
-    id and times at most `within_ms` apart. Memory: a batch, and what is remembered of one id.
+    Rows are sorted by id; for each id, first the remembered ones (with a null topic; not returned), then the
+    others by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at most
+    `within_ms` apart. Memory: a batch, and the remembered rows of one id.
     """
     current: bytes | None = None
     remembered: list[int] = []
@@ -60,10 +60,10 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_m
 
 @dataclass(frozen=True, slots=True)
 class DedupeJob:
-    """`source` is what to read. `by` says what a record's id is: see `id_expression`.
+    """`source` is what to read. `by` defines a record's id: see `id_expression`.
 
-    `target_servers` None is the cluster that is read. `target_options` are librdkafka's. `create` makes
-    the topic, and adds partitions that it lacks.
+    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    creates the topic, and adds missing partitions.
     """
 
     source: StreamJob
@@ -76,9 +76,9 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """SQL over the source's columns: key, value, header:NAME, any other expression, or all of the record.
+    """SQL over the source's columns: key, value, header:NAME, any other expression, or the whole record.
 
-    A null is no id. None stands for key and value together, where both may be missing.
+    A null is no id. None means key and value together, where both may be missing.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
@@ -90,7 +90,7 @@ def id_expression(by: str | None) -> str:
 
 
 def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
-    """Those of `rows` (source's columns, id, at_ms) that repeat neither each other nor what is remembered.
+    """The `rows` (source's columns, id, at_ms) that are no duplicates of each other or of remembered ones.
 
     `remembered` has the columns id and at_ms.
     """
@@ -110,7 +110,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 
 
 def run_dedupe(job: DedupeJob) -> StreamReport:
-    """Read what is there, or go on; raises PipelineError."""
+    """Process the existing records, or continuously. Raises PipelineError."""
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} would be read again.")
     target = target_of(job.source, job.target_servers, job.target_options)
@@ -149,7 +149,7 @@ def _dedupe(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Write a batch; what its commit shall record."""
+    """Write a batch; returns the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

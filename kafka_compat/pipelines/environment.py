@@ -1,8 +1,8 @@
-"""What a job needs of the machine: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector.
-Each missing thing has its own message.
+"""Check a job's requirements: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector. Each
+missing one has its own message.
 
-The connector's version is pinned together with pyspark's: it is compiled against that Spark. Its transitive
-dependencies beyond its four jars (Scala, Hadoop, compression) are already in pyspark.
+The connector's version is pinned together with pyspark's: it is compiled against that Spark. Apart from its
+four jars, its transitive dependencies (Scala, Hadoop, compression) are already in pyspark.
 """
 
 import importlib.util
@@ -25,18 +25,18 @@ _JAVA_HINT = (
 
 
 def require_spark() -> None:
-    """NotStarted unless pyspark, pyarrow, pandas and a Java are here, as far as that is told without starting
-    one; `java_command` runs it.
+    """Raise NotStarted unless pyspark, pyarrow, pandas and Java are installed, as far as can be told without
+    starting Java; `java_command` runs it.
     """
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Spark hands rows to Python in Arrow's columns, for which it wants both, and says so only in mid-run.
+        # Spark passes rows to Python as Arrow columns, which needs both, but reports that only in mid-run.
         _require(package)
 
 
 def require_matplotlib() -> None:
-    """NotStarted unless what draws pictures is here."""
+    """Raise NotStarted unless matplotlib is installed."""
     _require("matplotlib")
 
 
@@ -46,13 +46,13 @@ def _require(package: str) -> None:
 
 
 def pyspark_home() -> Path:
-    """The folder of the installed pyspark, found without importing it."""
+    """Directory of the installed pyspark, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
     home = Path(spec.origin).parent
     if not home.is_dir():
-        # spark-submit brings pyspark in an archive, and says where Spark is.
+        # spark-submit provides pyspark in an archive, and sets Spark's location.
         home = Path(os.environ.get("SPARK_HOME", home))
         home = home if (home / "version.py").exists() else home / "python" / "pyspark"
     found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
@@ -65,7 +65,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of a Java that runs Spark: JAVA_HOME's when set, else the one on PATH."""
+    """Path of a Java that runs Spark: JAVA_HOME's if set, else the one on PATH."""
     java = _java()
     try:
         said = subprocess.run(
@@ -101,12 +101,12 @@ JARS = {
 
 
 def missing_jars(directory: Path) -> list[str]:
-    """Names of the connector's jars that `directory` lacks."""
+    """Names of the connector's jars that are missing in `directory`."""
     return [name for name in JARS if not (directory / name).is_file()]
 
 
 def jars_in(directory: Path) -> list[Path]:
-    """The connector's four jars in `directory`; NotStarted when one is missing."""
+    """The connector's four jars in `directory`. Raises NotStarted if one is missing."""
     missing = missing_jars(directory)
     if missing:
         raise NotStarted(
@@ -117,10 +117,10 @@ def jars_in(directory: Path) -> list[Path]:
 
 
 def copy_jars(directory: Path) -> str:
-    """Put the four jars into `directory` and say which tool brought them ("", when all were there).
+    """Put the four jars into `directory`; returns the tool used ("" if all were present).
 
-    Maven is asked first, since it follows the mirrors of the user's settings.xml; Ivy, which is in pyspark
-    and needs only Java, is the other way.
+    Maven is tried first, since it follows the mirrors of the user's settings.xml; then Ivy, which is in
+    pyspark and needs only Java.
     """
     missing = missing_jars(directory)
     if not missing:
@@ -150,7 +150,7 @@ def _find_jars(root: Path, names: list[str]) -> Iterator[Path]:
 
 
 def _fetch_with_maven(scratch: Path) -> str:
-    """Resolve into `scratch`; "" or why not."""
+    """Resolve into `scratch`; returns "", or the error."""
     maven = shutil.which("mvn")
     if maven is None:
         return "mvn is not installed"
@@ -176,7 +176,7 @@ def _pom_dependency(coordinates: str) -> str:
 
 
 def _fetch_with_ivy(scratch: Path) -> str:
-    """Resolve into `scratch` with the Ivy that pyspark carries; "" or why not."""
+    """Resolve into `scratch` with pyspark's Ivy; returns "", or the error."""
     classpath = str(pyspark_home() / "jars" / "*")
     pattern = f"{scratch}/[artifact]-[revision].[ext]"
     for coordinates in JARS.values():
@@ -193,7 +193,7 @@ def _fetch_with_ivy(scratch: Path) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Run to the end; "" or the end of what it printed."""
+    """Run a command; returns "", or the end of its output if it failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

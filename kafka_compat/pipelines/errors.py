@@ -1,8 +1,8 @@
-"""The ways in which a job ends badly, named by what the user can do about them."""
+"""Exceptions that end a job, classified by what the user can do about them."""
 
 
 class PipelineError(Exception):
-    """Why a job ended, with `hint`: what to do next. `exit_code` is what the command returns."""
+    """The reason why a job ended; `hint` says what to do next. `exit_code` is the command's."""
 
     exit_code = 1
 
@@ -12,18 +12,18 @@ class PipelineError(Exception):
 
 
 class NotStarted(PipelineError):
-    """Arguments, environment or preconditions are wrong; nothing was touched."""
+    """Invalid arguments, environment or preconditions; nothing was changed."""
 
     exit_code = 2
 
 
 class JobFailed(PipelineError):
-    """Spark or the cluster failed in mid-run; what was archived is intact, and running again goes on."""
+    """Spark or the cluster failed during the run; finished batches are intact, and a new run continues."""
 
     exit_code = 1
 
 
 class RecordsLost(PipelineError):
-    """A guarantee cannot be kept: records are gone from the topic, or would come twice."""
+    """A guarantee cannot be kept: records are missing in the topic, or would be duplicated."""
 
     exit_code = 3

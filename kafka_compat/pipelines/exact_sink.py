@@ -1,18 +1,18 @@
-"""Writes batches of rows to Kafka so that each row arrives exactly once, whatever is killed when.
+"""Write batches of rows to Kafka exactly once, without transactions, despite crashes.
 
-Spark's own Kafka sink writes a batch again after a failure, and cannot set timestamps. This one can do both,
-without transactions, by reading back what is there. The rules:
+Spark's own Kafka sink may write a batch twice after a failure, and cannot set timestamps. This sink sets
+timestamps, and avoids duplicates by reading back the target. The rules:
 
-1. Each record carries the id of the job and its origin in two headers, so that it can be recognised.
+1. Each record carries the id of the job and its origin in two headers, by which it is recognized.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
-3. One task owns a target partition, holding a file lock in the job's folder while it lives. It first reads
-   the partition from the recorded end to the end of now, and leaves out the rows that are there already.
-4. It writes the others in their order with an idempotent producer, so that an attempt that dies leaves a
-   beginning of what it was to write, without holes and without doubles.
-5. The batch is committed when all was acknowledged by all in-sync replicas.
+3. One task owns a target partition, and holds a file lock in the job's directory while it runs. It first
+   reads the partition from the recorded end to the current end, and skips rows that are already there.
+4. It writes the other rows in order with an idempotent producer, so that an attempt that dies leaves a prefix
+   of its rows, without gaps or duplicates.
+5. The batch is committed when all in-sync replicas have acknowledged all of it.
 
-The lock keeps two attempts apart. Between the death of a writer and the reading back lie the seconds in which
-Spark starts again; the broker must within them have done with what it had received from the dead.
+The lock keeps two attempts apart. Between a writer's death and the read-back are the seconds in which Spark
+restarts; by then the broker must have processed everything that it received from the dead writer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ REQUEST_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cluster to write to: `properties` of librdkafka, with bootstrap.servers."""
+    """The target cluster: `properties` of librdkafka, with bootstrap.servers."""
 
     properties: Mapping[str, str]
 
@@ -49,12 +49,12 @@ class Target:
         return self.properties["bootstrap.servers"]
 
     def look(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Before Spark starts: NotStarted unless `provide` can be expected to give these topics."""
+        """Check before Spark starts; raises NotStarted unless `provide` is expected to succeed."""
         if first_look_at_target(self.properties, wanted, create=create) is None and not create:
             self.require(wanted)
 
     def partitions(self) -> dict[str, int]:
-        """topic → number of partitions. NotStarted when the cluster does not answer."""
+        """topic → number of partitions. Raises NotStarted if the cluster does not respond."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -68,11 +68,11 @@ class Target:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def require(self, wanted: Mapping[str, int]) -> None:
-        """NotStarted unless each topic exists with at least so many partitions."""
+        """Raise NotStarted unless each topic exists with at least so many partitions."""
         check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic that keeps its records however old they are, unless it exists."""
+        """Create a topic without time-based retention, unless it exists."""
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """`require`, after creating missing topics and adding missing partitions when `create` says so."""
+        """`require`; with `create`, first create missing topics and add missing partitions."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -102,7 +102,7 @@ class Target:
         self.require(wanted)
 
     def ends(self, topics: list[str]) -> Ends:
-        """Where the next record of each partition will go. Raises KafkaException."""
+        """End offset of each partition. Raises KafkaException."""
         from confluent_kafka import Consumer, TopicPartition
 
         there = self.partitions()
@@ -123,8 +123,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a batch did: rows written now, rows that an earlier attempt of it had written, and rows that have
-    no topic to go to.
+    """Result of a batch: rows written now, rows that an earlier attempt had written, and rows without a
+    topic.
     """
 
     written: int
@@ -133,8 +133,8 @@ class Written:
 
 
 def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
-    """Where a job writes to; None is the cluster that it reads, with the same login. `options` are
-    librdkafka's, as name=value.
+    """The target cluster; None means the source cluster, with the same login. `options` are librdkafka's, as
+    name=value.
     """
     shared: dict[str, str] = {}
     if servers is None:

@@ -1,4 +1,4 @@
-"""The part of exact_sink that runs on Spark's executors; it needs pyarrow and confluent-kafka there."""
+"""The part of exact_sink that runs on Spark's executors; requires pyarrow and confluent-kafka there."""
 
 import fcntl
 import os
@@ -22,14 +22,14 @@ COLUMNS = (
     "partition_from",
     "offset_from",
 )
-"""As in the archive; a null timestamp lets the producer set it. The origin must be unique in the batch. A row
-without to_topic goes nowhere, and is counted.
+"""As in the archive; with a null timestamp the producer sets it. The origin must be unique in the batch. A
+row without to_topic is only counted.
 """
 
 DONE_SCHEMA = "written long, found long, left_out long"
 JOB_HEADER = "kafka-compat-job"
 ORIGIN_HEADER = "kafka-compat-origin"
-"""topic/partition/offset of the record that this one was made from; the last header of that name counts."""
+"""topic/partition/offset of the record's origin; the last header of that name counts."""
 
 LOCK_WAIT_S = 60.0
 READ_BACK_TIMEOUT_S = 60.0
@@ -37,7 +37,7 @@ READ_BACK_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`properties` of librdkafka; `begun`: topic → partition → end offset before the batch; lock folder."""
+    """librdkafka `properties`; `begun`: topic → partition → end offset before the batch; lock directory."""
 
     properties: dict[str, str]
     job_id: str
@@ -46,7 +46,7 @@ class Plan:
 
 
 class _Partition:
-    """One target partition, locked: origins that are there already."""
+    """A locked target partition, with the origins that are already in it."""
 
     def __init__(self, plan: Plan, topic: str, partition: int) -> None:
         self._lock = _locked(os.path.join(plan.locks, f"{topic}-{partition}"))
@@ -93,7 +93,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
                     continue
                 given = [(header["key"], header["value"]) for header in headers or []]
                 marked = [*given, job_header, (ORIGIN_HEADER, name.encode())]
-                # librdkafka takes 0 for "now", the only way to leave a timestamp out.
+                # librdkafka interprets 0 as "now", the only way to omit a timestamp.
                 millis = 0 if stamp is None else stamp // 1000
                 record = {"partition": part, "key": key, "value": value, "headers": marked}
                 _produce(producer, {"topic": to, "timestamp": millis, **record}, acknowledged, failed)
@@ -106,7 +106,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
 
 
 def origin_name(topic: str, partition: int, offset: int) -> str:
-    """The value of ORIGIN_HEADER."""
+    """Value of ORIGIN_HEADER."""
     return f"{topic}/{partition}/{offset}"
 
 
@@ -161,7 +161,7 @@ def _produce(producer: Any, record: dict[str, Any], acknowledged: Any, failed: l
 
 
 def _finish(producer: Any, failed: list[str]) -> None:
-    """Wait until every record has its answer; JobFailed when one was refused."""
+    """Wait until all records are acknowledged. Raises JobFailed if one was rejected."""
     while producer.flush(1.0):
         _raise(failed)
     _raise(failed)
@@ -173,7 +173,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Hold the file's lock, waiting for a dying writer; the descriptor, whose closing gives it back."""
+    """Lock the file, waiting for a dying writer; returns the descriptor, whose closing unlocks it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

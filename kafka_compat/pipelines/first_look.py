@@ -1,9 +1,9 @@
-"""Asks Kafka clusters before Spark starts: who mistyped a topic, or has no right to it, need not wait for a
-JVM to be told.
+"""Check topics and permissions on Kafka clusters before Spark starts, so that a mistyped name fails without
+waiting for a JVM.
 
-The client is this project's own, with the settings that the job's client will have. What it cannot ask by (a
-login by classes of Java's, Spark's own delegation tokens) is left to `cluster.look`, which asks with the
-client that the job uses.
+The checks use this project's own client, with the settings that the job's client will have. Logins that it
+does not support (Java login classes, Spark's delegation tokens) are left to `cluster.look`, which uses the
+same client as the job.
 """
 
 import re
@@ -23,16 +23,16 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 QUICK_S = 0.8
-"""For each address, at the first try; who is asked twice is told that it takes time."""
+"""Timeout for each address at the first attempt; a second attempt announces the wait."""
 PATIENT_S = 20.0
 READ, WRITE = 3, 4
-"""Bits of what an answer to Metadata says that one may do."""
+"""Bits of the authorized operations in a Metadata response."""
 _IS_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 _SHOWN_TOPICS = 20
 
 
 class Seen(NamedTuple):
-    """The cluster's id ("" where it has none), and how many partitions each topic has."""
+    """The cluster's id ("" if it has none), and the number of partitions of each topic."""
 
     cluster_id: str
     partitions: dict[str, int]
@@ -41,17 +41,17 @@ class Seen(NamedTuple):
 def first_look(
     properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
 ) -> Seen | None:
-    """Look at topics that will be read; `properties` are those of a Java client.
+    """Check topics to read; `properties` are those of a Java client.
 
-    NotStarted when nobody answers, the login fails, a topic does not exist (it is not created) or may not be
-    read. None when this client cannot ask there.
+    Raises NotStarted if no broker responds, the login fails, or a topic does not exist (it is not created) or
+    may not be read. None if this client cannot connect there.
     """
     servers, named = properties["bootstrap.servers"], sorted(set(topics))
     answer = _ask(properties, None if pattern is not None else named)
     if answer is None:
         return None
     if pattern is not None:
-        # As Spark has it, internal topics match nothing.
+        # As in Spark, patterns do not match internal topics.
         candidates = sorted(topic.name for topic in answer.topics if not topic.is_internal)
         named = [name for name in candidates if _matches(pattern, name)]
         if not named:
@@ -68,10 +68,10 @@ def first_look(
 def first_look_at_target(
     properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
 ) -> Seen | None:
-    """Look at topics that will be written to, each with at least so many partitions; `properties` are
-    librdkafka's. With `create`, what is missing will be made, and is not asked for.
+    """Check topics to write to, each with at least so many partitions; `properties` are librdkafka's. With
+    `create`, missing ones will be created, and are not checked.
 
-    NotStarted as `first_look`, also when partitions are too few. None when this client cannot ask there.
+    Raises NotStarted as `first_look`, and for too few partitions. None if this client cannot connect there.
     """
     settings = java_names(properties)
     answer = None if settings is None else _ask(settings, sorted(wanted))
@@ -87,14 +87,14 @@ def first_look_at_target(
 
 
 def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
-    """NotStarted unless all topics that are wanted exist."""
+    """Raise NotStarted unless all requested topics exist."""
     missing = ", ".join(sorted(wanted - existing))
     if missing:
         raise NotStarted(f"No such topic on {servers}: {missing}.", _there(sorted(existing)))
 
 
 def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
-    """NotStarted unless each topic exists with at least so many partitions."""
+    """Raise NotStarted unless each topic exists with at least so many partitions."""
     for topic, count in wanted.items():
         if there.get(topic, 0) < count:
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"
@@ -105,12 +105,13 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
             )
 
 
-# --- asking
+# --- requests
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
-    """The answer to Metadata of the first address that gives one; all topics for None. None when this client
-    cannot ask there."""
+    """The first Metadata response of the addresses; all topics for None. None if this client cannot connect
+    there.
+    """
     servers = properties["bootstrap.servers"]
     request = {
         "topics": None if names is None else [MetadataRequestTopic(name=name) for name in names],
@@ -157,17 +158,17 @@ _SETTINGS_HINT = "Give the client's settings with --command-config FILE, or one 
 
 
 def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
-    """Whether classes of Java's, or Spark, say who the client is."""
+    """Whether Java classes, or Spark, authenticate the client."""
     classes = any(name.endswith((".class", ".provider", ".providers")) for name in properties)
     sasl = properties.get("security.protocol", "").upper().startswith("SASL")
     return classes or (sasl and "sasl.jaas.config" not in properties)
 
 
-# --- what it says
+# --- errors
 
 
 def _explained(servers: str, error: Exception) -> NotStarted:
-    """What the person can do about it."""
+    """The error with advice for the user."""
     doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] tells which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
@@ -199,7 +200,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
 
 
 def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
-    """NotStarted for a topic with which the user may not do what the bit stands for."""
+    """Raise NotStarted for a topic on which the user lacks the permission of the bit."""
     verb, operation = ("read", "Read") if bit == READ else ("write to", "Write")
     for topic in topics:
         refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,13 +1,13 @@
-"""A job's own folder: what the job is, what each batch began with, and what it ended with.
+"""A job's directory: its identity, and what each batch began and ended with.
 
-    _job.json           id and settings; a folder serves one job with the same settings for ever
-    _log/N.begin.json   written before batch N has any effect; its first version stays
+    _job.json           id and settings; a directory serves one job with the same settings for ever
+    _log/N.begin.json   written before batch N has any effect; never overwritten
     _log/N.json         written after the last effect of batch N: the commit
-    _checkpoint         Spark's, for jobs that stream
+    _checkpoint         Spark's, for streaming jobs
     _lock               see FolderLock
 
-A batch with a begin entry alone was cut short: whoever runs it again knows from the entry where to look for
-what the first attempt did.
+A batch with only a begin entry was interrupted: the next attempt uses the entry to find what the first one
+wrote.
 """
 
 import fcntl
@@ -24,11 +24,11 @@ from kafka_compat.pipelines.whole_file import holds_more_than, write_json
 
 BATCHES_KEPT = 100
 _FIRST_FILES = {"_lock", "_log", "__job.json"}
-"""What a kill may leave before the folder is marked."""
+"""Files that a crash may leave before the directory is marked."""
 
 
 class JobFolder:
-    """The folder of one job; `settings` are those that must stay the same from run to run."""
+    """Directory of one job; `settings` are those that must stay the same from run to run."""
 
     def __init__(self, directory: Path, settings: Mapping[str, Any]) -> None:
         self.directory = directory
@@ -38,7 +38,7 @@ class JobFolder:
         self._settings = json.loads(json.dumps(dict(settings)))
 
     def check(self) -> None:
-        """NotStarted when the folder is another job's, or somebody's; touches nothing."""
+        """Raise NotStarted if the directory belongs to another job or program; changes nothing."""
         if self._marker.exists():
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
@@ -54,7 +54,7 @@ class JobFolder:
             )
 
     def open(self) -> str:
-        """Create the folder, or take it up; the job's id, the same for ever."""
+        """Create or open the directory; returns the job's permanent id."""
         self.check()
         self._log.mkdir(parents=True, exist_ok=True)
         if not self._marker.exists():
@@ -64,38 +64,38 @@ class JobFolder:
         return str(json.loads(self._marker.read_text())["id"])
 
     def begun(self, batch_id: int) -> dict[str, Any] | None:
-        """What the first attempt of the batch recorded; None when there was none."""
+        """The begin entry of the batch's first attempt; None if there was none."""
         path = self._log / f"{batch_id:012d}.begin.json"
         found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Record what a batch begins with, before it has any effect; the first attempt's record stays."""
+        """Write a batch's begin entry, before it has any effect, or keep an earlier one; returns it."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)
         return value if begun is None else begun
 
     def commit(self, batch_id: int, value: dict[str, Any]) -> None:
-        """All effects of the batch have happened."""
+        """Write the commit entry of a batch, after its last effect."""
         write_json(self._entry(batch_id), value)
         for name in (f"{batch_id - BATCHES_KEPT:012d}.json", f"{batch_id - BATCHES_KEPT:012d}.begin.json"):
             (self._log / name).unlink(missing_ok=True)
 
     def last(self) -> tuple[int, dict[str, Any]] | None:
-        """The last committed batch, and what its commit recorded."""
+        """The last committed batch, and the data of its commit entry."""
         batches = sorted(int(path.stem) for path in self._log.glob("[0-9]*.json") if path.stem.isdigit())
         if not batches:
             return None
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
     def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the last commit recorded; `at_first` before the first."""
+        """Data of the last commit entry; `at_first` before the first."""
         last = self.last()
         return at_first if last is None else last[1]
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether the batch is done; Spark runs its last batch again after a kill."""
+        """Whether the batch is committed; Spark repeats its last batch after a crash."""
         last = self.last()
         return last is not None and batch_id <= last[0]
 
@@ -115,10 +115,10 @@ _POLL_S = 0.1
 
 
 class FolderLock:
-    """The lock `directory`/_lock: one job at a time on a folder. Its content is the job's process id.
+    """The lock `directory`/_lock: one job at a time per directory. The file contains the process id.
 
-    It is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices that its standard
-    input closed and ends too, but until then it may still write. Whoever comes next waits for the JVM.
+    It is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices the end of its
+    standard input and exits too, but until then it may still write. The next job waits for the JVM.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -126,7 +126,7 @@ class FolderLock:
         self._held: list[Any] = []
 
     def await_free(self) -> None:
-        """Return once nobody holds the lock; NotStarted at once when its job is alive. Touches no file."""
+        """Wait until the lock is free; raises NotStarted at once if its job is alive. Changes no file."""
         deadline = time.monotonic() + DYING_JVM_WAIT_S
         while self._path.exists():
             with self._path.open("r+") as file:
@@ -144,7 +144,7 @@ class FolderLock:
             time.sleep(_POLL_S)
 
     def hold(self, jvm: Any) -> None:
-        """Take the lock in Spark's JVM, until that process ends; creates the folder."""
+        """Take the lock in Spark's JVM, until that process exits; creates the directory."""
         self.await_free()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")
@@ -158,7 +158,7 @@ class FolderLock:
         file.writeBytes(f"{os.getpid()}\n")
 
     def release(self) -> None:
-        """Give the lock back, for jobs that leave their Spark session running."""
+        """Release the lock, for jobs that leave their Spark session running."""
         for resource in reversed(self._held):
             resource.close()
         self._held = []

@@ -1,16 +1,16 @@
-"""spark.read.format("kafka-log"): the records in a broker's data folder, read without a broker.
+"""Spark data source "kafka-log": read the records in a broker's data directory without a broker.
 
     from kafka_compat.pipelines.kafka_log import KafkaLog
     spark.dataSource.register(KafkaLog)
     spark.read.format("kafka-log").option("path", "/var/lib/kafka").option("topic", "flights").load()
 
-Options: `path`, the data folder (log.dirs; several with commas); `topic`, names with commas (default: all but
-those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
+Options: `path`, the data directory (log.dirs; comma-separated); `topic`, comma-separated names (default: all
+except those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
 
-The folder may be any Kafka broker's. One that was closed in order is read to its end. Any other one, that of
-a running broker too, is read up to the high watermark that the broker last wrote to its checkpoint: what lies
-below is final. Control records and records of aborted transactions are among the rows. Executors must see
-the folder, and have this package and pyarrow.
+The directory may be any Kafka broker's. After a clean shutdown it is read to the end. Otherwise, also while a
+broker runs, it is read up to the high watermark in the broker's last checkpoint: records below it are final.
+Control records and records of aborted transactions are included. Executors must be able to read the
+directory, and have this package and pyarrow.
 """
 
 import os
@@ -29,7 +29,8 @@ SCHEMA = (
     "producer_id bigint, is_transactional boolean, is_control boolean"
 )
 """The connector's columns, then: sizes (null for a null key or value); the segment's base offset; the place
-in the batch, the batch's size on disk and decompressed; what the batch's header says."""
+in the batch, the batch's size on disk and decompressed; fields of the batch's header.
+"""
 
 PAYLOADS = ("all", "keys", "none")
 ROWS_PER_BATCH = 8192
@@ -39,7 +40,7 @@ _SEGMENT_NAME_LENGTH = 20
 
 @dataclass
 class SegmentFile:
-    """A segment to read, and the offsets of it that count: [start, end)."""
+    """A segment to read, with its valid offsets [start, end)."""
 
     path: str
     topic: str
@@ -52,7 +53,7 @@ class SegmentFile:
         return int(os.path.basename(self.path)[:_SEGMENT_NAME_LENGTH])
 
     def size_bytes(self) -> int:
-        """Of the file now; 0 when retention has deleted it."""
+        """Current file size; 0 if retention has deleted the file."""
         try:
             return os.stat(self.path).st_size
         except FileNotFoundError:
@@ -61,13 +62,13 @@ class SegmentFile:
 
 @dataclass
 class Task(InputPartition):  # type: ignore[misc]
-    """Segments that one task reads, one after the other."""
+    """Segments that one task reads in sequence."""
 
     segments: list[SegmentFile]
 
 
 class KafkaLog(DataSource):  # type: ignore[misc]
-    """The data source of Spark's Python API."""
+    """The data source, by Spark's Python API."""
 
     @classmethod
     def name(cls) -> str:
@@ -83,7 +84,7 @@ class KafkaLog(DataSource):  # type: ignore[misc]
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Tasks of one large segment or several small ones: Spark takes a fifth of a second for each."""
+    """Plans tasks of one large segment or several small ones: a task costs Spark a fifth of a second."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
@@ -96,7 +97,7 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         ]
 
     def partitions(self) -> list[Any]:
-        """The segments as they are now; a folder without any gives one empty task, as Spark asks for one."""
+        """Tasks for the current segments; an empty directory gives one empty task, as Spark requires one."""
         tasks = [Task([])]
         room = TASK_BYTES
         for segment in self._segments:
@@ -109,13 +110,13 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         return list(tasks)
 
     def read(self, partition: Any) -> Iterator[Any]:
-        """Arrow batches of the rows of a task's segments."""
+        """Arrow batches with the rows of a task's segments."""
         for segment in partition.segments:
             yield from rows_of(segment, self._payload)
 
 
 def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
-    """The segments of the folder's topics, with the offsets that count. ValueError for no data folder."""
+    """The segments of the directory's topics, with valid offsets. ValueError if it is no data directory."""
     from kafka_compat.storage.directories import checkpoints
 
     if not (folder / checkpoints.META_PROPERTIES).is_file():
@@ -144,9 +145,9 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
 
 
 def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
-    """The segment's rows that count, as Arrow batches. CorruptRecord names a broken batch.
+    """The segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
 
-    A segment that retention deleted meanwhile has none.
+    A segment that retention has deleted gives no rows.
     """
     from kafka_compat.storage.segments.scan import scan_batches
 
@@ -161,7 +162,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
             rows.add(batch)
             if len(rows) >= ROWS_PER_BATCH:
                 yield rows.take()
-            # What a running broker is writing behind the end may be torn, and is not looked at.
+            # Bytes that a running broker writes past the end may be incomplete, and are not read.
             if batch.header.next_offset >= segment.end:
                 break
         if len(rows):
@@ -172,7 +173,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _ReadOnly:
-    """What storage.scan asks of a file."""
+    """File interface that storage.scan requires."""
 
     descriptor: int
 
@@ -181,7 +182,7 @@ class _ReadOnly:
 
 
 class _Rows:
-    """Rows as columns, until an Arrow batch is full."""
+    """Rows as columns, buffered until an Arrow batch is full."""
 
     def __init__(self, segment: SegmentFile, payload: str) -> None:
         self._segment = segment
@@ -192,7 +193,7 @@ class _Rows:
         return self._records.count
 
     def add(self, batch: Any) -> None:
-        """The records of a scanned batch that count."""
+        """Add the valid records of a scanned batch."""
         codec, raw_bytes, records = _records(batch, with_headers=self._payload == "all")
         first = bisect_left(records.offsets, self._segment.start)
         end = bisect_left(records.offsets, self._segment.end)
@@ -203,7 +204,7 @@ class _Rows:
         self._records.extend(records, first, end)
 
     def take(self) -> Any:
-        """The rows as an Arrow batch; then there are none."""
+        """Return the rows as an Arrow batch, and clear them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -213,7 +214,7 @@ class _Rows:
             return pa.repeat(pa.scalar(value, kind), count)
 
         def of_batches(column: int, kind: Any) -> Any:
-            """A column whose value is the same in all records of a batch."""
+            """A column with the same value in all records of a batch."""
             values = pa.array([values[column] for _, _, values in self._batches], kind)
             return values.take(batch_of_record)
 
@@ -255,7 +256,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns; offsets are absolute and rise. Headers as the connector shows them, or none."""
+    """Records as columns; offsets are absolute and increase. Headers as the connector shows them, or none."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
@@ -268,7 +269,7 @@ class _Records:
         return len(self.offsets)
 
     def extend(self, other: "_Records", first: int, end: int) -> None:
-        """Add the other's records number `first` to `end` - 1."""
+        """Append records `first` to `end` - 1 of another object."""
         self.offsets += other.offsets[first:end]
         self.stamps += other.stamps[first:end]
         self.keys += other.keys[first:end]
@@ -277,7 +278,7 @@ class _Records:
 
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
-    """(codec, bytes when decompressed, records) of a scanned batch of any format."""
+    """(codec, decompressed size, records) of a scanned batch of any format."""
     from kafka_compat.storage.records.batch import HEADER_SIZE
     from kafka_compat.storage.records.kinds import CompressionType
     from kafka_compat.storage.records.legacy import read_message, unwrap
@@ -309,9 +310,9 @@ def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
 
 
 def _without_headers(header: Any, body: bytes, records: _Records) -> None:
-    """Records of format 2, in a fraction of the time that storage.records takes, which looks at headers too.
+    """Records of format 2, in a fraction of the time that storage.records takes, which parses headers.
 
-    Numbers of one or two bytes, and timestamps, are read in place.
+    Numbers of one or two bytes, and timestamps, are decoded inline.
     """
     from kafka_compat.storage.records.records import read_varint
 

@@ -1,7 +1,6 @@
-"""`--kafka-option k=v` → options of Spark's Kafka source, and properties of Kafka's own client.
+"""Convert `--kafka-option k=v` to options of Spark's Kafka source and properties of Kafka clients.
 
-One setting may have two names: that of Kafka's Java client, which reads, and that of librdkafka, which
-writes.
+A setting may have two names: one in Kafka's Java client, which reads, and one in librdkafka, which writes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings; NotStarted for one that is malformed or belongs to the job."""
+    """Parse `name=value` strings. Raises NotStarted for a malformed one, or an option that the job sets."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -58,14 +57,14 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """What of the source's options Kafka's own client understands, by its own names."""
+    """The source's options that Kafka's own client understands, by its names."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings as they are; NotStarted for one that is malformed."""
+    """Parse `name=value` strings unchanged. Raises NotStarted for a malformed one."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -84,7 +83,7 @@ _OF_JAVA_ALONE = ("ssl.truststore.", "ssl.keystore.type", "sasl.jaas.config")
 
 
 def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Properties of Kafka's Java client → those of librdkafka, as far as the names differ."""
+    """Convert properties of Kafka's Java client to librdkafka's, if the names differ."""
     result = {
         name: value
         for name, value in pairs.items()
@@ -96,7 +95,7 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.certificates" in pairs:
         result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
     if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
-        # Java has the key and its certificates in one file; librdkafka finds its part in either.
+        # Java has the key and its certificates in one file, from which librdkafka reads each part.
         file = result.pop("ssl.keystore.location")
         result |= {"ssl.certificate.location": file, "ssl.key.location": file}
     try:
@@ -110,8 +109,8 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_names(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Properties of librdkafka → those of the Java client, as far as they say where a cluster is and who the
-    client is. None where there is no such way for the Java client.
+    """Convert librdkafka's connection and login properties to the Java client's. None if the Java client has
+    no equivalent.
     """
     protocol = properties.get("security.protocol", "plaintext").upper()
     result = {

@@ -1,12 +1,12 @@
-"""lag: a streaming query's position, committed to a consumer group, so that Kafka's tools show Spark's lag.
+"""Job `lag`: commit a streaming query's position to a consumer group, so that Kafka's tools show Spark's lag.
 
-Spark keeps its positions in its checkpoint and commits none to Kafka. In one's own job, one import:
+Spark keeps its positions in its checkpoint and commits none to Kafka. To use it in a job:
 
     from kafka_compat.pipelines.lag import show_lag
     show_lag(spark, "127.0.0.1:9092", group="billing")
 
-From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group only shows: Spark never
-resumes from it.
+From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group is only informative: Spark
+never resumes from it.
 """
 
 import json
@@ -29,7 +29,7 @@ ANSWER_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LagJob:
-    """Show the query with this checkpoint as `group`; every `interval_s` seconds, or once when None."""
+    """Show the query with this checkpoint as `group`; every `interval_s` seconds, or once for None."""
 
     bootstrap_servers: str
     checkpoint: Path
@@ -40,7 +40,7 @@ class LagJob:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """What was committed last, and the ends of the partitions then."""
+    """The offsets committed last, and the partitions' ends at that time."""
 
     group: str
     committed: Offsets
@@ -79,12 +79,12 @@ class GroupCommitter:
         from confluent_kafka import Consumer
 
         own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
-        # librdkafka's own complaints, several a second, would drown the one line that callers give.
+        # librdkafka logs several errors a second, which would hide the one line that callers print.
         self._consumer = Consumer({"log_level": "2", **properties, **own})
         self._lock = threading.Lock()
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit next offsets, and wait for the answer. Raises KafkaException."""
+        """Commit next offsets, and wait for the response. Raises KafkaException."""
         from confluent_kafka import TopicPartition
 
         positions = [
@@ -94,7 +94,7 @@ class GroupCommitter:
         ]
         if positions:
             with self._lock:
-                # A commit alone would wait a minute for a cluster that does not answer.
+                # A commit alone would wait a minute for an unresponsive cluster.
                 self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
                 self._consumer.commit(offsets=positions, asynchronous=False)
 
@@ -123,8 +123,8 @@ def show_lag(
     """Commit the end offsets of every Kafka query of `spark` after each of its batches.
 
     `group` None names each query's group `spark-NAME` after its `queryName` (or id). `properties` are
-    librdkafka's, with `_` for `.` (security_protocol="SSL"). A commit that fails is a warning of Python's
-    logging, and never stops the query. Returns the listener, for `spark.streams.removeListener`.
+    librdkafka's, with `_` for `.` (security_protocol="SSL"). A failed commit is logged as a warning, and
+    never stops the query. Returns the listener, for `spark.streams.removeListener`.
     """
     named = {name.replace("_", "."): value for name, value in properties.items()}
     listener = LagListener(bootstrap_servers, group, named)
@@ -133,7 +133,7 @@ def show_lag(
 
 
 class LagListener:
-    """Follows the queries of a session; `as_listener()` is what Spark takes."""
+    """Follows the queries of a session; `as_listener()` returns Spark's listener object."""
 
     def __init__(self, bootstrap_servers: str, group: str | None, properties: Mapping[str, str]) -> None:
         self._servers = bootstrap_servers
@@ -143,19 +143,19 @@ class LagListener:
         self._listener: Any = None
 
     def as_listener(self) -> Any:
-        """A StreamingQueryListener; the same one at every call."""
+        """The StreamingQueryListener; the same one at every call."""
         if self._listener is None:
             self._listener = _listener_class()(self)
         return self._listener
 
     def close(self) -> None:
-        """Close the connections; after the listener was removed."""
+        """Close the connections; call it after removing the listener."""
         for committer in self._committers.values():
             committer.close()
         self._committers.clear()
 
     def progressed(self, query: str, sources: Sequence[Any]) -> None:
-        """A batch of a query is done; `sources` have `description` and `endOffset` (JSON)."""
+        """Process a finished batch; `sources` have `description` and `endOffset` (JSON)."""
         import logging
 
         offsets: Offsets = {}
@@ -173,7 +173,7 @@ class LagListener:
 
 
 def _listener_class() -> Any:
-    """Made on demand, since pyspark is imported only by jobs that run."""
+    """Created on demand, since only jobs that run import pyspark."""
     from pyspark.sql.streaming import StreamingQueryListener
 
     class Listener(StreamingQueryListener):  # type: ignore[misc]
@@ -195,7 +195,7 @@ def _listener_class() -> Any:
 
 
 def run_lag(job: LagJob) -> LagReport:
-    """Commit the checkpoint's finished offsets once, or until SIGINT or SIGTERM; raises PipelineError."""
+    """Commit the checkpoint's finished offsets once, or until SIGINT or SIGTERM. Raises PipelineError."""
     if not (job.checkpoint / "offsets").is_dir():
         raise NotStarted(
             f"{job.checkpoint} is not the checkpoint of a streaming query.",
@@ -224,7 +224,7 @@ def run_lag(job: LagJob) -> LagReport:
 
 
 def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool) -> bool:
-    """Commit; when that fails and the job keeps going, say so, and let the next round try again."""
+    """Commit; if that fails in a continuous job, log it and leave it to the next round."""
     try:
         committer.commit(offsets)
     except Exception as error:

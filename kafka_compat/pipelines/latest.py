@@ -1,11 +1,13 @@
-"""latest: a changelog topic → a table with the latest record of each key; a record without value deletes.
+"""Job `latest`: maintain a table of the latest record of each key in a changelog topic.
+
+A record without a value deletes its key.
 
     DIR/latest                   a link to the table as of the last finished batch
     DIR/versions/N-RUN/table     Parquet: the records, one per topic and key
     DIR/versions/N-RUN/deleted   keys whose latest record has no value
 
-A version is written aside, named by the batch's commit, and only then becomes the link's goal. Merging a
-batch twice gives what merging it once gives, so that a kill at any moment costs only time.
+A version is written to its own directory, named by the batch's commit, and the link is then switched to it.
+Merging a batch twice equals merging it once, so a crash at any moment costs only time.
 """
 
 import os
@@ -24,10 +26,10 @@ _PLACE = ("partition", "offset")
 
 
 def merge_latest(before: Any, rows: Any) -> Any:
-    """The latest record of each topic and key among both, which have the source's columns.
+    """The latest record of each topic and key in both inputs, which have the source's columns.
 
-    The latest is the one with the highest partition and offset. Records without value stay, as they must win
-    over earlier ones of later batches; records without key are left out.
+    The latest is the one with the highest partition and offset. Records without a value stay, as they must
+    replace earlier ones of later batches; records without a key are dropped.
     """
     from pyspark.sql import functions as f
 
@@ -40,14 +42,14 @@ def merge_latest(before: Any, rows: Any) -> Any:
 
 
 def run_latest(job: StreamJob) -> StreamReport:
-    """Bring the table up to date, or keep it so; raises PipelineError."""
+    """Update the table, once or continuously. Raises PipelineError."""
     folder = job.folder("latest")
 
     def show() -> None:
         _show(folder)
 
     def merger(spark: Any, _: str) -> Process:
-        # A job before this one may have died between its commit and the link.
+        # An earlier run may have died between its commit and switching the link.
         show()
         return partial(_merge, spark, folder)
 
@@ -65,7 +67,7 @@ def run_latest(job: StreamJob) -> StreamReport:
 
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
-    """Write the next version; what the commit shall record."""
+    """Write the next version; returns the data for its commit entry."""
     last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)
@@ -91,7 +93,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version; remove all but the one before, which may still be read."""
+    """Point the link at the committed version; delete all but the previous one, which may be in use."""
     last = folder.last()
     if last is None:
         return

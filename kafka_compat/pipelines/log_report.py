@@ -1,4 +1,4 @@
-"""What a report says of the logs in data folders, as values, tables and text."""
+"""Report on the logs in data directories, as values, tables and text."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ from kafka_compat.pipelines.progress import text_table, utc
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A partition: sizes of values in bytes, codecs, and what retention will do.
+    """A partition: sizes of values in bytes, codecs, and pending retention.
 
-    `due_rows` go at the broker's next looks; `next_due_ms` is when the next segment goes after that (None:
-    none will, by time); `future_rows` lie in segments with a timestamp more than a day ahead of now, which
-    keeps them and all behind them from going.
+    `due_rows` are deleted by the broker's next retention checks; `next_due_ms` is when the next segment is
+    due after that (None: never, by time); `future_rows` are in segments with a timestamp more than a day
+    ahead of now, which prevents their deletion and that of all later ones.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A hot key: `share` of its topic's records; the key as UTF-8 where it is, else in hexadecimal digits."""
+    """A hot key: `share` of its topic's records; the key as UTF-8 if valid, else in hexadecimal."""
 
     topic: str
     key: str
@@ -43,7 +43,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """What was found."""
+    """Results of the report."""
 
     partitions: list[PartitionLine]
     keys: list[KeyLine]
@@ -52,17 +52,17 @@ class LogReport:
     exit_code: int = 0
 
     def skew(self, topic: str) -> float:
-        """Records of the topic's largest partition over the mean of all; 1.0 is even."""
+        """Ratio of the topic's largest partition to the mean, in records; 1.0 is even."""
         rows = [line.rows for line in self.partitions if line.topic == topic]
         return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
 
     def size_bytes(self, topic: str) -> int:
-        """What the topic takes on disk."""
+        """The topic's size on disk."""
         return sum(line.size_bytes for line in self.partitions if line.topic == topic)
 
     @property
     def topics(self) -> list[str]:
-        """The topics' names, in order."""
+        """The topics' names, sorted."""
         return sorted({line.topic for line in self.partitions})
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class LogReport:
         }
 
     def tables(self) -> list[list[list[str]]]:
-        """Partitions, topics' skew, and hot keys, each with its head."""
+        """Partitions, topics' skew, and hot keys, each with its header."""
         head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
         head += ["NEXT-DUE", "FUTURE-ROWS"]
         partitions = [
@@ -97,6 +97,6 @@ class LogReport:
         ]
 
     def as_text(self) -> str:
-        """The tables, one after the other."""
+        """The tables as text."""
         shown = [text_table(table[0], table[1:]) for table in self.tables() if len(table) > 1]
         return "\n\n".join(shown) or "No records."

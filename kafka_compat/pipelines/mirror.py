@@ -1,7 +1,7 @@
-"""mirror: topics of one cluster → another, each record exactly once, partition by partition.
+"""Job `mirror`: copy topics of one cluster to another exactly once, partition by partition.
 
-How records arrive exactly once: see exact_sink. A record that came from the target in the first place carries
-the target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
+See exact_sink for how records arrive exactly once. A record that originally came from the target carries the
+target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
 
     DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
                            source_offset on are at target_offset or behind it
@@ -21,17 +21,17 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
-"""Name of a cluster that a mirrored record came from; one that went through several has several."""
+"""Name of a cluster that a mirrored record came from; repeated if it came through several."""
 
 _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorJob:
-    """`source` is what to read; the topics have the same names in the target, `target_name` its name.
+    """`source` is what to read; the target `target_name` has the same topic names.
 
-    `target_options` are properties of librdkafka for the cluster at `target_servers`. `create` makes topics
-    that it lacks, with as many partitions, and adds partitions when the source gets more.
+    `target_options` are librdkafka properties for the cluster at `target_servers`. `create` creates missing
+    topics with as many partitions, and adds partitions when the source gets more.
     """
 
     source: StreamJob
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """The source's rows → those of exact_sink; records that came from the target have no topic to go to."""
+    """Convert the source's rows to those of exact_sink; records that came from the target get no topic."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -63,7 +63,7 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 
 
 def run_mirror(job: MirrorJob) -> StreamReport:
-    """Mirror what is there, or go on; raises PipelineError."""
+    """Mirror the existing records, or continuously. Raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
     names = [job.source_name, job.target_name]
     folder = job.source.folder("mirror", names=names, to=job.target_servers)
@@ -92,7 +92,7 @@ def run_mirror(job: MirrorJob) -> StreamReport:
 def _mirror(
     job: MirrorJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch; what its commit shall record."""
+    """Write a batch; returns the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
     target.provide(wanted, create=job.create)
@@ -110,7 +110,7 @@ def _mirror(
 
 
 def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
-    """The same at each attempt of a batch, so that writing it again does no harm."""
+    """Write the offset map; idempotent, since it is the same at each attempt of a batch."""
     path.parent.mkdir(exist_ok=True)
     lines = ["topic,partition,source_offset,target_offset"]
     for topic, partitions in sorted(start.items()):

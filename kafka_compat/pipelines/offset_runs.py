@@ -1,7 +1,7 @@
-"""Offsets as runs: which are there, which are missing, which come twice. Pure, on Arrow arrays.
+"""Sets of offsets as runs: find gaps and duplicates. Pure, on Arrow arrays.
 
-A run is a stretch of offsets without a hole, first and last both included. A partition without transactions
-or compaction is one run, however many records it has, so that checks of millions of records stay small.
+A run is a range of offsets without a gap, first and last both included. A partition without transactions or
+compaction is one run, however many records it has, so checks of millions of records stay small.
 """
 
 from collections.abc import Iterable
@@ -23,20 +23,20 @@ class OffsetRuns:
 
     @property
     def rows(self) -> int:
-        """How many offsets the runs hold."""
+        """Number of offsets in the runs."""
         return (pc.sum(self.last).as_py() or 0) - (pc.sum(self.first).as_py() or 0) + len(self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Offsets without a record in a covered range: how many, and the first few ranges [first, last]."""
+    """Offsets without a record in a covered range: their number, and the first few ranges [first, last]."""
 
     count: int
     ranges: list[list[int]]
 
 
 def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
-    """Runs of offsets, given as int64 arrays in strictly increasing order; RecordsLost otherwise."""
+    """Runs of offsets, given as int64 arrays in strictly increasing order. Raises RecordsLost otherwise."""
     firsts, lasts = [], []
     previous = None
     for chunk in chunks:
@@ -59,7 +59,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
-    """One partition's runs from several files, sorted; RecordsLost when an offset is in two of them."""
+    """One partition's runs from several files, sorted. Raises RecordsLost if an offset is in two of them."""
     parts = list(parts)
     first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
     order = pc.sort_indices(first)
@@ -73,9 +73,9 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
-    """Offsets of [start, end) that no run holds; RecordsLost when a run lies outside.
+    """Offsets of [start, end) that no run contains. Raises RecordsLost if a run lies outside.
 
-    Gaps are legitimate after compaction, and at the control records that end transactions.
+    Gaps are legitimate after compaction, and at transaction markers.
     """
     if end < start:
         raise RecordsLost(f"The range of offsets goes backwards, from {start} to {end}.")
@@ -97,7 +97,7 @@ def int64_bytes(array: Any) -> bytes:
 
 
 def int64_array(data: bytes) -> Any:
-    """An int64 array from what `int64_bytes` gave."""
+    """Inverse of `int64_bytes`."""
     return pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
 
 

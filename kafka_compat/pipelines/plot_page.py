@@ -1,5 +1,5 @@
-"""A picture and tables in one HTML file that can be mailed around, and printed; light or dark as the reader
-has it. Nothing in it is fetched from elsewhere.
+"""Write a plot and tables as one self-contained HTML file that can be mailed and printed, in light and dark
+mode.
 """
 
 import base64
@@ -20,9 +20,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Theme(NamedTuple):
-    """Colours of a picture; `first` to `third` are for what it shows, after Okabe and Ito: the colour-blind
-    can tell them apart. Each series also has a hatch, a marker or a dash of its own, for prints in black and
-    white.
+    """Colours of a plot; `first` to `third` are for data, after Okabe and Ito, distinguishable for the
+    colour-blind. Each series also has its own hatch, marker or dash, for prints in black and white.
     """
 
     paper: str
@@ -40,7 +39,7 @@ DARK = Theme("#14171c", "#e6edf3", "#9da7b1", "#2f353d", "#56b4e9", "#ff9350", "
 
 @contextmanager
 def styled(theme: Theme) -> Iterator[None]:
-    """Figures made within have the theme's colours. What they say is text, whatever signs are in it."""
+    """Apply the theme to figures created in the block. Labels are plain text, without mathtext."""
     import warnings
 
     import matplotlib
@@ -72,13 +71,13 @@ def styled(theme: Theme) -> Iterator[None]:
         "ytick.labelcolor": theme.ink,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # A sign that the font lacks is drawn as a box; the table has it.
+        # A character missing in the font is drawn as a box; the table shows it.
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
 
 def unit_of(values: Sequence[int]) -> tuple[str, int]:
-    """The unit in which the greatest of these sizes in bytes reads well, and its bytes."""
+    """The best unit for the largest of these sizes in bytes, and its size."""
     power = 0
     while max(values, default=0) >= 1024 ** (power + 1) and power < len(_UNITS) - 1:
         power += 1
@@ -86,7 +85,7 @@ def unit_of(values: Sequence[int]) -> tuple[str, int]:
 
 
 def size_text(size_bytes: float) -> str:
-    """A size with three digits and its unit: 512 B, 1.50 KiB, 48.2 MiB."""
+    """A size with three digits and a unit: 512 B, 1.50 KiB, 48.2 MiB."""
     unit, factor = unit_of([int(size_bytes)])
     value = size_bytes / factor
     digits = 0 if unit == "B" or value >= 100 else 1 if value >= 10 else 2
@@ -94,13 +93,13 @@ def size_text(size_bytes: float) -> str:
 
 
 def shortened(text: str, length: int = 28) -> str:
-    """At most so many characters of a name, its middle left out."""
+    """A name shortened in the middle to so many characters."""
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
 
 
 def rows_of(axes: Any, names: Sequence[str]) -> None:
-    """A line of the picture for each name, the first one above."""
+    """Set up one row of the plot for each name, the first on top."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -108,7 +107,7 @@ def rows_of(axes: Any, names: Sequence[str]) -> None:
 
 
 def thousands(axis: Any) -> None:
-    """Ticks at whole numbers, with a comma at each thousand."""
+    """Set integer ticks, with a comma at each thousand."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
@@ -116,7 +115,7 @@ def thousands(axis: Any) -> None:
 
 
 def sizes(axis: Any) -> None:
-    """Ticks on a logarithmic axis of bytes, at powers of two."""
+    """Set ticks of a logarithmic axis of bytes, at powers of two."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(base=2, numticks=8))
@@ -127,9 +126,7 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """A title, and between it and what is drawn a legend where there are things to tell apart; `with_room`
-    there is room for one in any case.
-    """
+    """Add a title, and a legend below it if there are labels; `with_room` always reserves its space."""
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)
     if labelled:
@@ -141,7 +138,7 @@ _CAPTION_WIDTH = 150
 
 
 class Origin(NamedTuple):
-    """Where a picture comes from. `command` "" when no command made it; `cluster` in words."""
+    """Source of a plot. `command` is "" if no command made it; `cluster` is in words."""
 
     command: str
     cluster: str
@@ -153,13 +150,13 @@ class Origin(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """(what, what it is), in the order in which they are shown."""
+        """(name, value) pairs in display order."""
         known = [("Cluster", self.cluster), ("Made", _time(self.at_ms)), ("Command", self.command)]
         return [fact for fact in known if fact[1]]
 
     @property
     def caption(self) -> str:
-        """The same in lines for a picture."""
+        """The facts as the caption of a plot."""
         lines = [f"{what}: {text}" for what, text in self.facts]
         how: Any = {"width": _CAPTION_WIDTH, "subsequent_indent": "    ", "break_on_hyphens": False}
         return "\n".join(textwrap.fill(line, **how) for line in lines)
@@ -170,20 +167,21 @@ def _time(at_ms: int) -> str:
 
 
 class Column(NamedTuple):
-    """A column's head; numbers are aligned to the right."""
+    """A column's title; numbers are aligned to the right."""
 
     head: str
     is_number: bool = False
 
 
 def columns(*heads: str) -> list[Column]:
-    """Columns with these heads; those with a # before it are of numbers."""
+    """Columns with these titles; a leading # marks numbers."""
     return [Column(head.removeprefix("#"), head.startswith("#")) for head in heads]
 
 
 class Table(NamedTuple):
-    """`rows` have a cell for each column; the first one is the row's head. `note` is shown instead of a table
-    without rows, and below the title else."""
+    """`rows` have a cell for each column; the first is the row's header. `note` replaces a table without
+    rows, and otherwise follows the title.
+    """
 
     title: str
     columns: Sequence[Column]
@@ -192,8 +190,8 @@ class Table(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What a page shows, from above: `summary` in words, tables, the picture with `alt` for who does not see
-    it, more tables.
+    """Contents of a page from top to bottom: `summary` in words, tables, the plot with `alt` as its text
+    alternative, more tables.
     """
 
     title: str
@@ -205,10 +203,10 @@ class Page(NamedTuple):
 
 
 def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
-    """Write what `draw` makes (a figure of matplotlib) as `path`.png, and the page with it as `path`.html;
-    returns both names.
+    """Write the matplotlib figure from `draw` as `path`.png, and the page with it as `path`.html; returns
+    both names.
 
-    A reader sees each file whole, or as it was before.
+    Each file is replaced atomically.
     """
     light, dark = (_png(page, draw, theme) for theme in (LIGHT, DARK))
     files = (path.with_suffix(".png"), path.with_suffix(".html"))
@@ -253,7 +251,7 @@ tbody th { font-weight: normal } tbody tr:nth-child(even) { background: var(--ba
 
 
 def written(page: Page, light: bytes, dark: bytes) -> str:
-    """The page as HTML, with the picture for a light and for a dark screen."""
+    """The page as HTML, with the plot in a light and a dark version."""
     title, dark_source = html.escape(page.title), _data(dark)
     width, height = _size_in_pixels(light)
     facts = "".join(
@@ -285,7 +283,7 @@ def _data(png: bytes) -> str:
 
 
 def _size_in_pixels(png: bytes) -> tuple[int, int]:
-    """Of the page, where a picture has more: its first chunk says how many."""
+    """Display size of the image, whose resolution is higher: read from its first chunk."""
     return tuple(round(int.from_bytes(png[i : i + 4]) * 96 / DPI) for i in (16, 20))  # type: ignore[return-value]
 
 

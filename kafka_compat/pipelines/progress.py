@@ -1,5 +1,5 @@
-"""Progress of a long job on stderr: a bar in a terminal, a line per batch elsewhere. And
-how tables and times are written.
+"""Show the progress of a long job on stderr, as a bar in a terminal, otherwise a line per batch; format
+tables and times.
 """
 
 import sys
@@ -9,10 +9,10 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """Counts rows against the offsets that were there at the start. A context manager.
+    """Counts rows against the offsets present at the start. A context manager.
 
-    `total` is the number of offsets to cover; a topic with transactions has fewer records than that.
-    `unit` says what else is counted, for jobs whose steps are not offsets.
+    `total` is the number of offsets to process; a topic with transactions has fewer records. `unit` is the
+    counted unit, for jobs that do not process offsets.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Progress:
             self._bar.stop()
 
     def batch(self, batch_id: int, rows: int, behind: int) -> None:
-        """A batch is finished: `rows` records of it, and `behind` offsets are left of those at the start."""
+        """Note a finished batch with `rows` records; `behind` of the initial offsets remain."""
         self.rows += rows
         self.batches += 1
         rate = self.rows / max(self.seconds, 1e-3)
@@ -73,7 +73,7 @@ class Progress:
 
 
 def text_table(header: list[str], rows: list[list[str]]) -> str:
-    """Columns under their headers, numbers to the right, as Kafka's tools print them."""
+    """Columns with headers, numbers aligned to the right, as Kafka's tools print them."""
     lines = [header, *rows]
     columns = [_aligned([line[i] for line in lines]) for i in range(len(header))]
     return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))
@@ -88,7 +88,7 @@ def utc(millis: int) -> str:
 
 
 def _aligned(cells: list[str]) -> list[str]:
-    """Pad a column, header first; to the left when all its cells are numbers or missing."""
+    """Pad a column, header first; right-aligned if all cells are numbers or missing."""
     width = max(map(len, cells))
     numbers = all(cell.isdigit() or cell == "-" for cell in cells[1:])
     return [cell.rjust(width) if numbers else cell.ljust(width) for cell in cells]

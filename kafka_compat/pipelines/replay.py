@@ -1,7 +1,7 @@
-"""replay: archive → topic, each record once, with key, value, headers, timestamp, partition and order.
+"""Job `replay`: write an archive's records back to a topic, each once and in order.
 
-The archive's file names say which offsets are where, so that a batch opens only the files that it needs.
-How records arrive exactly once: see exact_sink.
+Key, value, headers, timestamp and partition are kept. The archive's file names contain their offset ranges,
+so a batch opens only the files that it needs. See exact_sink for how records arrive exactly once.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ Ranges = dict[str, dict[str, list[int]]]
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """What to replay from the archive at `directory`, and where to.
+    """What to replay from the archive at `directory`, and where.
 
     `topics` empty: all. `offsets`: partition → (first or None, end or None), offsets of the archived topic.
-    `since_ms`, `until_ms`: timestamps, the latter exclusive. `to_topic` None: the topics' own names.
-    `state` None: a folder within the archive. `again` starts anew what was replayed already.
+    `since_ms`, `until_ms`: timestamps, the latter exclusive. `to_topic` None: the topics' own names. `state`
+    None: a directory in the archive. `again` repeats a finished replay.
     """
 
     directory: Path
@@ -57,7 +57,7 @@ class ReplayJob:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A file of the archive, by its name."""
+    """An archive file, parsed from its name."""
 
     path: str
     topic: str
@@ -69,7 +69,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Rows of the run by (topic, partition); `written_before` by an attempt that was cut short."""
+    """Rows of the run by (topic, partition); `written_before` by an interrupted attempt."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
@@ -95,7 +95,7 @@ class ReplayReport:
         }
 
     def as_text(self) -> str:
-        """A table with one line per partition, and a line that sums up."""
+        """A table with one line per partition, and a summary line."""
         if self.was_complete:
             return "All of it was replayed before; nothing was written. --again replays it once more."
         lines = [
@@ -128,7 +128,7 @@ def select_rows(rows: Any, ranges: Ranges, since_ms: int | None, until_ms: int |
 
 
 def as_records(rows: Any, to_topic: str | None) -> Any:
-    """The archive's columns → those of exact_sink, each record bound for its own partition."""
+    """Convert the archive's columns to those of exact_sink, each record with its original partition."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -140,7 +140,7 @@ def as_records(rows: Any, to_topic: str | None) -> Any:
 
 
 def run_replay(job: ReplayJob) -> ReplayReport:
-    """Replay what is chosen of the archive as it is now; raises PipelineError."""
+    """Replay the selected part of the current archive. Raises PipelineError."""
     files = _files(job)
     ranges = _ranges(job, files)
     if not ranges:
@@ -214,7 +214,7 @@ def _replay(
 
 
 def _left(ranges: Ranges, done: dict[str, dict[str, int]]) -> Ranges:
-    """What of the ranges lies behind `done`: topic → partition → next offset."""
+    """The remaining ranges after `done`: topic → partition → next offset."""
     left: Ranges = {}
     for topic, partitions in ranges.items():
         for partition, (first, end) in partitions.items():
@@ -230,7 +230,7 @@ def _advanced(done: dict[str, dict[str, int]], part: Ranges) -> dict[str, dict[s
 
 
 def _files(job: ReplayJob) -> list[ArchiveFile]:
-    """The archive's files of the chosen topics and days."""
+    """The archive's files of the selected topics and days."""
     ArchiveStore(job.directory).check()
     if not (job.directory / "_archive.json").exists():
         raise NotStarted(f"{job.directory} is not an archive.", "kafka-compat pipeline archive writes one.")
@@ -251,7 +251,7 @@ def _day(timestamp_ms: int | None, default: str) -> str:
 
 
 def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
-    """What the files hold of the choice; partitions without any are left out."""
+    """The selected ranges that the files contain; partitions without any are omitted."""
     found: Ranges = {}
     for file in files:
         if job.offsets and file.partition not in job.offsets:
@@ -266,7 +266,7 @@ def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
 
 
 def _cut(ranges: Ranges, size: int) -> Ranges:
-    """A beginning of every partition, about `size` offsets in all."""
+    """The first part of every partition, about `size` offsets in all."""
     each = max(1, size // sum(map(len, ranges.values())))
     return {
         topic: {partition: [first, min(first + each, end)] for partition, (first, end) in partitions.items()}
@@ -293,7 +293,7 @@ def _read(spark: Any, job: ReplayJob, files: Iterable[ArchiveFile], ranges: Rang
 
 
 def archive_schema() -> str:
-    """The archive's columns, in Spark's words."""
+    """The archive's columns as a Spark schema."""
     headers = "array<struct<key: string, value: binary>>"
     types = ("binary", "binary", headers, "string", "int", "bigint", "timestamp", "int")
     return ", ".join(f"{name} {kind}" for name, kind in zip(COLUMNS, types, strict=True))
@@ -307,7 +307,7 @@ def _count(rows: Any) -> dict[tuple[str, int], int]:
 
 
 def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None:
-    """The target's topics with enough partitions; missing topics are created when that is asked for."""
+    """Check that the target has enough partitions; create missing topics if requested."""
     target.look(wanted, create=create)
     if create:
         there = target.partitions()
@@ -318,7 +318,7 @@ def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None
 
 
 def _wanted(job: ReplayJob, ranges: Ranges) -> dict[str, int]:
-    """How many partitions the target's topics need."""
+    """Number of partitions that the target's topics need."""
     wanted: dict[str, int] = {}
     for topic, partitions in ranges.items():
         name = job.to_topic or topic
@@ -341,5 +341,5 @@ def _settings(job: ReplayJob) -> dict[str, Any]:
 
 
 def _name(job: ReplayJob) -> str:
-    """A folder's name that is the same for the same choice and target."""
+    """Directory name that is the same for the same selection and target."""
     return hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""report: what lies in a broker's data folder, read without the broker: skew, hot keys, sizes, compression,
-and what retention will take.
+"""Job `report`: analyze a broker's data directory without the broker: skew, hot keys, sizes, compression, and
+what retention will delete.
 
-One pass over the segments (see kafka_log) gives a line for each segment, a second one the keys.
+One pass over the segments (see kafka_log) computes a line for each segment, a second one the keys.
 """
 
 import time
@@ -24,12 +24,12 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """`folders` are a broker's data folders (other brokers' replicas would count again); no topics means all
-    but the internal ones.
+    """`folders` are one broker's data directories (replicas on other brokers would be counted twice); no
+    topics means all except the internal ones.
 
-    `retention_ms` and `retention_bytes` (None: no bound) are what the topics' settings say, which lie outside
-    of a data folder. `now_ms` None is the time of the run. `hot_keys` are listed for each topic. `command` is
-    what the picture says that made it.
+    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which are not in a data
+    directory. `now_ms` None is the time of the run. `hot_keys` are listed for each topic. `command` is shown
+    on the plot.
     """
 
     folders: Sequence[Path]
@@ -45,7 +45,7 @@ class ReportJob:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLine:
-    """A segment: records, bytes on disk and decompressed, greatest timestamp (ms)."""
+    """A segment: records, bytes on disk and decompressed, largest timestamp (ms)."""
 
     topic: str
     partition: int
@@ -58,7 +58,7 @@ class SegmentLine:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of a partition's values (half of them, 99 % of them are at most so large), and its codecs."""
+    """Sizes of a partition's values in bytes (median, 99th percentile), and its codecs."""
 
     p50: int
     p99: int
@@ -67,7 +67,7 @@ class Sizes:
 
 
 def run_report(job: ReportJob) -> LogReport:
-    """Read the folders and report; raises PipelineError."""
+    """Read the directories and report. Raises PipelineError."""
     require_spark()
     if job.plot is not None:
         require_matplotlib()
@@ -100,7 +100,7 @@ def run_report(job: ReportJob) -> LogReport:
 
 
 def _cluster(folders: Sequence[Path]) -> str:
-    """Whose folders they are, by their meta.properties."""
+    """The brokers and cluster of the directories, by their meta.properties."""
     places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
@@ -145,10 +145,10 @@ def partition_lines(
 def _due(
     job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
 ) -> tuple[list[SegmentLine], int | None]:
-    """The oldest segments that retention takes now, and when it takes the one behind them.
+    """The oldest segments that retention deletes now, and when it deletes the next one.
 
-    As a broker does it: from the oldest on, up to the first one that stays; by time, an active segment goes
-    too, after it was rolled.
+    As in a broker: from the oldest on, up to the first one to keep; by time, an active segment is deleted
+    too, after it is rolled.
     """
     surplus = 0
     if job.retention_bytes is not None:
@@ -165,7 +165,7 @@ def _due(
 
 
 def hot_keys(rows: Any, count: int) -> list[KeyLine]:
-    """The most frequent keys of each topic; control records and records without key are left out."""
+    """The most frequent keys of each topic, without control records and records without a key."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -190,7 +190,7 @@ def _text(key: bytes) -> str:
 
 
 def _scan(rows: Any) -> tuple[list[SegmentLine], dict[tuple[str, int], Sizes]]:
-    """One pass: a line for each segment, and what can only be said of a whole partition."""
+    """One pass: a line for each segment, and data that apply only to whole partitions."""
     from pyspark.sql import functions as f
 
     once = f.when(f.col("batch_index") == 0, f.col("batch_bytes")).otherwise(0)

@@ -1,5 +1,5 @@
-"""The report as a picture: space by topic, hot keys, records and sizes of values by partition. A PNG, and an
-HTML page with the tables.
+"""Plot the report: space by topic, hot keys, records and value sizes by partition. A PNG, and an HTML page
+with the tables.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def plot(path: Path, report: LogReport, origin: Origin) -> tuple[Path, Path]:
 
 
 def draw(report: LogReport, theme: Theme) -> Any:
-    """The figure: above the topics, below the partitions."""
+    """The figure: topics above, partitions below."""
     from matplotlib.figure import Figure
 
     topics, keys, partitions = _topics(report)[:TOPICS_MAX], _hottest(report), _shown(report)
@@ -57,7 +57,7 @@ def draw(report: LogReport, theme: Theme) -> Any:
 
 
 def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: Theme) -> None:
-    """What each topic takes on disk, and what of it retention takes."""
+    """Plot each topic's size on disk, and the part that retention will delete."""
     owned = [[line for line in report.partitions if line.topic == topic] for topic in topics]
     whole = [report.size_bytes(topic) for topic in topics]
     due = [sum(line.due_bytes for line in partitions) for partitions in owned]
@@ -75,7 +75,7 @@ def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: T
 
 
 def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
-    """Which part of its topic's records each of the hottest keys has."""
+    """Plot the share of each of the hottest keys in its topic's records."""
     thickness = _THICKNESS * len(keys) / lines
     axes.barh(range(len(keys)), [100 * line.share for line in keys], thickness, color=theme.third)
     axes.set_xlabel("% of the topic's records")
@@ -85,7 +85,7 @@ def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
 
 
 def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Records of each partition, and the mean of its topic's, which shows the skew."""
+    """Plot the records of each partition, and its topic's mean, which shows the skew."""
     whole, due = [line.rows for line in partitions], [line.due_rows for line in partitions]
     _bars_with_due(axes, whole, due, _THICKNESS, theme)
     rows_by_topic: dict[str, list[int]] = {}
@@ -107,7 +107,7 @@ def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], them
 
 
 def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Three quantiles side by side: each has a shape, and a height of its own within the partition's line."""
+    """Plot three quantiles side by side: each has its own shape, and offset within the partition's row."""
     quantiles = (
         ("median", [line.value_bytes_p50 for line in partitions], "o", theme.first, -0.24),
         ("99 % at most", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),
@@ -136,7 +136,7 @@ def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
 def _bars_with_due(
     axes: Any, whole: Sequence[float], due: Sequence[float], thickness: float, theme: Theme
 ) -> None:
-    """Two parts of a bar, the one that retention takes hatched."""
+    """Bars of two parts; the one that retention will delete is hatched."""
     stays = [total - part for total, part in zip(whole, due, strict=True)]
     rows = range(len(whole))
     axes.barh(rows, stays, thickness, color=theme.first, label="stays")
@@ -145,7 +145,7 @@ def _bars_with_due(
 
 
 def _hottest(report: LogReport) -> list[KeyLine]:
-    """The first ones of each topic, as many of each as there is room for."""
+    """The first keys of each topic, as many of each as fit."""
     each = max(3, KEYS_MAX // max(len(report.topics), 1))
     by_topic = [[key for key in report.keys if key.topic == topic][:each] for topic in _topics(report)]
     return [key for keys in by_topic for key in keys][: KEYS_MAX + TOPICS_MAX]
@@ -166,23 +166,23 @@ def _shown(report: LogReport) -> list[PartitionLine]:
 
 
 def _topics(report: LogReport) -> list[str]:
-    """Those with most on disk first."""
+    """Topics by size on disk, largest first."""
     return sorted(report.topics, key=lambda topic: (-report.size_bytes(topic), topic))
 
 
 def _codecs(lines: list[PartitionLine]) -> str:
-    """The codecs and how far they compress."""
+    """The codecs and their compression ratios."""
     codecs = sorted({codec for line in lines for codec in line.codecs})
     size = sum(line.size_bytes for line in lines)
     ratio = sum(line.raw_bytes for line in lines) / max(size, 1)
     return "not compressed" if codecs == ["none"] else f"{'+'.join(codecs)} {ratio:.1f} : 1"
 
 
-# --- the page
+# --- page
 
 
 def page(report: LogReport, origin: Origin) -> Page:
-    """What stands around the picture."""
+    """The HTML page around the plot."""
     rows = sum(line.rows for line in report.partitions)
     size = sum(line.size_bytes for line in report.partitions)
     due = sum(line.due_bytes for line in report.partitions)

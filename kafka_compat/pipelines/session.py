@@ -1,7 +1,7 @@
-"""A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path.
+"""Create the SparkSession of a job: quiet, in UTC, with the Kafka connector on its class path.
 
-What Spark's JVM says goes into a file that only a failure brings up (see spark_output), or with `verbose` to
-stderr.
+Output of Spark's JVM goes to a file that is shown only after a failure (see spark_output), or with `verbose`
+to stderr.
 """
 
 import atexit
@@ -29,13 +29,13 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
 _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
-"""Spark's 200 are for clusters: in one process each small batch would take seconds for 200 empty tasks."""
+"""Spark's default of 200 is for clusters: in one process it adds seconds to each small batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The Spark that runs a job. `jars` is a folder with the four jars of its Kafka connector; without it
-    Spark fetches them by Maven coordinates.
+    """The Spark that runs a job. `jars` is a directory with the connector's four jars; without it Spark
+    downloads them by Maven coordinates.
     """
 
     master: str = "local[*]"
@@ -50,11 +50,11 @@ LOCAL_SPARK = SparkSettings()
 def create_session(
     name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
-    """Start Spark, or take up the session of this process, or that of spark-submit, which has its own
-    master, memory and jars.
+    """Start Spark, or reuse the session of this process, or that of spark-submit, which has its own master,
+    memory and jars.
 
-    `settings` are Spark's own, and win over the defaults here. A job that does without Kafka's connector
-    needs no jars. Raises NotStarted when Spark does not come up.
+    `settings` are Spark's own, and override the defaults here. A job that does not use Kafka's connector
+    needs no jars. Raises NotStarted if Spark does not start.
     """
     require_spark()
     java_command()
@@ -81,7 +81,7 @@ def create_session(
         defaults = {
             **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
-            # Bounds what 1 MiB records need per core; Spark's limit in bytes costs 13 µs for every record.
+            # Bounds the memory of 1 MiB records per core; Spark's limit in bytes costs 13 µs per record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
         chosen = {"spark.app.name": name, **defaults, **(settings or {})}
@@ -107,14 +107,14 @@ def create_session(
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
-        # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
+        # Spark's shells, which include pyspark, raise the level that the file sets.
         quiet = "ERROR" if is_first else "FATAL"
         session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
         return session
 
 
 def remove_empty(folder: Path) -> None:
-    """Spark makes this folder where the job was started, for files that users add, and leaves it there."""
+    """Remove the empty directory for users' files that Spark creates in the working directory."""
     with contextlib.suppress(OSError):
         for part in (*folder.iterdir(), folder):
             part.rmdir()

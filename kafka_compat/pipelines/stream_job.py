@@ -1,4 +1,4 @@
-"""What jobs that stream from topics share: their common settings, and the way from there to batches."""
+"""Common part of jobs that stream from topics: their settings, and how they process batches."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ from kafka_compat.pipelines.session import LOCAL_SPARK, SparkSettings, create_se
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM set the event; outside of the main thread signals stay as they are."""
+    """Set the event on SIGINT and SIGTERM; outside of the main thread signals are unchanged."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -42,11 +42,11 @@ POLL_S = 0.5
 def kafka_stream(
     spark: Any, bootstrap_servers: str, options: Mapping[str, str], *, topics: str | None, pattern: str | None
 ) -> Any:
-    """A streaming DataFrame of Spark's Kafka source, with headers, from the topics' beginnings by default.
+    """A streaming DataFrame of Spark's Kafka source, with headers, from the beginning of topics by default.
 
-    kafka.max.poll.records is raised from 500, since the source asks for the partition's ends at every poll.
+    kafka.max.poll.records is raised from 500, since the source requests the partition's ends at every poll.
     """
-    # Spark takes a topic when the pattern is found anywhere in its name.
+    # Spark selects a topic if the pattern occurs anywhere in its name.
     chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
     defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
     own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
@@ -60,11 +60,11 @@ def run_batches(
     *,
     continuous_interval_s: float | None = None,
 ) -> bool:
-    """Hand every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
+    """Pass every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
 
-    Without an interval: all that is available now, then return True. With one: a batch at every interval,
-    until SIGINT or SIGTERM. Returns False when a signal ended it. Raises what `process` raised, JobFailed
-    when Spark or Kafka failed, RecordsLost when Kafka no longer has what the checkpoint asks for.
+    Without an interval: process everything available, then return True. With one: a batch at every interval,
+    until SIGINT or SIGTERM. Returns False if a signal ended it. Raises the exceptions of `process`, JobFailed
+    if Spark or Kafka failed, RecordsLost if Kafka has deleted records that the checkpoint needs.
     """
     failures: list[Exception] = []
 
@@ -98,7 +98,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """The error that a user can act on: what the job itself raised, or Spark's innermost reason."""
+    """The error that a user can act on: the job's own, or Spark's innermost reason."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure
@@ -117,7 +117,7 @@ def _stop(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:
-        # The query has its own error by now, or the JVM is gone; either is reported by the caller.
+        # The query has its own error by now, or the JVM has exited; the caller reports either.
         del error
 
 
@@ -125,8 +125,8 @@ def _stop(query: Any) -> None:
 class StreamJob:
     """What to read, and with which Spark. `topics` or `pattern` (for whole names), not both.
 
-    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all that was there at
-    its start is done.
+    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all records present at
+    its start are processed.
     """
 
     bootstrap_servers: str
@@ -139,14 +139,14 @@ class StreamJob:
     continuous_interval_s: float | None = None
 
     def folder(self, job: str, **settings: Any) -> JobFolder:
-        """The job's folder, with the settings that must stay the same from run to run."""
+        """The job's directory, with the settings that must stay the same from run to run."""
         chosen = {"topics": sorted(self.topics), "pattern": self.pattern}
         return JobFolder(self.directory, {"job": job, **chosen, **settings})
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRun:
-    """A run: rows read, batches, seconds, whether it reached its end, and its exit code."""
+    """A run: rows read, batches, seconds, whether it completed, and its exit code."""
 
     rows: int
     batches: int
@@ -157,7 +157,7 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """What a job did: the run, the job's own figures (totals of all runs, most of them), and a text."""
+    """Results of a job: the run, the job's own figures (mostly totals of all runs), and a text."""
 
     job: str
     run: StreamRun
@@ -166,7 +166,7 @@ class StreamReport:
 
     @property
     def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
+        """0, or 130 if a signal ended the run early."""
         return self.run.exit_code
 
     def as_json(self) -> dict[str, Any]:
@@ -182,13 +182,13 @@ class StreamReport:
         }
 
     def as_text(self) -> str:
-        """The report for people, a few lines."""
+        """The report as a few lines for people."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a job reads from: Spark's session, the topics as they are now, and options of Spark's source."""
+    """Source of a job: Spark's session, the topics at present, and options of Spark's source."""
 
     job: StreamJob
     spark: Any
@@ -205,7 +205,7 @@ class Source:
 
 
 LookAtTarget = Callable[[Mapping[str, int]], None]
-"""(partitions of each topic that is read) → NotStarted unless the target can take them."""
+"""(partitions of each source topic) → raises NotStarted unless the target can take them."""
 
 
 @contextmanager
@@ -217,10 +217,10 @@ def open_source(
     fail_on_loss: bool = True,
     look_at_target: LookAtTarget | None = None,
 ) -> Iterator[Source]:
-    """Start Spark and look at the topics, once `check()` (of the job's folder), the arguments and a first
-    look at the clusters are good.
+    """Start Spark and inspect the topics, after `check()` (of the job's directory), the arguments and a first
+    look at the clusters have succeeded.
 
-    The job's folder is locked meanwhile. Raises NotStarted before anything is touched.
+    The job's directory is locked meanwhile. Raises NotStarted before any change.
     """
     options = source_options(job.kafka_options)
     options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
@@ -248,7 +248,7 @@ def open_source(
 
 
 Process = Callable[[Any, int], dict[str, Any]]
-"""(rows of a batch, its id) → what its commit shall record; `rows` among it for the progress."""
+"""(rows of a batch, its id) → data of its commit entry, including `rows` for the progress."""
 
 
 def run_stream(
@@ -259,11 +259,11 @@ def run_stream(
     committed: Callable[[], None] | None = None,
     look_at_target: LookAtTarget | None = None,
 ) -> StreamRun:
-    """Read from where the folder's checkpoint ends; raises PipelineError.
+    """Read from the end of the checkpoint in the job's directory. Raises PipelineError.
 
-    `process(spark, job_id)` is called once, and its result for each batch that is not committed yet, at least
-    once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
-    between. `look_at_target` is asked before Spark starts. The job's folder is locked meanwhile.
+    `process(spark, job_id)` is called once; its result is called for each uncommitted batch, at least once,
+    and with the same offsets each time. `committed()` is called after each commit, unless a crash prevents
+    it. `look_at_target` is called before Spark starts. The job's directory is locked meanwhile.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view
@@ -298,7 +298,7 @@ def run_stream(
 
 
 def _behind(earliest: Offsets, latest: Offsets, done: Offsets) -> int:
-    """Offsets up to `latest` that lie behind `done`."""
+    """Number of offsets from `done` up to `latest`."""
     return sum(
         max(0, end - done.get(topic, {}).get(partition, earliest[topic][partition]))
         for topic, partitions in latest.items()

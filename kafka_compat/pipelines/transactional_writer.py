@@ -1,15 +1,17 @@
 """The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
 
-It needs pyarrow and confluent-kafka there. The rules:
+It requires pyarrow and confluent-kafka there. The rules:
 
-1. A task owns one source partition's rows of one batch, a slice, and the transactional id of that partition.
-   Its InitProducerId fences whoever still writes under that id, and ends what such a writer left open.
-2. Only then it reads the token: the source partition's next offset, committed to the job's consumer group by
-   the transactions themselves. Rows below it are in the target already, and are left out.
-3. The other rows and the slice's end as the new token go into one transaction. Either both count or neither.
+1. A task owns one slice, the rows of one source partition in one batch, and the transactional id of that
+   partition. Its InitProducerId fences any other writer with that id, and aborts that writer's open
+   transaction.
+2. It then reads the token: the source partition's next offset, which the transactions themselves commit to
+   the job's consumer group. Rows below it are in the target already, and are skipped.
+3. The other rows, and the slice's end as the new token, are written in one transaction: both or neither take
+   effect.
 
-A writer that comes back from the dead fences its successor, finds the token where the successor left it, and
-can add nothing that is there: the one whose commit is refused has written nothing.
+A stale writer that resumes fences its successor, finds the token where the successor left it, and cannot add
+duplicates: a writer whose commit is rejected has written nothing.
 """
 
 import time
@@ -30,10 +32,10 @@ QUEUE_FULL_WAIT_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """A batch's slices: `ends` of topic → partition, and where they go.
+    """A batch's slices: `ends` of topic → partition, and their target.
 
-    `properties` are librdkafka's for the target; `to_topic` None keeps the names. `same_cluster` says that
-    the source's topics are there too, so that tokens can stand under their names.
+    `properties` are librdkafka's for the target; `to_topic` None keeps the names. `same_cluster`: the
+    source's topics are there too, so that tokens can be stored under their names.
     """
 
     properties: dict[str, str]
@@ -45,7 +47,7 @@ class Slices:
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
         """(group, topic and partition) under which a source partition's next offset is committed.
 
-        A broker refuses offsets of topics that it does not have.
+        Brokers reject offsets of topics that they do not have.
         """
         from confluent_kafka import TopicPartition
 
@@ -55,7 +57,7 @@ class Slices:
 
 
 def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
-    """Copy record batches with COLUMNS, all of one partition and in offset order; one row of DONE_SCHEMA."""
+    """Copy record batches with COLUMNS, of one partition and in offset order; one row of DONE_SCHEMA."""
     writer: _SliceWriter | None = None
     try:
         for batch in batches:
@@ -75,7 +77,7 @@ def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
 
 
 class _SliceWriter:
-    """The transaction of one slice; it begins with the first row that is not in the target yet."""
+    """The transaction of one slice, from the first row that is not in the target yet."""
 
     def __init__(self, plan: Slices, topic: str, partition: int) -> None:
         from confluent_kafka import Consumer, Producer
@@ -107,7 +109,7 @@ class _SliceWriter:
             )
 
     def write(self, batch: Any) -> None:
-        """Send the rows that are not in the target yet."""
+        """Produce the rows that are not in the target yet."""
         stamps = batch.column("timestamp").cast(pa.int64()).to_pylist()
         columns = [batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"]
         produce, to_topic, owner = self._producer.produce, self._to_topic, self._owner
@@ -121,7 +123,7 @@ class _SliceWriter:
                 self._producer.begin_transaction()
                 self._open = True
             given = [(header["key"], header["value"]) for header in headers] if headers else None
-            # No delivery report: the commit fails when one record was refused.
+            # No delivery reports: the commit fails if any record was rejected.
             while True:
                 try:
                     produce(to_topic, value, key, partition, timestamp=stamp // 1000, headers=given)
@@ -131,7 +133,7 @@ class _SliceWriter:
             self.copied += 1
 
     def commit(self) -> None:
-        """Make rows and token count, both at once."""
+        """Commit rows and token together."""
         if not self._open:
             return
         self._token.offset = self._end
@@ -142,20 +144,20 @@ class _SliceWriter:
         self._group.close()
 
     def abort(self) -> None:
-        """Leave nothing behind if that can be had quickly; the next writer's InitProducerId does it else."""
+        """Abort the transaction if that is quick; otherwise the next writer's InitProducerId does it."""
         from confluent_kafka import KafkaException
 
         if self._open:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # The cause is under way to the user already; the transaction's end will be the timeout's.
+                # The original error is already raised; the transaction will end by its timeout.
                 del error
         self._group.close()
 
 
 def committed_token(group: Any, token: Any) -> int | None:
-    """The next offset that the group (a consumer that reads committed offsets only) holds, None for none."""
+    """The group's committed next offset (for a consumer with read_committed); None if there is none."""
     answer = _patiently(lambda seconds: group.committed([token], timeout=seconds))[0]
     if answer.error is not None:
         raise JobFailed(f"{token.topic}-{token.partition}: {answer.error.str()}")
@@ -163,7 +165,7 @@ def committed_token(group: Any, token: Any) -> int | None:
 
 
 def _patiently(call: Any) -> Any:
-    """`call(seconds)` again while its error says that trying again may help; raises KafkaException."""
+    """Call `call(seconds)`, and retry while its error is retriable. Raises KafkaException."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + COMMIT_TIMEOUT_S

@@ -1,4 +1,4 @@
-"""Files that a reader sees whole or not at all, also after a kill or a power cut."""
+"""Write files atomically: readers see the whole file or none, even after a crash or power failure."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace the file. A kill may leave `_NAME` beside it, which the next write takes over."""
+    """Write or replace the file. A crash may leave `_NAME` beside it, which the next write reuses."""
     scratch = path.with_name(f"_{path.name}")
     scratch.write_bytes(content)
     sync(scratch)
@@ -17,13 +17,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """`write_whole` with JSON."""
+    """Write JSON by `write_whole`."""
     write_whole(path, json.dumps(value, indent=1).encode())
 
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
-    """Whether there is anything but these files, which a kill may leave before a new folder has its marker;
-    also when the path is no folder.
+    """Whether there is anything except these files, which a crash may leave before a new directory is marked;
+    also True if the path is not a directory.
     """
     if not directory.exists():
         return False
@@ -31,7 +31,7 @@ def holds_more_than(directory: Path, names: Collection[str]) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file's content, or the names in a folder."""
+    """Sync a file's content, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,12 @@
-"""windows: topics → counts and sums by windows of event time; bad rows → a dead-letter topic, with reasons.
+"""Job `windows`: compute counts and sums by windows of event time; write invalid rows, with reasons, to a
+dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch the windows that it changed go to the result topic, keyed by window and group: of
-several records with one key the last counts. The watermark is the latest time of earlier batches (see
-versions.py). A window is closed when it is its lateness behind its end; rows that come after that go to the
-dead letters.
-Every row that was read is in exactly one of both: the sums are compared at every commit.
+After each batch, the windows that it changed are written to the result topic, keyed by window and group: the
+last of several records with one key counts. The watermark is the latest time of earlier batches (see
+versions.py). A window closes when the watermark is its lateness past its end; later rows are dead letters.
+Every row that was read is either counted in a window or a dead letter: the sums are compared at every commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_FIGURES, 0), "reasons": {}, "max_ms
 class WindowsJob:
     """`source` is what to read; results and dead letters go to two topics of one cluster.
 
-    `target_servers` None is the cluster that is read. `target_options` are librdkafka's. `create` makes
-    the topics, and adds partitions that they lack.
+    `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
+    creates the topics, and adds missing partitions.
     """
 
     source: StreamJob
@@ -51,7 +51,7 @@ class WindowsJob:
 
 
 def run_windows(job: WindowsJob) -> StreamReport:
-    """Read what is there, or go on; raises PipelineError."""
+    """Process the existing records, or continuously. Raises PipelineError."""
     if job.to_topic == job.dead_letter_topic:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
@@ -78,7 +78,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """A line in which every row is in a closed window, an open one or a dead letter; one for each reason."""
+    """A line that counts all rows: in closed or open windows, or dead letters; and one for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)
@@ -88,14 +88,14 @@ def _text(figures: Mapping[str, Any]) -> str:
 
 
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
-    """How many partitions the target's topics need. A dead letter keeps its partition; a result needs any."""
+    """Partitions that the target's topics need. A dead letter keeps its partition, a result does not."""
     return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 
 def _batch(
     job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch; what its commit shall record."""
+    """Write a batch; returns the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)
@@ -149,7 +149,7 @@ def _batch(
 
 
 def _summed(judged: Any) -> Any:
-    """reason, count and latest time of the judged rows."""
+    """Reason, count and latest time of the judged rows."""
     from pyspark.sql import functions as f
 
     return judged.groupBy("reason").agg(

@@ -1,4 +1,4 @@
-"""The pure part of `windows`: rows → judged rows → counts by window, as DataFrame transformations."""
+"""DataFrame transformations of `windows`: validate rows, and count them by window. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,13 @@ _CORRUPT = "_corrupt"
 
 @dataclass(frozen=True, slots=True)
 class WindowQuery:
-    """What is asked of the records' values.
+    """The aggregation of the records' values.
 
-    `schema` (SQL's words: "carrier STRING, distance DOUBLE") says what a value holds, `format` (json or csv)
-    how; in CSV, `null_text` stands for a missing value. `time` is the column with a record's time; None takes
-    the record's own timestamp. Windows are of `window_ms`. Rows are counted by `group_by`; `sums`, `minima`
-    and `maxima` are columns to aggregate.
-    `checks` are SQL conditions over the columns that must be true. A window stays open until the watermark
-    is `lateness_ms` behind its end.
+    `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value, `format` is json or csv; in CSV,
+    `null_text` stands for a missing value. `time` is the column with a record's time; None uses the record's
+    timestamp. Windows are of `window_ms`. Rows are counted by `group_by`; `sums`, `minima` and `maxima` are
+    columns to aggregate. `checks` are SQL conditions over the columns that must be true. A window stays open
+    until the watermark is `lateness_ms` past its end.
     """
 
     schema: str
@@ -34,14 +33,14 @@ class WindowQuery:
 
     @property
     def keys(self) -> list[str]:
-        """The columns that say which window a line of the table is."""
+        """The columns that identify a window of a group."""
         return ["window_start_ms", *self.group_by]
 
 
 def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     """The source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
 
-    `reason` is null for a good row, and says of a bad one why it is counted nowhere.
+    `reason` is null for a valid row, and says why an invalid one is not counted.
     """
     from pyspark.sql import functions as f
 
@@ -69,7 +68,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Checks speak of a value's columns by their own names, which the source's columns may have too.
+    # Checks use the names of a value's columns, which may equal those of the source's columns.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
@@ -78,7 +77,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
 
 
 def count_by_window(good: Any, query: WindowQuery) -> Any:
-    """Good rows → one line per window and group: keys, rows, sum_…, min_…, max_…."""
+    """Aggregate valid rows per window and group: keys, rows, sum_…, min_…, max_…."""
     from pyspark.sql import functions as f
 
     types = {field.name: field.dataType.typeName() for field in good.schema["parsed"].dataType.fields}
@@ -98,7 +97,7 @@ def count_by_window(good: Any, query: WindowQuery) -> Any:
 
 
 def merge(before: Any, added: Any, query: WindowQuery) -> Any:
-    """Two such tables as one, with the column `changed` for lines to which `added` contributed."""
+    """Merge two such tables, with the column `changed` for lines to which `added` contributed."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
@@ -114,7 +113,7 @@ def merge(before: Any, added: Any, query: WindowQuery) -> Any:
 
 
 def dead_letters(bad: Any, topic: str) -> Any:
-    """Bad rows as records for exact_sink: as they were, with the reason in a header."""
+    """Invalid rows as records for exact_sink: unchanged, with the reason in a header."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -158,7 +157,7 @@ def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_i
 
 
 def _misfits(query: WindowQuery, text: Any) -> list[Any]:
-    """For JSON: which field holds something that is not of its type."""
+    """For JSON: the field with a value of the wrong type."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

@@ -1,1 +1,1 @@
-"""Search for records of a topic (docs/design/decisions/0018-messages.md)."""
+"""Search the records of a topic (docs/design/decisions/0018-messages.md)."""

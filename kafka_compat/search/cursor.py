@@ -1,4 +1,4 @@
-"""Where a search continues, as a short text for links. Pure."""
+"""Cursor of a search: its position as a short text for links. Pure."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _TEXT_BYTES_MAX: Final = 1 << 20
 
 
 class BadCursor(ValueError):
-    """A text that is no cursor."""
+    """An invalid cursor."""
 
 
 class Cursor(NamedTuple):
-    """The offsets [first, end) that are left of each partition, and how many there were in the beginning."""
+    """The remaining offsets [first, end) of each partition, and how many there were at first."""
 
     left: Mapping[int, tuple[int, int]]
     total: int
 
     @property
     def done(self) -> float:
-        """How far the search is, from 0 to 1."""
+        """Progress of the search, from 0 to 1."""
         left = sum(end - first for first, end in self.left.values())
         return 1.0 if self.total <= 0 else max(0.0, 1 - left / self.total)
 
     def text(self) -> str:
-        """Of letters that a link may have."""
+        """The cursor in URL-safe characters."""
         parts = (f"{partition}:{first}-{end}" for partition, (first, end) in self.left.items())
         packed = zlib.compress(f"{self.total};{','.join(parts)}".encode(), 9)
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def cursor_of(text: str) -> Cursor:
-    """What `Cursor.text` made. Raises BadCursor."""
+    """Parse `Cursor.text`. Raises BadCursor."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         unpacked = zlib.decompressobj().decompress(packed, _TEXT_BYTES_MAX).decode("ascii")

@@ -1,7 +1,7 @@
-"""Whether a record matches the criteria of a search. Pure.
+"""Decide whether a record matches the criteria of a search. Pure.
 
-What is looked for is bytes, so that nothing has to be decoded to find out that a record is not meant, and a
-batch in which they do not occur anywhere is passed over as a whole.
+Criteria are bytes, so that records can be excluded without decoding, and a batch that does not contain the
+bytes is skipped as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOW: Final = (CONTAINS, IS, STARTS, NULL)
 
 
 class Needle(NamedTuple):
-    """What a key, a value or a header has to be: one of HOW, and the bytes (of no use for NULL)."""
+    """Criterion for a key, a value or a header: one of HOW, and the bytes (unused for NULL)."""
 
     how: str
     content: bytes = b""
@@ -33,30 +33,30 @@ class Needle(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All of it has to be so; what is None may be anything. The times are in [from_ms, to_ms)."""
+    """A record must match every criterion; None matches everything. The time range is [from_ms, to_ms)."""
 
     key: Needle | None = None
     value: Needle | None = None
     header: str | None = None
-    """The name of a header that is there."""
+    """Name of a header that must be present."""
     header_value: Needle | None = None
-    """What a header of that name, or else any header, says."""
+    """Criterion for the value of that header, or of any header."""
     from_ms: int | None = None
     to_ms: int | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether every record is meant."""
+        """Whether every record matches."""
         return self == EVERY
 
     def rare(self) -> list[bytes]:
-        """What occurs in the bytes of every batch that has such a record."""
+        """Bytes that occur in every batch with a matching record."""
         needles = (self.key, self.value, self.header_value)
         rare = [each.content for each in needles if each is not None and each.content]
         return [*rare, self.header.encode(errors="replace")] if self.header else rare
 
     def test(self) -> Callable[[Record], bool]:
-        """Whether a record is meant."""
+        """Whether a record matches."""
         key, value, header, header_value, from_ms, to_ms = self
 
         def fits(record: Record) -> bool:

@@ -1,4 +1,4 @@
-"""The criteria of a search, from the parameters of a link. Pure."""
+"""Parse the criteria of a search from the parameters of a link. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_compat.search.matching import CONTAINS, HOW, NULL, Match, Needle
 LIMIT: Final = 50
 LIMIT_MAX: Final = 500
 PARTITIONS_MAX: Final = 256
-"""Of one search: what is left of each stands in its links."""
+"""Maximum partitions of one search: the links contain the remaining range of each."""
 NEWEST: Final = "newest"
 OLDEST: Final = "oldest"
 COMMITTED: Final = "read_committed"
@@ -53,18 +53,18 @@ PARAMETERS: Final = {
     "show_value": "string: the same of values",
     "cursor": "string: where the search goes on, as the last answer says; all else must be as it was",
 }
-"""What may be said, each with its type and meaning."""
+"""The parameters, each with its type and meaning."""
 
 
 class BadQuery(ValueError):
-    """A parameter is wrong: the text says which, and what would be right."""
+    """An invalid parameter: the text names it, and says what is valid."""
 
 
 class Query(NamedTuple):
-    """See PARAMETERS. `partitions` None: all. Offsets and times are None where nothing was said."""
+    """Parsed PARAMETERS. `partitions` None: all. Unset offsets and times are None."""
 
     given: Mapping[str, str]
-    """The parameters that say something, but the cursor."""
+    """The parameters that are set, except the cursor."""
     partitions: tuple[int, ...] | None
     newest: bool
     limit: int
@@ -78,7 +78,7 @@ class Query(NamedTuple):
 
 
 def query_of(parameters: Mapping[str, str]) -> Query:
-    """Raises BadQuery."""
+    """Parse the parameters. Raises BadQuery."""
     given = {name: value for name, value in parameters.items() if value and name in PARAMETERS}
     order = _one_of(given, "order", (NEWEST, OLDEST), NEWEST)
     limit = _natural(given, "limit")
@@ -114,7 +114,7 @@ def query_of(parameters: Mapping[str, str]) -> Query:
 
 
 def partitions_in(text: str) -> tuple[int, ...]:
-    """Of 0,3-5. Raises BadQuery."""
+    """Parse partitions such as 0,3-5. Raises BadQuery."""
     found: set[int] = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
         matched = _RANGE.fullmatch(part)
@@ -130,7 +130,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
 
 
 def chosen(query: Query, known: Iterable[int]) -> list[int]:
-    """The partitions of a search in a topic that has those `known`. Raises BadQuery."""
+    """The partitions to search in a topic with the partitions `known`. Raises BadQuery."""
     there = sorted(known)
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:

@@ -1,4 +1,4 @@
-"""One request's part of a search, from its query to its results."""
+"""Run one request's part of a search, from its query to its results."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kafka_compat.search.source import Content, Source, Unreadable
 
 KEPT_BYTES_MAX: Final = 16 * 1024
 KEPT_BYTES_MIN: Final = 1024
-"""Of each key, value and header that stands in a list."""
+"""Minimum bytes kept of each key, value and header in a list."""
 _ALL_KEPT_BYTES: Final = 1024 * 1024
-"""Of all of them, about: what is told in one answer keeps the loop busy."""
+"""Approximate total of kept bytes: a large response blocks the event loop."""
 
 
 _BREATH_S: Final = 0.00005
-"""As long as another thread needs to wake up."""
+"""Long enough for another thread to wake up."""
 
 
 class Outcome(NamedTuple):
-    """What was found, and where to go on (None: all was seen)."""
+    """The records found, and the cursor to continue (None: the search is complete)."""
 
     records: Sequence[Found]
     problems: Sequence[Problem]
     cursor: str | None
     done: float
-    """How far the whole search is, from 0 to 1."""
+    """Progress of the whole search, from 0 to 1."""
     bytes_read: int
     records_seen: int
 
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 async def run_query(
     query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
 ) -> Outcome:
-    """Search in a topic with the partitions `known`. Raises BadQuery."""
+    """Search a topic with the partitions `known`. Raises BadQuery."""
     partitions = chosen(query, known)
     left, problems = await _left(query, source, partitions)
     search = Search(
@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """The whole record at an offset; None where there is none. Raises Unreadable."""
+    """The whole record at an offset; None if there is none. Raises Unreadable."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop work. It would otherwise wait for Python's switch interval, 5 ms, whenever it comes
-    back from the kernel: several times for one request of a client.
+    """Let the event loop run. Otherwise it waits for Python's switch interval, 5 ms, each time that it
+    returns from the kernel: several times per client request.
     """
     time.sleep(_BREATH_S)
 
@@ -103,7 +103,7 @@ def breathe() -> None:
 async def _left(
     query: Query, source: Source, partitions: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
-    """What is to be seen of each partition, and why some cannot be."""
+    """The remaining range of each partition, and reasons why some cannot be searched."""
     left: dict[int, tuple[int, int]] = {}
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None
@@ -127,7 +127,7 @@ async def _left(
 
 
 async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """The offsets that are meant in a partition with these bounds."""
+    """The requested offsets in a partition with these bounds."""
     first, end = bounds
     if query.first is not None:
         first = max(first, query.first)

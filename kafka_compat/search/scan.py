@@ -1,7 +1,7 @@
-"""Find the matching records in some bytes of a partition, within bounds. Pure.
+"""Find the matching records in a chunk of a partition's bytes, within bounds. Pure.
 
-Another thread does this: decompression and walks over records take long. Markers of transactions are no
-records; where read_committed was asked for, neither are those of aborted transactions.
+It runs in another thread, since decompressing and iterating over records take long. Transaction markers are
+not records, nor with read_committed are records of aborted transactions.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer
 
 WHOLE: Final = 1 << 62
-"""To be kept of each record: all of it."""
+"""Keep all of each record."""
 
 
 RECORDS_AT_ONCE: Final = 256
 
 
 class Found(NamedTuple):
-    """A record, and the header of its batch. Of key and value no more may be kept than a beginning: the sizes
-    (bytes, -1 for null) are those of the whole.
+    """A record, and the header of its batch. Key and value may be truncated: the sizes (bytes, -1 for null)
+    are those of the originals.
     """
 
     partition: int
@@ -45,8 +45,8 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What of a partition is meant: records with offsets in [first, end), at most `limit` of them; the last
-    ones with `newest`. Of their keys and values `kept_bytes` are kept.
+    """What to find in a partition: at most `limit` records with offsets in [first, end), the last ones with
+    `newest`. The first `kept_bytes` of their keys and values are kept.
     """
 
     partition: int
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A batch that cannot be read, and was passed over."""
+    """A batch that cannot be read, and was skipped."""
 
     partition: int
     offset: int
@@ -67,20 +67,20 @@ class Problem(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What was found: the records in the order of their offsets. All up to `next_offset` was looked at."""
+    """The records found, by offset. Everything up to `next_offset` was scanned."""
 
     records: Sequence[Found]
     first: int | None
-    """Where the first batch begins, or with `newest` the first record for which there was room; None where
-    nothing was in bounds."""
+    """Where the first batch begins, or with `newest` the first record that fit the limit; None if nothing was
+    in range.
+    """
     next_offset: int
     was_cut: bool
-    """Whether there was more than room for."""
+    """Whether more records matched than the limit."""
     edge_ms: int
-    """The time of what was looked at last: what lies beyond is probably not older, or with `newest` not
-    newer."""
+    """Time of the last record scanned: those beyond are probably not older, or with `newest` not newer."""
     batch_bytes: int
-    """Of the batches, uncompressed as far as that was needed."""
+    """Size of the batches, uncompressed if they were decompressed."""
     record_count: int
     problems: Sequence[Problem]
 
@@ -91,9 +91,9 @@ def scanned(
     aborted: Iterable[tuple[int, int]] | None,
     breathe: Callable[[], object] = lambda: None,
 ) -> Scanned:
-    """What is in the batches of `content`, of which the last may be cut off. `aborted` are (producer id,
-    first offset) of transactions whose records do not count; None where all do. `breathe` is called after
-    each RECORDS_AT_ONCE.
+    """Scan the batches of `content`, of which the last may be cut off. `aborted` are (producer id, first
+    offset) of transactions whose records are skipped; None skips none. `breathe` is called after every
+    RECORDS_AT_ONCE.
     """
     scan = _Scan(wanted, breathe)
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
@@ -126,7 +126,7 @@ def _ends_aborted(batch: memoryview, header: BatchHeader) -> bool:
 
 
 class _Scan:
-    """One pass over some bytes."""
+    """One pass over a chunk of bytes."""
 
     def __init__(self, wanted: Wanted, breathe: Callable[[], object]) -> None:
         self._wanted = wanted
@@ -142,11 +142,11 @@ class _Scan:
         self._count = 0
         self._problems: list[Problem] = []
         self.is_full = False
-        """Whether one more would be too many."""
+        """Whether another record would exceed the limit."""
         self._was_cut = False
 
     def pass_over(self, header: BatchHeader, size_bytes: int = 0) -> None:
-        """A batch without a record that is meant."""
+        """Skip a batch without matching records."""
         self._begin(header)
         self._bytes += size_bytes or header.size_bytes
         self._count += header.record_count

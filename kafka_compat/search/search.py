@@ -1,15 +1,15 @@
-"""A search through partitions of a topic: what to read next, and what was found so far. Pure.
+"""State of a search through the partitions of a topic: what to read next, and the records found so far. Pure.
 
-Records come oldest first or newest first: those of a partition in the order of their offsets, those of
-several by time. A search ends when it has found `limit` records, when nothing is left, or when it has done as
-much as one request may; then its cursor tells where to go on.
+Records are returned oldest first or newest first: within a partition by offset, across partitions by time. A
+search ends when it has found `limit` records, when nothing is left, or when it has used up the budget of one
+request; then its cursor says where to continue.
 
 Rules
-1. What is read next is of the partition whose edge, the time of what was seen of it last, is behind all
-   others. A record is given out when no edge is behind its time.
-2. Backwards, a window of offsets before what was seen is read forwards as a whole. It grows while batches are
-   small, and shrinks where it turns out not to fit into one read.
-3. What was read is never read again by the next request, unless `limit` was reached in the middle of it.
+1. Read next from the partition whose edge, the time of its last record seen, is furthest behind. Return a
+   record when no edge is behind its time.
+2. Backwards, read forwards through a window of offsets before those already seen. The window grows while
+   batches are small, and shrinks if it does not fit into one read.
+3. The next request never reads anything again, unless `limit` was reached in the middle of it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from kafka_compat.search.scan import Found, Problem, Scanned, Wanted
 
 READ_BYTES_MIN: Final = 32 * 1024
 READ_BYTES_MAX: Final = 256 * 1024
-"""Another thread, which others wait for too, is busy for so long with it."""
+"""Bounds the time in the worker thread, which others wait for, too."""
 _SPAN_MAX: Final = 1_000_000
-"""Of offsets, of one window."""
+"""Maximum offsets of one window."""
 _SPAN_MIN: Final = 64
 
 
 class Bounds(NamedTuple):
-    """How much one request may do: bytes as they are uncompressed, records looked at."""
+    """Budget of one request: uncompressed bytes, and records scanned."""
 
     bytes_max: int = 32 * 1024 * 1024
     records_max: int = 250_000
 
 
 class Read(NamedTuple):
-    """What is to be read: from the batch of `offset` on, about so many bytes; and what is meant of it."""
+    """What to read: from the batch of `offset` on, about this many bytes, and what is wanted of it."""
 
     offset: int
     max_bytes: int
@@ -46,27 +46,27 @@ class Read(NamedTuple):
 
 
 class _Stream:
-    """One partition."""
+    """State of the search in one partition."""
 
     def __init__(self, partition: int, first: int, end: int) -> None:
         self.partition = partition
         self.first = first
         self.end = end
-        """What is left to be seen is [first, end)."""
+        """The range [first, end) is not searched yet."""
         self.seen: deque[Found] = deque()
-        """What was found and not given out, in the order of giving out."""
+        """Records found but not returned yet, in order of return."""
         self.edge_ms: int | None = None
         self.read_bytes = READ_BYTES_MIN
         self.span = 0
         self.window: int | None = None
-        """Where the window begins that is to be read next, where that is not for `span` to say."""
+        """Start of the next window, unless `span` determines it."""
 
     @property
     def is_done(self) -> bool:
         return self.first >= self.end
 
     def left(self, *, newest: bool) -> tuple[int, int]:
-        """What the next request has to see."""
+        """The range that the next request must search."""
         if not self.seen:
             return self.first, self.end
         at = self.seen[0].offset
@@ -87,8 +87,8 @@ class Search:
         bounds: Bounds | None = None,
         kept_bytes: int,
     ) -> None:
-        """Through the offsets [first, end) of each partition, of which there were `total` in the beginning;
-        for at most `limit` records. Of keys and values `kept_bytes` are kept.
+        """Search the offsets [first, end) of each partition, of which there were `total` at first, for at
+        most `limit` records. The first `kept_bytes` of keys and values are kept.
         """
         self._streams = [_Stream(partition, *span) for partition, span in sorted(left.items())]
         self._match = match
@@ -104,7 +104,7 @@ class Search:
         self.records_seen = 0
 
     def next(self) -> Read | None:
-        """What is to be read now; None: this request is done."""
+        """What to read next; None if this request is done."""
         self._give_out()
         if len(self.found) >= self._limit:
             return None
@@ -118,7 +118,7 @@ class Search:
         return self.bytes_read >= self._bounds.bytes_max or self.records_seen >= self._bounds.records_max
 
     def _to_read(self) -> _Stream | None:
-        """The partition whose edge is behind all others, of those of which nothing is there to give out."""
+        """The partition whose edge is furthest behind, of those without records to return."""
         waiting = [each for each in self._streams if not each.seen and not each.is_done]
         if not waiting:
             return None
@@ -130,7 +130,7 @@ class Search:
         return True, -stream.edge_ms if self._newest else stream.edge_ms
 
     def _give_out(self, *, all_seen: bool = False) -> None:
-        """What may be given out, or all that was seen."""
+        """Move the records that are due, or all, to the results."""
         sign = -1 if self._newest else 1
         while len(self.found) < self._limit:
             ready = [each for each in self._streams if each.seen]
@@ -161,7 +161,7 @@ class Search:
         return Read(offset, stream.read_bytes, wanted)
 
     def nothing(self, read: Read) -> None:
-        """There is nothing to be read there: neither in what was wanted, nor behind it."""
+        """Nothing can be read there, neither in the wanted range nor after it."""
         stream = self._stream(read)
         self._has_moved = True
         stream.window = None
@@ -172,14 +172,14 @@ class Search:
             stream.first = stream.end
 
     def unreadable(self, read: Read, reason: str) -> None:
-        """The partition cannot be read (any more): the search goes on without it."""
+        """The partition cannot be read (any more): continue the search without it."""
         stream = self._stream(read)
         self._has_moved = True
         self.problems.append(Problem(stream.partition, read.offset, reason))
         stream.end = stream.first
 
     def feed(self, read: Read, scanned: Scanned) -> None:
-        """What was found there."""
+        """Process the result of a read."""
         stream = self._stream(read)
         self.bytes_read += scanned.batch_bytes
         self.records_seen += scanned.record_count
@@ -199,7 +199,7 @@ class Search:
         covered = scanned.next_offset - read.offset
         stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
         if scanned.next_offset < stream.end:
-            # The window is larger than what can be read at once: its end comes first.
+            # The window is larger than one read: read its end first.
             stream.span = max(covered, 1)
             stream.window = max(scanned.next_offset, stream.end - stream.span)
             return
@@ -218,7 +218,7 @@ class Search:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where to go on; None where nothing is left."""
+        """Where to continue; None if nothing is left."""
         left: dict[int, tuple[int, int]] = {}
         for stream in self._streams:
             first, end = stream.left(newest=self._newest)

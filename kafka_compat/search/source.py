@@ -1,4 +1,4 @@
-"""Read partitions of a topic: here where this process leads them, else at their leaders, as consumers do."""
+"""Read a topic's partitions: locally where this process leads them, else from their leaders."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 PATIENCE_S: Final = 3.0
-"""With another broker."""
+"""Timeout for requests to other brokers."""
 T = TypeVar("T")
 _REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)
 
 
 class Unreadable(Exception):
-    """A partition cannot be read now; the text says why."""
+    """A partition cannot be read now; the text gives the reason."""
 
 
 class Content(NamedTuple):
-    """What is at an offset. `load` gives it, in another thread; `aborted` are (producer id, first offset) of
-    transactions whose records do not count."""
+    """Batches from an offset on, read by `load` in another thread; `aborted` are (producer id, first offset)
+    of transactions whose records are skipped.
+    """
 
     load: Callable[[], Buffer]
     aborted: Iterable[tuple[int, int]] | None
@@ -38,14 +39,14 @@ _Bounds = tuple[int, int] | Unreadable
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and since which epoch."""
+    """A partition's leader and its epoch."""
 
     broker_id: int
     epoch: int
 
 
 class Source:
-    """The partitions of one topic."""
+    """The partitions of one topic, for reading."""
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class Source:
         *,
         committed: bool,
     ) -> None:
-        """`leader_of` says who leads a partition (None: nobody), `led` gives those of this process. With
-        `committed` records of transactions that are open, or were aborted, are not there.
+        """`leader_of` returns a partition's leader (None if there is none), `led` those of this process. With
+        `committed`, records of open and aborted transactions are skipped.
         """
         self._topic = topic
         self._leader_of = leader_of
@@ -68,7 +69,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """The first offset of each, and the one up to which consumers may read."""
+        """The first offset of each partition, and its end for consumers."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -81,7 +82,7 @@ class Source:
     def _bounds_here(
         self, partitions: Iterable[int]
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
-        """Those that are known here; and of the others by leader, their partitions and epochs."""
+        """Bounds known here, and the other partitions with their epochs, by leader."""
         found: dict[int, _Bounds] = {}
         remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):
@@ -117,9 +118,7 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """The first offset whose record is of that time or later; None where there is none. Raises
-        Unreadable.
-        """
+        """The first offset with a record at or after that time; None if there is none. Raises Unreadable."""
         led = self._led(partition)
         if led is not None:
             try:
@@ -138,8 +137,8 @@ class Source:
         return offset if offset >= 0 else None
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
-        """Whole batches from that of `offset` on, or the next one's; None where there are none. Those of
-        aborted transactions are told up to `end`. Raises Unreadable.
+        """Complete batches from that of `offset`, or the next one, on; None if there are none. Aborted
+        transactions are listed up to `end`. Raises Unreadable.
         """
         led = self._led(partition)
         if led is None:

@@ -1,1 +1,1 @@
-"""The state of a cluster and its problems, for `kafka-compat status`: observed, judged, and drawn apart."""
+"""State and problems of a cluster, for `kafka-compat status`: observing, judging and drawing are separate."""

@@ -1,4 +1,4 @@
-"""A snapshot as JSON, with stable names and units."""
+"""Convert a snapshot to JSON with stable names and units."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_compat.status.rules import Problem
 from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Rates, Snapshot, Topic
 
 VERSION: Final = 1
-"""Of the form; what is added to it does not change this."""
+"""Version of the format; added fields do not change it."""
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """None is null: unknown."""
+    """The snapshot as JSON; null means unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),
@@ -31,12 +31,12 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
 
 
 def failure(text: str) -> dict[str, Any]:
-    """In the place of a snapshot, when nobody could be reached."""
+    """The output instead of a snapshot if no broker could be reached."""
     return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
 
 
 def timestamp(time_ms: int) -> str:
-    """In UTC, as ISO 8601 has it."""
+    """The time in UTC, in ISO 8601."""
     seconds, left_ms = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{left_ms:03}Z"
 

@@ -1,4 +1,4 @@
-"""Take a snapshot of a cluster: each broker is queried once, and a broker that does not respond no more."""
+"""Take a snapshot of a cluster; after a broker fails to respond, it is not queried again."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _NEWEST_FIRST: Final = (
     (ApiKey.FETCH, 12, "2.7"),
     (ApiKey.FETCH, 11, "2.3-2.6"),
 )
-"""An API, the version of it that a release brought, and the release."""
+"""An API, the version of it that a release introduced, and the release."""
 _OLDER: Final = "<2.3"
 
 
 def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
-    """The newest Kafka whose APIs a broker has, of the lowest and highest version of each of its APIs."""
+    """The newest Kafka release whose API versions a broker supports."""
     for key, version, release in _NEWEST_FIRST:
         if versions.get(key, (0, -1))[1] >= version:
             return release
@@ -42,7 +42,7 @@ def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
 
 
 def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether a quorum of controllers leads the broker: with ZooKeeper none advertises what asks of it."""
+    """Whether the broker is in KRaft mode: with ZooKeeper, none advertises the quorum's APIs."""
     return ApiKey.DESCRIBE_QUORUM in versions
 
 
@@ -53,27 +53,27 @@ _CONFIGS_AT_ONCE: Final = 5000
 
 Versions = dict[int, tuple[int, int]]
 Sizes = dict[TopicPartition, dict[int, int]]
-"""Of each partition: broker -> bytes of its replica."""
+"""For each partition: broker -> bytes of its replica."""
 
 
 class Unreachable(Exception):
-    """None of the brokers that are known answers; the text names each with its reason."""
+    """None of the known brokers responds; the text names each with its reason."""
 
 
 class Observer:
-    """Blocking; of one thread. Takes snapshots over connections that it keeps."""
+    """Takes snapshots over connections that it keeps. Blocking; for one thread."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Dials nobody yet."""
+        """Does not connect yet."""
         self._cluster = cluster
         self._answered = 0
         """The node that described the cluster last."""
         self._faults: dict[int, str] = {}
-        """Node -> why it counts as not up, within one snapshot."""
+        """Node -> why it counts as down, within one snapshot."""
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
-        """Raises Unreachable when nobody answers; WrongSettings."""
+        """Take a snapshot. Raises Unreachable if no broker responds; WrongSettings."""
         self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()
@@ -100,10 +100,10 @@ class Observer:
             missing=tuple(self._missing),
         )
 
-    # --- what parts of this ask with
+    # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """The answer of a broker; None when it has none, for which the snapshot says why."""
+        """The response of a broker; None on failure, for which the snapshot gives the reason."""
         if node_id in self._faults:
             return None
         try:
@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """The newest version of an API that a broker and this client know; -1 where there is none."""
+        """The newest version of an API that a broker and this client support; -1 if there is none."""
         if node_id in self._faults:
             return -1
         try:
@@ -127,14 +127,14 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Something could not be asked, or was not reported."""
+        """Note that something could not be queried, or was not reported."""
         self._missing[text] = None
 
-    # --- the cluster
+    # --- cluster
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
-        """Of addresses that do not answer, or do not know brokers, why."""
+        """Why each address does not respond, or has no brokers."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Addresses of bootstrap.servers are those of brokers, too.
+                # The addresses in bootstrap.servers are also those of brokers.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -153,7 +153,7 @@ class Observer:
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
-        """As `ask`, for all topics; nothing is made by asking."""
+        """As `ask`, for all topics, without creating any."""
         return self.ask(
             node_id,
             ApiKey.METADATA,
@@ -163,8 +163,8 @@ class Observer:
         )
 
     def _versions(self, node: Node) -> Versions | None:
-        """None for a broker that does not answer."""
-        # A connection that is kept may have ended.
+        """The API versions of a broker; None if it does not respond."""
+        # A kept connection may have ended.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
         return self._cluster.api_versions(node.node_id, _CALL)
@@ -238,13 +238,13 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas that reassignments bring; asked when any seems to be missing."""
+        """The replicas that reassignments add; queried if any seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
-        # Where nobody tells, nothing is under way, as kafka-topics sees it.
+        # Without a response, assume no reassignments, as kafka-topics does.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
@@ -277,7 +277,7 @@ class Observer:
             if answer is None:
                 continue
             if answer.error_code or not answer.results:
-                # Until version 3 an answer without directories is all that is said to who may not know.
+                # Before version 3, an empty response is the only sign of missing authorization.
                 why = ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name
                 if answer.error_code:
                     why = known_code(answer.error_code).name
@@ -291,7 +291,7 @@ class Observer:
 
 
 def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
-    """Broker -> topic -> the partitions that it leads."""
+    """Broker -> topic -> partitions that it leads."""
     found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     for (name, number), one in each_partition(metadata.topics):
         if one.leader_id in found:
@@ -320,19 +320,19 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# --- the groups that brokers coordinate: all groups of a broker in few requests
+# --- groups, queried from their coordinators in few requests
 
 
 _GROUPS_AT_ONCE: Final = 1000
 _SEVERAL_GROUPS: Final = 8
-"""The version of OffsetFetch from which on it asks for several groups (KIP-709)."""
+"""The first version of OffsetFetch that takes several groups (KIP-709)."""
 _NEW_PROTOCOL: Final = "consumer"
 _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """All groups with what they committed, by their names; and the brokers that do not serve theirs, with the
-    error.
+    """All groups by name, with committed offsets; and the brokers that do not serve theirs, with
+    the error.
     """
     found: dict[str, Group] = {}
     unserved = []
@@ -353,7 +353,7 @@ def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group],
 
 
 def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """State and members."""
+    """Add state and members of groups."""
     newer = [each.group_id for each in groups.values() if each.type.lower() == _NEW_PROTOCOL]
     classic = [each.group_id for each in groups.values() if each.type.lower() in _CLASSIC]
     answers = [
@@ -376,7 +376,7 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
 
 
 def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:
-    """What groups of consumers have committed."""
+    """Committed offsets of consumer groups."""
     names = [each.group_id for each in groups.values() if each.protocol_type in ("", CONSUMERS)]
     for group_id, code, topics in _committed(observer, node_id, names):
         group = groups[group_id]
@@ -394,7 +394,7 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
 
 
 def _committed(observer: Observer, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-    """Group, error code, topics."""
+    """Group, error code, topics of each response."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     if observer.version(node_id, ApiKey.OFFSET_FETCH) >= _SEVERAL_GROUPS:

@@ -1,8 +1,8 @@
-"""The problems of a cluster, in words, the worst first. Pure.
+"""Find the problems in a snapshot of a cluster and describe them, the worst first. Pure.
 
-Wrong is what somebody should do something about: a broker that is not up, a partition that cannot be written
-or has too few replicas, a disk that failed or is nearly full, groups that cannot be served. A group that lags
-is not wrong by itself: whether it should is known to its owner.
+A problem is a state that an operator should act on: a broker that is down, a partition that cannot be written
+or lacks replicas, a disk that failed or is nearly full, a group that cannot be served. Lag alone is not a
+problem: only the owner of the group knows whether it is expected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka_compat.status.snapshot import Group, LogDir, Partition, Snapshot, Top
 from kafka_compat.status.units import counted, size
 
 USABLE_MIN: Final = 0.05
-"""A volume with a smaller share of usable bytes is nearly full."""
+"""A volume with a smaller share of usable bytes counts as nearly full."""
 
 _NAMED_MAX: Final = 5
 _NUMBERS_MAX: Final = 8
@@ -22,9 +22,9 @@ _NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
-    """`kind` is for programs: "broker-not-up", "no-controller", "no-leader", "under-min-isr",
+    """A problem. `kind` is for programs: "broker-not-up", "no-controller", "no-leader", "under-min-isr",
     "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served", "group-error",
-    "committed-beyond-end". `subjects` are all that it is about: brokers, topic-partitions, groups, paths.
+    "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or paths.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def problems(snapshot: Snapshot) -> list[Problem]:
-    """All that is wrong; each partition is in the worst of what is wrong with it, and there alone."""
+    """All problems; each partition is listed only under its worst one."""
     return [
         *_brokers(snapshot),
         *_controller(snapshot),
@@ -111,7 +111,7 @@ def _them(found: dict[str, list[Partition]]) -> str:
 
 
 def _numbers(found: dict[str, list[Partition]]) -> str:
-    """Of a single topic, which partitions."""
+    """The partitions of a single topic."""
     if len(found) > 1:
         return ""
     (partitions,) = found.values()
@@ -120,7 +120,7 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """Which brokers are not up that may lead again: the last that were in sync."""
+    """Brokers that are down and could lead again: the last in-sync replicas."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
@@ -182,7 +182,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of them, none longer than a line takes, and how many more there are."""
+    """The first subjects that fit on a line, and the number of others."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -17,15 +17,15 @@ from kafka_compat.status.snapshot import Group as ConsumerGroup
 from kafka_compat.status.units import counted, rate, size
 
 ROWS: Final = 10
-"""Of each table, where no terminal says how many there is room for."""
+"""Rows of each table if the size of the terminal is unknown."""
 
 _UNKNOWN: Final = "-"
 _GAP: Final = 2
 _FLEXIBLE_MIN: Final = 8
 _LINES_OF_HEADINGS: Final = 2
-"""With the empty one before."""
+"""Including the empty line before."""
 _LINES_PER_PROBLEM: Final = 6
-"""On a terminal: of so many lines one problem is shown, which may take two or three."""
+"""On a terminal, one problem is shown for so many lines; it may take two or three."""
 _PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
@@ -33,7 +33,7 @@ _CALM: Final = ("Stable", "Empty")
 
 
 class Column(NamedTuple):
-    """`is_flexible`: it gives way when the row is wider than the screen."""
+    """A column; one with `is_flexible` shrinks if the row is wider than the screen."""
 
     title: str
     is_number: bool = False
@@ -41,17 +41,17 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, and a table under it of which the first rows are shown."""
+    """A heading with a table, of which the first rows are shown."""
 
     heading: Text
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
     left_out: Callable[[int], str]
-    """What stands in the place of rows, by how many are shown."""
+    """The line that replaces hidden rows, by the number shown."""
 
 
 class View(NamedTuple):
-    """What is shown, and what of it is known besides. `stale` is why there is no newer one."""
+    """A snapshot with the data shown beside it. `stale` is the reason why there is no newer one."""
 
     snapshot: Snapshot | None
     problems: Sequence[Problem] = ()
@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """All of it, `rows` of each table; None: as many as the terminal has room for, ROWS where it is none."""
+    """The screen, with at most `rows` of each table; None: as many as fit the terminal, ROWS without one."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """How many rows each table gets of so many lines: one more for each in turn, while there is room for it,
-    for the titles of columns, and for the line that counts what is left out.
+    """The number of rows for each table, given the available lines: dealt out in turn while there is room for
+    them, the column titles, and the line that counts hidden rows.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Names are whatever clients chose: nothing in them moves a cursor or turns the direction of a line."""
+    """Escape names, which clients choose: they must not move the cursor or change the text direction."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
@@ -335,7 +335,7 @@ def _share(log_dir: LogDir) -> float:
     return 1.0 if log_dir.usable_share is None else log_dir.usable_share
 
 
-# --- how tables look
+# --- layout of tables
 
 
 def _heading(title: str, rest: str) -> Text:
@@ -372,7 +372,7 @@ def _section(section: Section, shown: int, width: int) -> Iterable[RenderableTyp
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """What each column gets: what it needs, but that flexible ones share what the others leave."""
+    """The width of each column: what it needs, except that flexible columns share the rest."""
     found = [
         max([cell_len(column.title), *(row[index].cell_len for row in rows)])
         for index, column in enumerate(columns)

@@ -1,6 +1,6 @@
-"""The state of a cluster at one moment. Values only.
+"""Data classes for the state of a cluster at one moment.
 
-None: unknown, as the broker does not respond, is too old, or may not tell this user.
+None means unknown: the broker does not respond, is too old, or does not authorize this user.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker. One that only replicas name has no address. `release` is the newest Kafka whose APIs it has;
-    `fault` says why it counts as not up.
+    """A broker. One known only from replica lists has no address. `release` is the newest Kafka release whose
+    APIs it supports; `fault` is why it counts as down.
     """
 
     broker_id: int
@@ -36,7 +36,7 @@ class Broker(NamedTuple):
 
 
 class LogDir(NamedTuple):
-    """A log directory of a broker. Bytes of the volume are those of KIP-827; `error` is a name of Kafka's."""
+    """A log directory of a broker. Volume sizes are those of KIP-827; `error` is Kafka's error name."""
 
     broker_id: int
     path: str
@@ -48,14 +48,14 @@ class LogDir(NamedTuple):
 
     @property
     def usable_share(self) -> float | None:
-        """The usable part of the volume, from 0 to 1; None where it is unknown."""
+        """The usable share of the volume, from 0 to 1; None if unknown."""
         if not self.total_bytes or self.usable_bytes is None:
             return None
         return self.usable_bytes / self.total_bytes
 
     @classmethod
     def of(cls, broker_id: int, result: Any) -> Self:
-        """As a response of DescribeLogDirs has it."""
+        """A log directory from a DescribeLogDirs response."""
         return cls(
             broker_id,
             result.log_dir,
@@ -68,8 +68,8 @@ class LogDir(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition. `adding` are replicas that a reassignment brings (KIP-455). `start` and `end` are offsets;
-    `size_bytes` is that of the leader's log, `disk_bytes` that of all replicas.
+    """A partition. `adding` are replicas that a reassignment adds (KIP-455). `start` and `end` are offsets;
+    `size_bytes` is the size of the leader's log, `disk_bytes` of all replicas.
     """
 
     number: int
@@ -84,16 +84,16 @@ class Partition(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """As kafka-topics counts: replicas that a reassignment has yet to fill are not missing."""
+        """As kafka-topics counts: replicas that a reassignment is adding do not count as missing."""
         return len(self.isr) < len(self.replicas) - len(self.adding)
 
     @property
     def records(self) -> int | None:
-        """Offsets between both ends: of compacted topics and transactions more than there are records."""
+        """Offsets between start and end; more than the records if compacted or transactional."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """As kafka-topics counts: also while it has no leader."""
+        """As kafka-topics counts: also without a leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 
@@ -107,7 +107,7 @@ class Topic(NamedTuple):
 
     @property
     def offline(self) -> list[Partition]:
-        """Those without a leader."""
+        """Partitions without a leader."""
         return [each for each in self.partitions if each.leader is None]
 
     @property
@@ -120,22 +120,22 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Of the partitions that tell."""
+        """The sum of the partitions that report it."""
         return total(each.records for each in self.partitions)
 
     @property
     def size_bytes(self) -> int | None:
-        """Of one copy."""
+        """The size of one copy."""
         return total(each.size_bytes for each in self.partitions)
 
     @property
     def disk_bytes(self) -> int | None:
-        """Of all copies."""
+        """The size of all copies."""
         return total(each.disk_bytes for each in self.partitions)
 
     @property
     def replication_factor(self) -> int:
-        """That of its first partition, as kafka-topics tells it."""
+        """That of the first partition, as in kafka-topics."""
         if not self.partitions:
             return 0
         first = self.partitions[0]
@@ -143,7 +143,7 @@ class Topic(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a group is in a partition. `end` is None while the partition does not tell it."""
+    """A group's position in a partition. `end` is None if the partition does not report it."""
 
     topic: str
     partition: int
@@ -152,13 +152,13 @@ class Position(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Records that the group has yet to commit, as kafka-consumer-groups tells it."""
+        """Records not committed yet, as in kafka-consumer-groups."""
         return records_behind(self.committed, self.end)
 
 
 class Group(NamedTuple):
-    """A group. State and type are "" where the broker is too old to tell; those of other protocol types than
-    "consumer" have no positions. `error` is a name of Kafka's.
+    """A group. State and type are "" if the broker is too old to report them; protocol types other than
+    "consumer" have no positions. `error` is Kafka's error name.
     """
 
     group_id: str
@@ -172,12 +172,12 @@ class Group(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """In records; None where the group has committed nothing, or the end of a partition is unknown."""
+        """Lag in records; None if nothing is committed, or the end of a partition is unknown."""
         return total_records(each.lag for each in self.positions)
 
     @property
     def worst(self) -> Position | None:
-        """The partition with most lag."""
+        """The partition with the largest lag."""
         return max(
             (each for each in self.positions if each.lag is not None),
             key=lambda each: each.lag or 0,
@@ -186,9 +186,9 @@ class Group(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All of it. `taken_at_s` is of a clock that never jumps, for rates. `is_kraft`: the controllers are a
-    quorum, of which brokers name none. `unserved` are brokers that do not serve their groups, with Kafka's
-    name of the error; `missing` says in words what is unknown.
+    """The state of a cluster. `taken_at_s` is of a monotonic clock, for rates. `is_kraft`: a quorum of
+    controllers, which brokers do not name. `unserved` are brokers that do not serve their groups, with
+    Kafka's error name; `missing` describes what is unknown.
     """
 
     time_ms: int
@@ -205,7 +205,7 @@ class Snapshot(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Records per second of topics since another snapshot; topics that are new, or began anew, have none."""
+    """Records per second of topics since another snapshot; None for topics that are new or were recreated."""
 
     by_topic: dict[str, float]
 
@@ -215,13 +215,13 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None where there is none."""
+    """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def rates(before: Snapshot | None, now: Snapshot) -> Rates | None:
-    """What was written between two snapshots; None without an earlier one."""
+    """Rates between two snapshots; None without an earlier one."""
     if before is None or now.taken_at_s <= before.taken_at_s:
         return None
     seconds = now.taken_at_s - before.taken_at_s

@@ -1,4 +1,4 @@
-"""Numbers for people."""
+"""Format sizes, counts and rates for people."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _STEP: Final = 1024
 
 
 def size(size_bytes: float) -> str:
-    """`1.5 MiB`; whole below a KiB."""
+    """`1.5 MiB`; whole bytes below a KiB."""
     value = float(size_bytes)
     for unit in _UNITS:
-        # What would be shown as 1024.0 is one of the next unit.
+        # Avoid 1024.0: use 1.0 of the next unit.
         if value < _STEP - 0.05 or unit == _UNITS[-1]:
             break
         value /= _STEP
@@ -25,5 +25,5 @@ def counted(number: int, what: str) -> str:
 
 
 def rate(per_second: float) -> str:
-    """A number per second, with a digit behind the point only where it is small."""
+    """A number per second, with a decimal digit only if it is small."""
     return f"{per_second:,.0f}" if per_second >= 10 or per_second == int(per_second) else f"{per_second:.1f}"

@@ -1,7 +1,6 @@
-"""Brokers for tests, in a line: `with KafkaBroker() as broker: …` (docs/testing.md).
+"""Brokers for tests, in one line: `with KafkaBroker() as broker: …` (docs/testing.md).
 
-Nothing of the broker is imported here: it is a process of its own. What simulates one imports it, when it is
-asked for.
+No broker code is imported here: the broker runs in its own process. The simulation imports it on demand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One broker, or a cluster of several, for as long as a test needs them."""
+"""Start and stop one broker, or a cluster of several, for tests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _READ_BYTES = 65536
 
 
 class BrokerFailed(RuntimeError):
-    """A broker that did not start or stop as it should; the text ends with what it said last."""
+    """A broker failed to start or stop; the text ends with its last output."""
 
 
 class BrokerProcess:
-    """`kafka-compat serve` with data of its own, which go with it. It ends with this process, whatever
-    happens to this one.
+    """A `kafka-compat serve` process with temporary data. It ends with the current process, however that
+    ends.
     """
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
@@ -44,26 +44,26 @@ class BrokerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether there is one now."""
+        """Whether the process is running."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def child(self) -> subprocess.Popen[bytes]:
-        """The process. RuntimeError where none was started."""
+        """The process. Raises RuntimeError if none was started."""
         if self._child is None:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         return self._child
 
     @property
     def log(self) -> str:
-        """What it has written to its standard error so far; nothing once it is ended."""
+        """Its standard error so far; empty after `end`."""
         if self._log.closed:
             return ""
         text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
         return text.decode(errors="replace")
 
     def start(self, timeout_s: float) -> dict[str, Any]:
-        """Start it, and wait until it serves. What it says of itself. BrokerFailed."""
+        """Start the process, and wait until it serves; returns its ready message. Raises BrokerFailed."""
         if self.running:
             raise RuntimeError("the broker runs already")
         if self._log.closed:
@@ -81,7 +81,7 @@ class BrokerProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=own_processes.environment(),
-            # An interrupt from the keyboard is for the tests, which then end the broker.
+            # Ctrl-C goes to the tests only, which then end the broker.
             start_new_session=True,
         )
         try:
@@ -105,7 +105,7 @@ class BrokerProcess:
         return dict(json.loads(line))
 
     def stop(self) -> None:
-        """Have it stop as one that is told to, and keep its data for another start. BrokerFailed."""
+        """Stop it gracefully, and keep its data for the next start. Raises BrokerFailed."""
         if not self.running:
             return
         self.child.send_signal(signal.SIGTERM)
@@ -122,18 +122,18 @@ class BrokerProcess:
             raise self._failed(f"the broker stopped with exit code {code}")
 
     def kill(self) -> None:
-        """`kill -9`; its data stay for another start."""
+        """`kill -9`; its data are kept for the next start."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
             self._close_pipes()
 
     def end(self) -> None:
-        """End it at once, with its data."""
+        """End it at once, and delete its data."""
         if self._child is not None and self._child.stdin is not None:
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
-            # It may stand still.
+            # It may be paused.
             self._child.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_TIMEOUT_S)
@@ -154,17 +154,17 @@ class BrokerProcess:
 
 
 def _text(value: object) -> str:
-    """A setting's value, as Kafka writes it."""
+    """A setting's value in Kafka's format."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _LOWEST, _HIGHEST = 10_000, 30_000
-"""Below the ports that systems give to clients, which would take one between two starts of a broker."""
+"""Below the ephemeral ports, which clients could take between two starts of a broker."""
 _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """The first of so many ports of 127.0.0.1 that nobody listens on. OSError when there are none."""
+    """The first of so many consecutive free ports of 127.0.0.1. Raises OSError if there are none."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -194,25 +194,23 @@ _QUICK = {
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
-"""A test controls its broker, does not wait for members that do not come, and does not spread what it
-commits.
-"""
+"""Groups do not wait for more members, and internal topics have a single partition."""
 
 T = TypeVar("T")
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    # Only here: every run of pytest imports this file, and few have use for a loop.
+    # Imported here, since every run of pytest imports this file, and few need an event loop.
     import asyncio
 
     return await asyncio.to_thread(function)
 
 
 class KafkaBroker:
-    """A broker on 127.0.0.1 at a free port, in a process of its own that ends with this one.
+    """A broker on a free port of 127.0.0.1, in its own process, which ends with this one.
 
-    A context manager, in synchronous code and in asynchronous. `settings` are those of server.properties, by
-    Kafka's names. The data go when the context ends; over `stop`, `kill` and `start` they stay, as does the
+    A context manager, synchronous and asynchronous. `settings` are those of server.properties, by Kafka's
+    names. The data are deleted when the context ends; they survive `stop`, `kill` and `start`, as does the
     port.
     """
 
@@ -223,7 +221,7 @@ class KafkaBroker:
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """`verbose`: its log tells what it does, and not only what is wrong."""
+        """`verbose`: log at level INFO, not only warnings and errors."""
         self._start_timeout_s = start_timeout_s
         self._process = BrokerProcess(
             {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
@@ -235,59 +233,59 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """0: any that is free."""
+        """0: any free port."""
         return 0
 
-    # --- where it is
+    # --- addresses and process
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given: `host:port`, of a cluster with commas between."""
+        """Addresses for clients: `host:port`, comma-separated for a cluster."""
         return ",".join(f"{host}:{port}" for host, port in self._addresses())
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """Host of the first listener."""
         return self._addresses()[0][0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port of the first listener."""
         return self._addresses()[0][1]
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last."""
+        """Process id of the current or last process."""
         return self._process.child.pid
 
     @property
     def running(self) -> bool:
-        """Whether it serves."""
+        """Whether the broker is running."""
         return self._process.running
 
     @property
     def log(self) -> str:
-        """What it has logged since it was made."""
+        """Log since this object was created."""
         return self._process.log
 
     @property
     def control(self) -> Control:
-        """What is done to it that clients cannot do: its time, and more."""
+        """Control API: operations that clients cannot perform, such as advancing time."""
         if self._control is None:
             raise RuntimeError("the broker was not started, or its settings took away its control API")
         return self._control
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Of the first listener of each broker."""
+        """Addresses of each broker's first listener."""
         if not self._brokers:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
-    # --- what it holds. What these import is not worth the wait of who starts a broker.
+    # --- topics and state; imported on demand, to keep the import of this module fast
 
     def topics(self) -> list[str]:
-        """The names of its topics, without Kafka's internal ones."""
+        """Names of the topics, without Kafka's internal ones."""
         from kafka_compat.testing import topics
 
         return topics.names(self.host, self.port)
@@ -300,8 +298,8 @@ class KafkaBroker:
         replication_factor: int = -1,
         config: Mapping[str, object] | None = None,
     ) -> str:
-        """Make a topic, and wait until clients may use it; -1 replicas are as many as the broker's settings
-        say. Its name. TopicsFailed.
+        """Create a topic, and wait until clients can use it; -1 replicas means the broker's default. Returns
+        its name. Raises TopicsFailed.
         """
         from kafka_compat.testing import topics
 
@@ -309,17 +307,17 @@ class KafkaBroker:
         return name
 
     def reset(self) -> None:
-        """Have it forget every topic, group and transaction, and faults, and return to the machine's time.
-        Settings and ids of producers stay. A broker that does not run is started.
+        """Delete all topics, groups and transactions, remove faults, and return to real time. Settings and
+        producer ids stay. A stopped broker is started.
         """
         if not self.running:
             self.start()
         self.control.reset()
 
-    # --- its life
+    # --- start and stop
 
     def start(self) -> Self:
-        """Start it and wait until it serves; again, after `stop` or `kill`, on its data. BrokerFailed."""
+        """Start and wait until it serves; after `stop` or `kill`, with the same data. Raises BrokerFailed."""
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]
@@ -328,34 +326,34 @@ class KafkaBroker:
         return self
 
     def _keep_ports(self) -> None:
-        """Have another start listen where this one does: clients know no other place."""
+        """Use the same ports at the next start, since clients know them."""
         self._process.settings["listeners"] = ",".join(
             f"{name}://{at['host']}:{at['port']}" for name, at in self._brokers[0]["listeners"].items()
         )
 
     def stop(self) -> None:
-        """Stop it in order, as SIGTERM does: everything is on disk, for the next start. BrokerFailed."""
+        """Stop gracefully, as by SIGTERM: all data are on disk for the next start. Raises BrokerFailed."""
         self._process.stop()
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Kill the process (`kill -9`)."""
         self._process.kill()
 
     def pause(self) -> None:
-        """Have the process stand still, as SIGSTOP does, until `resume`: its control API, too."""
+        """Pause the process, including its control API, as by SIGSTOP, until `resume`."""
         self._process.child.send_signal(SIGSTOP)
 
     def resume(self) -> None:
-        """Have it go on."""
+        """Resume the process."""
         self._process.child.send_signal(SIGCONT)
 
     def restart(self) -> None:
-        """Stop in order, and start."""
+        """Stop gracefully, and start."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """End it, with its data."""
+        """End the broker, and delete its data."""
         self._process.end()
 
     def __enter__(self) -> Self:
@@ -376,7 +374,7 @@ class KafkaBroker:
 
 
 class KafkaCluster(KafkaBroker):
-    """Several brokers, in one process: replication, leaders that move, broker ids from 1 on."""
+    """Several brokers in one process, with replication and leader changes; broker ids begin with 1."""
 
     def __init__(
         self,
@@ -386,7 +384,7 @@ class KafkaCluster(KafkaBroker):
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """See KafkaBroker."""
+        """As KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
         super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)
@@ -395,5 +393,5 @@ class KafkaCluster(KafkaBroker):
         return ["--brokers", str(self._count)]
 
     def _first_port(self) -> int:
-        """Of as many in a row as there are brokers, so that another start finds them by the first."""
+        """The first of consecutive ports for all brokers, so that the next start can use the same ones."""
         return adjacent_ports(self._count)

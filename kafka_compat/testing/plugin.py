@@ -1,13 +1,13 @@
-"""pytest's fixtures; pytest finds them by the package's entry point, in every test suite where the package is
+"""Fixtures for pytest, which loads them by the package's entry point in every test suite where it is
 installed.
 
 kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
-kafka           the same broker, without any topic, group or transaction of another test
-kafka_cluster   three brokers for the whole run, as clean
-kafka_topic     the name of a topic of this test's own at `kafka`
-kafka_settings  the settings of all these brokers; to be overridden by a session fixture of the suite
+kafka           the same broker, without topics, groups or transactions of other tests
+kafka_cluster   three brokers for the whole run, also clean
+kafka_topic     the name of a new topic for this test on `kafka`
+kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
 
-Nothing but pytest is imported before a test asks for one.
+Only pytest is imported before a test uses one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NAME_CHARACTERS_MAX = 200
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> dict[str, object]:
-    """Settings of brokers by Kafka's names."""
+    """Broker settings by Kafka's names."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
-    """A broker for the whole run: what one test leaves, the next one finds."""
+    """A broker for the whole run; its state persists from test to test."""
     with KafkaBroker(kafka_settings) as broker:
         yield broker
 

@@ -1,4 +1,4 @@
-"""What was recorded at one broker (`Control.recorded`), asked of another one."""
+"""Replay requests recorded at one broker (`Control.recorded`) against another one."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Entry = dict[str, Any]
 
 _TIMEOUT_S = 60.0
 _GIVEN = ("member_id", "producer_id", "topic_id")
-"""Fields, by the ends of their names: what a broker gives to its clients, who then name it. Another broker
-gives others.
+"""Suffixes of fields with ids that a broker assigns and clients then send. Another broker assigns different
+ones.
 """
 
 
 def save(entries: Sequence[Entry], path: str | Path) -> None:
-    """A line of JSON for each request."""
+    """Write one line of JSON per request."""
     with open(path, "w") as file:
         file.writelines(json.dumps(entry) + "\n" for entry in entries)
 
 
 def load(path: str | Path) -> list[Entry]:
-    """What was saved. Raises ValueError for what is no recording."""
+    """Read a saved recording. Raises ValueError for an invalid one."""
     with open(path) as file:
         return [json.loads(line) for line in file]
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Ask it all again, or those that were picked: as many connections as there were, each request when those
-    answers have come that had come before. The answers as `response` has them, None where none was given. All
-    goes to the first of `bootstrap_servers`. Raises OSError, EOFError where it hangs up.
+    """Repeat the recorded requests, or a selection: with as many connections as then, each request once the
+    responses before it have arrived. Returns the responses in the format of `response`, None where there is
+    none. All are sent to the first of `bootstrap_servers`. Raises OSError, EOFError if it disconnects.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -51,10 +51,10 @@ class _Replay:
         self._server = server
         self._connections: dict[int, Connection] = {}
         self._unanswered: dict[int, list[int]] = {}
-        """The places of requests whose answers are to come, by connection."""
+        """Positions of requests without a response yet, by connection."""
         self._answers: list[Any] = [None] * len(entries)
         self._ids: dict[Any, Any] = {}
-        """What the broker gives now, by what the recorded one gave."""
+        """The current broker's ids, by those of the recorded one."""
 
     def run(self) -> list[Any]:
         with ExitStack() as stack:
@@ -78,7 +78,7 @@ class _Replay:
         return self._connections[number]
 
     def _receive(self, requests_before: float) -> None:
-        """The answers that had come when so many requests had."""
+        """Receive the responses that had arrived after so many requests."""
         for number, places in self._unanswered.items():
             while places and self._entries[places[0]]["answered_after"] <= requests_before:
                 entry = self._entries[places[0]]
@@ -104,7 +104,7 @@ class _Replay:
         return self._ids.get((_kind(name), value), value)
 
     def _with_producer_ids(self, records: bytearray) -> bytes:
-        """Batches whose producer is the one that the broker knows now."""
+        """Replace producer ids in batches by those of the current broker."""
         start = 0
         while start + HEADER_SIZE <= len(records):
             header = read_header(records, start)
@@ -118,7 +118,7 @@ class _Replay:
 
 
 def _key(entry: Entry) -> ApiKey:
-    """Raises ValueError."""
+    """The API key of a name. Raises ValueError."""
     found = api_named(entry["api"])
     if found is None:
         raise ValueError(f"no recording: there is no API {entry['api']}")
@@ -126,7 +126,7 @@ def _key(entry: Entry) -> ApiKey:
 
 
 def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
-    """What stands where in one answer something else stands in the other, of what brokers give."""
+    """Pairs of values assigned by the two brokers, at equal places in the two responses."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before.keys() & now.keys():
             yield from _given(before[key], now[key], key)
@@ -138,5 +138,5 @@ def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, A
 
 
 def _kind(name: str) -> str:
-    """Of what a field holds: "" where it is not what brokers give."""
+    """Kind of broker-assigned value in a field: "" for other fields."""
     return next((kind for kind in _GIVEN if name.endswith(kind)), "")

@@ -1,4 +1,4 @@
-"""Topics of a broker under test: created and listed, over Kafka's protocol."""
+"""Create and list the topics of a broker under test over Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _AGAIN_S = 0.001
 
 
 class TopicsFailed(RuntimeError):
-    """The broker says why a topic cannot be created."""
+    """A topic could not be created; the text is the broker's reason."""
 
 
 def names(host: str, port: int) -> list[str]:
-    """The topics of the cluster, without Kafka's internal ones."""
+    """Names of the cluster's topics, without Kafka's internal ones."""
     with Cluster(f"{host}:{port}", client_id=_CLIENT_ID) as cluster:
         found = _topics(cluster, cluster.brokers(), None)
         return sorted({topic.name for topic in found if not topic.is_internal})
@@ -31,7 +31,7 @@ def names(host: str, port: int) -> list[str]:
 def create(
     host: str, port: int, name: str, partitions: int, replication_factor: int, config: Mapping[str, object]
 ) -> None:
-    """Create a topic, and wait until clients may use it. TopicsFailed."""
+    """Create a topic, and wait until clients can use it. Raises TopicsFailed."""
     wanted = CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -47,7 +47,7 @@ def create(
             reason = f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip()
             raise TopicsFailed(f"cannot make {name}: {reason}")
         brokers, deadline_s = cluster.brokers(), time.monotonic() + _TIMEOUT_S
-        # The controller tells the brokers of a cluster one after the other, and clients only if they ask.
+        # The controller updates the brokers one after the other, and clients learn only when they ask.
         while any(topic.error_code for topic in _topics(cluster, brokers, name)):
             if time.monotonic() > deadline_s:
                 raise TopicsFailed(f"not all brokers know {name} after {_TIMEOUT_S:g} s")
@@ -55,7 +55,7 @@ def create(
 
 
 def _topics(cluster: Cluster, brokers: Iterable[Node], name: str | None) -> list[Any]:
-    """The topic, or all topics with None, as each of the brokers knows them."""
+    """A topic, or all topics for None, as each broker knows them."""
     asked = {
         "topics": None if name is None else [MetadataRequestTopic(name=name)],
         "allow_auto_topic_creation": False,

@@ -1,1 +1,1 @@
-"""Kafka's commands, with Kafka's flags, output and exit codes, for any Kafka."""
+"""Kafka's commands, with Kafka's flags, output and exit codes, for any Kafka cluster."""

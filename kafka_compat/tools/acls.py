@@ -1,4 +1,4 @@
-"""kafka-acls: access control lists."""
+"""kafka-acls: list, add and remove access control lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESOURCES: Final = tuple(ResourceType.__members__)
 PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
 OPERATIONS: Final = (*Operation.__members__, "TWO_PHASE_COMMIT")
 PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-"""By their numbers in requests."""
+"""Permission types by their numbers in requests."""
 
 SUPPORTED: Final = {
     "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS ALL",
@@ -26,11 +26,11 @@ SUPPORTED: Final = {
     "DELEGATION_TOKEN": "DESCRIBE ALL",
     "USER": "CREATE_TOKENS DESCRIBE_TOKENS ALL",
 }
-"""The operations that there are on a resource; of Kafka 4.x, where the older Kafka has fewer."""
+"""Operations supported by each resource type, as in Kafka 4.x; older releases have fewer."""
 
 
 class Resource(NamedTuple):
-    """Names, or a filter of names."""
+    """Name of a resource, or a filter of names."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class Resource(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Who may do what, or must not, from where."""
+    """Principal, host, operation and permission of one ACL."""
 
     principal: str
     host: str
@@ -59,7 +59,7 @@ CLUSTER: Final = Resource("CLUSTER", CLUSTER_NAME, "LITERAL")
 
 
 def pattern_of(text: str) -> str:
-    """Raises Failure."""
+    """The pattern type of that name. Raises Failure."""
     if text.upper() not in PATTERNS:
         cause = f"Value [{text}] is not one of [ANY|MATCH|LITERAL|PREFIXED]"
     elif text.upper() == "UNKNOWN":
@@ -74,14 +74,14 @@ def pattern_of(text: str) -> str:
 
 
 def operation_of(text: str) -> str:
-    """UNKNOWN for what is none."""
+    """The operation of that name; UNKNOWN if there is none."""
     upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
     return names.get(upper, "UNKNOWN")
 
 
 def principal_of(text: str) -> str:
-    """Raises Failure."""
+    """The principal in TYPE:NAME form. Raises Failure."""
     if ":" not in text:
         raise illegal_argument(f"expected a string in format principalType:principalName but got {text}")
     return text
@@ -106,7 +106,7 @@ Wanted = dict[Resource, list[Entry]]
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     options = Options.or_usage("acls", arguments, also=_ALSO)
     options.exit_for_help()
     _check(options)
@@ -167,7 +167,7 @@ def _check(options: Options) -> None:
         )
 
 
-# --- the actions
+# --- actions
 
 
 def _add(options: Options) -> None:
@@ -306,7 +306,7 @@ def _described(cluster: Any, resource: Resource | None) -> Wanted:
 
 
 def _resource_filter(resource: Resource | None) -> dict[str, Any]:
-    """None: of any resource."""
+    """The filter for resources; None matches any resource."""
     return {
         "resource_type_filter": _ANY if resource is None else RESOURCES.index(resource.kind),
         "resource_name_filter": None if resource is None else resource.name,
@@ -314,7 +314,7 @@ def _resource_filter(resource: Resource | None) -> dict[str, Any]:
     }
 
 
-# --- what the command line means
+# --- command line
 
 
 def _pattern(options: Options) -> str:
@@ -381,7 +381,7 @@ def _entries(options: Options, operations: list[str]) -> list[Entry]:
     return list(dict.fromkeys(found))
 
 
-# --- what they share
+# --- helpers
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:

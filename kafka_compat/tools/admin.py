@@ -1,4 +1,4 @@
-"""The way of a command to the cluster: the flags that all of them have for it."""
+"""Connect a command to the cluster: the connection flags that all commands share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_compat.tools.options import Options
 T = TypeVar("T")
 
 TIMEOUT_MS: Final = 60_000
-"""How long brokers may take, in requests that say it."""
+"""The timeout that requests give brokers."""
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
@@ -26,8 +26,8 @@ def cluster_of(
     properties: str = "command-property",
     client_id: str = "adminclient-1",
 ) -> Cluster:
-    """Of the flags with these names: where to begin, a file with a client's settings, single settings. Raises
-    Failure.
+    """The cluster from the flags of these names: the bootstrap servers, a file of client settings, single
+    settings. Raises Failure.
     """
     return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
 
@@ -35,13 +35,13 @@ def cluster_of(
 def settings_of(
     options: Options, config: str = "command-config", properties: str = "command-property"
 ) -> dict[str, str]:
-    """A client's settings: those of the file, then those on the command line. Raises Failure."""
+    """Client settings: those of the file, then those of the command line. Raises Failure."""
     path = options.value(config)
     return ({} if path is None else settings_in(path)) | options.pairs(properties)
 
 
 def settings_in(path: str) -> dict[str, str]:
-    """A client's settings in a file. Raises Failure."""
+    """Client settings from a file. Raises Failure."""
     try:
         return read_settings(path)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def settings_in(path: str) -> dict[str, str]:
 
 
 def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
-    """The settings of a producer, a consumer or a fetcher. Raises Failure for values that cannot be."""
+    """The settings of a producer, a consumer or a fetcher. Raises Failure for invalid values."""
     try:
         return parse(settings)
     except ValueError as error:
@@ -59,7 +59,7 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """A cluster that is not dialled yet, of a client that the log calls `who`. Raises WrongSettings."""
+    """A cluster, not connected yet, with `who` as the client's name in logs. Raises WrongSettings."""
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
@@ -74,7 +74,7 @@ def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
 
 
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
-    """A cluster that is not dialled yet. Raises Failure as Kafka's admin client does."""
+    """A cluster, not connected yet. Raises Failure as Kafka's admin client does."""
     try:
         _check_bootstrap(bootstrap)
         return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
@@ -85,7 +85,7 @@ def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminc
 
 
 def _check_bootstrap(bootstrap: str) -> None:
-    """Raises WrongSettings with the texts of Kafka's clients."""
+    """Check bootstrap.servers. Raises WrongSettings with the texts of Kafka's clients."""
     resolved = False
     for item in filter(None, (item.strip() for item in bootstrap.split(","))):
         host, _, port = item.rpartition(":")
@@ -104,6 +104,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Whether all of a list have a host and a port, as Kafka's commands check it first."""
+    """Whether all addresses of a list have a host and a port, as Kafka's commands check first."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

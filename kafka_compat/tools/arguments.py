@@ -1,5 +1,4 @@
-"""The flags of those of Kafka's commands that use argparse4j; its messages, justified as it justifies
-them."""
+"""Flags of the Kafka commands that use argparse4j, with its messages, justified as argparse4j does."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ _BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
 
 
 class Argument(NamedTuple):
-    """`kind` is String, Short, Integer, Long, Double, or True for a flag without an argument, List for one
-    with several.
+    """A flag. `kind` is String, Short, Integer, Long, Double, True for a flag without an argument, or List
+    for one with several.
     """
 
     kind: str = "String"
@@ -24,10 +23,10 @@ class Argument(NamedTuple):
 
 
 class Arguments(dict[str, str]):
-    """What was given, by the names of the flags without their dashes; those of a List have lines."""
+    """The given values by flag name without dashes; those of a List are separated by newlines."""
 
     def integer(self, name: str) -> int | None:
-        """A number that was checked to be one."""
+        """The value of a flag that was checked to be a number."""
         return int(self[name]) if name in self else None
 
 
@@ -39,8 +38,8 @@ def parse(
     *,
     until: Sequence[str] = (),
 ) -> tuple[Arguments, list[str]]:
-    """What flags gave, and what is left from the first word on that is none of them: one of `until`. `page`
-    is the file of the help. Ends the program for --help and for what is wrong.
+    """The flags' values, and the arguments from the first word that is one of `until` on. `page` is the help
+    file. Exits for --help and invalid arguments.
     """
     found = Arguments()
     rest = list(reversed(arguments))
@@ -77,14 +76,14 @@ def parse(
 
 
 def check_required(program: str, page: str, known: Mapping[str, Argument], found: Arguments) -> None:
-    """End where a flag is missing."""
+    """Exit if a required flag is missing."""
     for name, argument in reversed(list(known.items())):
         if argument.is_required and name not in found:
             fail(program, page, f"argument --{name} is required")
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
-    """The one name that the word is, or begins."""
+    """The one name that the word equals, or is a prefix of."""
     if word in names:
         return word
     found = [name for name in names if name.startswith(word)]
@@ -122,7 +121,7 @@ def _check(program: str, page: str, name: str, kind: str, text: str) -> None:
 
 
 def fail(program: str, page: str, message: str) -> NoReturn:
-    """End with how the command is used, and what is wrong."""
+    """Print the usage and the error, and exit."""
     lines = help_of(page)
     end = lines.index("") if "" in lines else len(lines)
     usage = lines[:end]
@@ -131,8 +130,8 @@ def fail(program: str, page: str, message: str) -> NoReturn:
 
 
 def justified(text: str) -> str:
-    """Lines of 75 letters, filled with blanks from their middle on, save the last. They end between words and
-    behind hyphens.
+    """Justified lines of 75 characters, padded with blanks from the middle on, except the last. Lines break
+    between words and after hyphens.
     """
     lines: list[list[str]] = [[]]
     for word in text.split(" "):

@@ -1,4 +1,4 @@
-"""kafka-broker-api-versions: which requests brokers serve, and in which versions."""
+"""kafka-broker-api-versions: list the APIs that brokers support, and their versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_compat.tools.options import Options
 
 _APIS: Final = os.path.join(os.path.dirname(__file__), "apis.txt")
 """Per line: an API's key, its name, the oldest and the newest version that Kafka's command knows, and whether
-clients use it. The newest is -1 where it knows the name alone.
+clients use it. The newest is -1 if only its name is known.
 """
 
 
@@ -24,7 +24,7 @@ class _Api(NamedTuple):
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options("broker-api-versions", arguments, also="command-property=")
         options.exit_for_help()
@@ -39,7 +39,7 @@ def _show(options: Options) -> None:
     try:
         cluster = cluster_of(options)
     except Failure as failure:
-        # This command of Kafka's makes no admin client that would say that it cannot be made.
+        # Kafka's command creates no KafkaAdminClient, so it does not report that creating one failed.
         raise failure.cause or failure from None
     with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}

@@ -1,4 +1,4 @@
-"""Which groups and partitions a command of kafka-consumer-groups is about, and how its failures are told."""
+"""The groups and partitions that a kafka-consumer-groups command applies to, and its error messages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SCENARIOS: Final = (
     "to-latest",
     "shift-by",
 )
-"""The flags that say where --reset-offsets goes."""
+"""The flags that select the new position of --reset-offsets."""
 
 
 @contextmanager
 def awaited(*, runtime: bool = True) -> Iterator[None]:
-    """What fails within comes as from Kafka's command, which waits for the admin client in a future. Raises
-    Failure.
+    """Report failures of the block as Kafka's command does, which waits for the admin client in a future.
+    Raises Failure.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def awaited(*, runtime: bool = True) -> Iterator[None]:
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
-    """Those of --group, or all. Raises Failure."""
+    """The groups of --group, or all. Raises Failure."""
     from kafka_compat.client.groups import list_groups as listed
 
     if not options.has("all-groups"):
@@ -49,7 +49,7 @@ def groups_meant(cluster: Cluster, options: Options) -> list[str]:
 
 
 def partitions_in(argument: str) -> list[TopicPartition]:
-    """Of TOPIC:0,1,2. Raises Failure."""
+    """The partitions in TOPIC:0,1,2. Raises Failure."""
     parts = argument.split(":")
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic arg '{argument}', expected topic name and partitions")

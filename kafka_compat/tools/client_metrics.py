@@ -1,4 +1,4 @@
-"""kafka-client-metrics: which of their own metrics clients are asked to push (KIP-714)."""
+"""kafka-client-metrics: configure the metrics that clients push (KIP-714)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGGER: Final = "org.apache.kafka.tools.ClientMetricsCommand"
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     options = Options.or_usage("client-metrics", arguments, lists=("metrics", "match"))
     try:
         _check(options)
@@ -88,7 +88,7 @@ def _alter(cluster: Any, options: Options) -> None:
 def _new_name() -> str:
     while True:
         name = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
-        # One that begins so would be taken for a flag.
+        # A name with this prefix would be parsed as a flag.
         if not name.startswith("-"):
             return name
 

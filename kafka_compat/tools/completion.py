@@ -1,4 +1,4 @@
-"""kafka-compat completion SHELL: what a shell has to know to complete the flags of Kafka's commands."""
+"""kafka-compat completion SHELL: print the shell completion of the flags of Kafka's commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Print the completion, and return the exit code."""
     script_of = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
     print(script_of({tool: _flags(tool) for tool in sorted(TOOLS)}))
     return 0

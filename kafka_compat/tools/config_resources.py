@@ -1,4 +1,4 @@
-"""kafka-configs of what has settings: topics, brokers, loggers, client metrics, groups."""
+"""kafka-configs for resources with settings: topics, brokers, loggers, client metrics, groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DELETE: Final = 1
 
 
 def describe_resources(cluster: Any, options: Options, kind: str, names: list[str]) -> None:
-    """--describe. Raises Failure."""
+    """Run --describe. Raises Failure."""
     everything = options.has("all")
     if not everything and names and names[0] and not _is_there(cluster, kind, names[0]):
         if options.as_json:
@@ -86,7 +86,7 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
 
 
 def _is_there(cluster: Any, kind: str, name: str) -> bool:
-    """Whether there is something of that name, or settings of it. Raises Failure."""
+    """Whether the resource, or settings of it, exist. Raises Failure."""
     if kind == "topics":
         _check_name(kind, name)
     if kind in ("topics", "brokers", "broker-loggers"):
@@ -98,7 +98,7 @@ def _is_there(cluster: Any, kind: str, name: str) -> bool:
 
 
 def _group_ids(cluster: Any) -> list[str]:
-    """Of all groups, whatever is in them. Raises Failure."""
+    """The ids of all groups of any type. Raises Failure."""
     from kafka_compat.client.groups import all_group_ids
 
     with in_background():
@@ -106,7 +106,7 @@ def _group_ids(cluster: Any) -> list[str]:
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
-    """Those of the kind that have settings; None where brokers are too old to tell. Raises Failure."""
+    """Resources of the kind that have settings; None from brokers too old to list them. Raises Failure."""
     try:
         return names_of(cluster, kind)
     except Failure as failure:
@@ -116,7 +116,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Those of the kind that have settings. Raises Failure."""
+    """Names of the resources of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()
@@ -131,7 +131,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """The settings of a resource, of its own unless `everything` is asked for. Raises Failure."""
+    """The settings of a resource: only its own, unless `everything` is set. Raises Failure."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)
@@ -171,7 +171,7 @@ def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: di
 
 
 def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], deleted: list[str]) -> None:
-    """--alter. Raises Failure."""
+    """Run --alter. Raises Failure."""
     from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 
     if kind == "broker-loggers":

@@ -1,4 +1,4 @@
-"""kafka-configs: settings of topics and brokers, quotas, SCRAM credentials, loggers."""
+"""kafka-configs: describe and alter settings of topics and brokers, quotas, SCRAM credentials, loggers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DEFAULTS: Final = {
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options(
             "configs",
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Entities:
-    """Whose settings: kinds, and names of which "" is the default of a kind."""
+    """The entities to describe or alter: their types, and names, of which "" is the default of a type."""
 
     def __init__(self, options: Options) -> None:
         flags = {name: kind for name, kind in _FLAGS.items() if options.has(name)}
@@ -235,7 +235,7 @@ def _alter(cluster: Any, options: Options, entities: _Entities) -> None:
 
 
 def added_configs(options: Options) -> dict[str, str]:
-    """Those of --add-config and --add-config-file. Raises Failure."""
+    """Settings of --add-config and --add-config-file. Raises Failure."""
     import re
 
     found: dict[str, str] = {}
@@ -276,7 +276,7 @@ _NAMED, _DEFAULT, _ANY = 0, 1, 2
 
 
 def describe_quotas(cluster: Any, options: Options, types: list[str], names: list[str]) -> None:
-    """--describe. Raises Failure."""
+    """Run --describe for quotas and SCRAM credentials. Raises Failure."""
     entries = _quotas(cluster, types, names)
     users = []
     if types[0] != "ips" and "clients" not in types and "" not in names:
@@ -355,7 +355,7 @@ def _credentials(cluster: Any, names: list[str]) -> list[Any]:
 def alter_quotas(
     cluster: Any, types: list[str], names: list[str], added: dict[str, str], deleted: list[str]
 ) -> None:
-    """--alter. Raises Failure."""
+    """Run --alter for quotas and SCRAM credentials. Raises Failure."""
     if types[0] == "ips":
         unknown = [name for name in [*added, *deleted] if name not in _OF_ADDRESSES]
         if unknown:

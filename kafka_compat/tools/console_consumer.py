@@ -1,4 +1,4 @@
-"""kafka-console-consumer: records of topics on standard output."""
+"""kafka-console-consumer: print records of topics to standard output."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _TERMINATED: Final = 143
 
 
 class _Stopped(Exception):
-    """By SIGTERM."""
+    """Raised on SIGTERM."""
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     options = _options(arguments)
     settings = _settings(options)
     offset = _offset(options)
@@ -88,7 +88,7 @@ class _Console:
         self._count = 0
 
     def run(self, limit: int, timeout_s: float) -> int:
-        """The exit code. Raises Failure for a record that cannot be shown."""
+        """Consume, and return the exit code. Raises Failure for a record that cannot be shown."""
         code = 0
         before = _on_sigterm(_stop)
         try:
@@ -155,7 +155,7 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
-    """What was in its place; None where this thread has no say in signals."""
+    """The previous handler; None if this thread cannot set signal handlers."""
     try:
         return signal.signal(signal.SIGTERM, handler)
     except ValueError:
@@ -165,7 +165,7 @@ def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
 def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
-    """Raises Failure for settings that cannot be."""
+    """The consumer from the settings. Raises Failure for invalid ones."""
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
 
     fetching = parsed(fetch_settings, settings)
@@ -184,7 +184,7 @@ def _consumer(
 
 
 def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], Iterable[str]]:
-    """The topics that are meant, as they are when it is called."""
+    """A function that returns the current topics to consume."""
     pattern = options.value("include") or options.value("whitelist")
     if pattern is None:
         topic = options.given("topic")
@@ -296,11 +296,11 @@ def _formatter(options: Options) -> Formatter:
         options.usage_error(failure.message or "")
 
 
-# --- how records are written: Kafka's own formatters, by their classes' names
+# --- Kafka's formatters, by class name
 
 
 Formatter = Callable[["Consumed"], bytes]
-"""What is written of a record. Raises Failure for a record that cannot be shown."""
+"""Formats a record for output. Raises Failure for a record that cannot be shown."""
 
 _NEW: Final = "org.apache.kafka.tools.consumer."
 _OLD: Final = "kafka.tools."
@@ -312,7 +312,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Raises Failure where there is no such class."""
+    """The formatter of that class name. Raises Failure if there is none."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
@@ -327,7 +327,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
 
 
 def warn_of_old_name(old: str, new: str) -> None:
-    """As Kafka 3.9 does."""
+    """Warn of an old class name, as Kafka 3.9 does."""
     print(
         f"WARNING: {old} is deprecated and will be removed in the next major release. Please use {new} "
         "instead",
@@ -336,7 +336,7 @@ def warn_of_old_name(old: str, new: str) -> None:
 
 
 class _Columns:
-    """DefaultMessageFormatter."""
+    """Kafka's DefaultMessageFormatter."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def is_on(name: str, default: bool = False) -> bool:
@@ -372,7 +372,7 @@ class _Columns:
         if self._delivery:
             columns.append(b"Delivery:NOT_PRESENT")
         if self._epoch:
-            # Kafka's command has forgotten it when it comes to this.
+            # Kafka's command no longer has it at this point.
             columns.append(b"Epoch:NOT_PRESENT")
         if self._headers:
             shown = (
@@ -403,7 +403,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """A JSON object per line; keys and values as the deserializers show them, or as UTF-8."""
+    """A JSON object per line; keys and values as the deserializers show them, otherwise as UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

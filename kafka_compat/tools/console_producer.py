@@ -1,4 +1,4 @@
-"""kafka-console-producer: lines of standard input become records."""
+"""kafka-console-producer: produce lines of standard input as records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MERGED: Final = {
     "max-partition-memory-bytes": ("batch.size", "16384"),
     "max-block-ms": ("max.block.ms", "60000"),
 }
-"""Flag -> the producer's setting, and its value unless the setting is given in another way."""
+"""Flag -> the producer's setting, and its default."""
 _INTEGERS: Final = {
     "message-send-max-retries": 32,
     "retry-backoff-ms": 64,
@@ -60,11 +60,11 @@ _INTEGERS: Final = {
     "max-partition-memory-bytes": 32,
     "socket-buffer-size": 32,
 }
-"""Flags of numbers, and how many bits these may have."""
+"""Flags with integers, and their width in bits."""
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     from kafka_compat.client.producer import Producer, producer_settings
 
     options, names = _options(arguments)
@@ -107,14 +107,14 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """What becomes of records."""
+    """Sends records, and reports the results."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic
         self._is_synchronous = is_synchronous
 
     def send(self, producer: Producer, record: ReadRecord) -> None:
-        """Raises Failure, with --sync, when it could not be stored."""
+        """Send a record. With --sync, raises Failure if it could not be stored."""
         try:
             producer.send(self._topic, record.key, record.value, record.headers, tag=record)
         except Exception as error:
@@ -123,7 +123,7 @@ class _Console:
             producer.flush()
 
     def settled(self, record: ReadRecord, error: Exception | None) -> None:
-        """The same."""
+        """Report the result of a record."""
         if error is None:
             return
         failure = failure_of_producer(error)
@@ -139,7 +139,7 @@ class _Console:
 
 
 def failure_of_producer(error: Exception) -> Failure:
-    """As `of_client`, for what a producer raises too."""
+    """As `of_client`, also for the producer's own errors."""
     from kafka_compat.client.producer import RecordTooLarge
 
     if isinstance(error, RecordTooLarge):
@@ -148,7 +148,7 @@ def failure_of_producer(error: Exception) -> Failure:
 
 
 def _explain(failure: Failure, client_id: str) -> None:
-    """What Kafka's clients log of topics that cannot be."""
+    """Log the warning of Kafka's clients about invalid or unauthorized topics."""
     said, _, topics = (failure.message or "").partition(": ")
     if said == "Invalid topics":
         text = f"[Producer clientId={client_id}] Metadata response reported invalid topics {topics}"
@@ -160,7 +160,7 @@ def _explain(failure: Failure, client_id: str) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
-    """With the names by which flags of two names are given."""
+    """The command's options, including flags with two names."""
     options = Options.or_usage("console-producer", arguments, also=_ALSO)
     options.exit_for_help()
     options.require("topic")
@@ -177,7 +177,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """Where to begin, by the flag or its older name."""
+    """The bootstrap servers, from the flag or its older name."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
@@ -197,7 +197,7 @@ def _settings(options: Options, names: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-# --- Records out of lines, as Kafka's LineMessageReader makes them
+# --- lines to records, as in Kafka's LineMessageReader
 
 
 _NAMES: Final = {
@@ -209,7 +209,7 @@ _NAMES: Final = {
 
 
 class ReadRecord(NamedTuple):
-    """What a line says."""
+    """The record read from a line."""
 
     key: bytes | None
     value: bytes | None
@@ -217,10 +217,10 @@ class ReadRecord(NamedTuple):
 
 
 class LineReader:
-    """One for all lines, which it counts."""
+    """Reader for all lines, which it counts."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Raises Failure for properties that contradict each other."""
+        """Read the properties. Raises Failure if they contradict each other."""
         given = {name: properties.get(name, default) for name, default in _NAMES.items()}
         self._parse_key = _is_true(properties, "parse.key")
         self._parse_headers = _is_true(properties, "parse.headers")
@@ -243,7 +243,7 @@ class LineReader:
                 raise _refused(f"null.marker and {name} may not be equal")
 
     def record(self, line: str) -> ReadRecord:
-        """Raises Failure for a line that lacks what it must have."""
+        """The record in a line. Raises Failure if a required part is missing."""
         self._line_number += 1
         headers, position = self._part(
             self._parse_headers, line, 0, self._headers_delimiter, "headers delimiter"
@@ -257,7 +257,7 @@ class LineReader:
     def _part(
         self, enabled: bool, line: str, start: int, separator: str, name: str
     ) -> tuple[str | None, int]:
-        """What is before the next separator, and where the rest begins."""
+        """The text before the next separator, and the position after it."""
         if not enabled:
             return None, start
         end = line.find(separator, start)
@@ -303,13 +303,13 @@ _END_OF_LINE: Final = re.compile(rb"\r\n|\n|\r")
 
 
 def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Iterator[str]:
-    """Without their ends. After `wait_s()` seconds without input (None: however long it takes) `idle` is
-    called.
+    """Lines of standard input without their ends. `idle` is called after `wait_s()` seconds without input
+    (None: wait without limit).
     """
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):
-        # No file is behind it.
+        # The stream has no file descriptor.
         for line in _END_OF_LINE.split(sys.stdin.buffer.read().removesuffix(b"\n")):
             yield line.decode(errors="replace")
         return
@@ -319,7 +319,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # An end of two bytes may come in two parts.
+            # An end of two bytes may be split over two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups: groups are listed, described, deleted, and their offsets moved."""
+"""kafka-consumer-groups: list, describe and delete groups, and reset their offsets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ONLY_WITH: Final = {
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     options = Options("consumer-groups", arguments, also="command-property=")
     _check(options)
     if options.has("validate-regex"):
@@ -165,11 +165,11 @@ def _needs_groups(options: Options, action: str) -> None:
         options.usage_error(f"Option [{action}] takes one of these options: [group], [all-groups]")
 
 
-# --- the actions
+# --- actions
 
 
 def list_groups(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --list. Raises Failure."""
     from kafka_compat.client.groups import list_groups as listed
 
     with_type, with_state = options.has("type"), options.has("state")
@@ -201,7 +201,7 @@ def list_groups(cluster: Cluster, options: Options) -> None:
 
 
 def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
-    """The names in a list, in whatever case. Raises Failure."""
+    """The names in a list, ignoring case. Raises Failure."""
     by_name = {name.lower(): name for name in known}
     wanted = [item.strip().lower() for item in text.split(",")] if text else []
     if any(item not in by_name for item in wanted):
@@ -210,7 +210,7 @@ def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> s
 
 
 def delete_groups(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --delete. Raises Failure."""
     from kafka_compat.client.groups import delete_group
 
     deleted: list[str] = []
@@ -240,12 +240,12 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 _OF_PARTITIONS: Final = (3, 29, 86)
-"""Errors of which the table tells more."""
+"""Errors for which the table shows details."""
 _OF_GROUPS: Final = (24, 30, 68, 69)
 
 
 def delete_offsets(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --delete-offsets. Raises Failure."""
     from kafka_compat.client.groups import delete_offsets as delete
     from kafka_compat.client.leaders import partitions_of
     from kafka_compat.errors import ErrorCode, KafkaError
@@ -308,15 +308,15 @@ _WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
-"""RE2's words and RE2/J's, where they differ."""
+"""Wordings of RE2 and RE2/J that differ."""
 
 _CAPTURE: Final = re.compile(r"\(\?P?<(\w+)>")
 
 
 def what_is_wrong(expression: str) -> str | None:
-    """What is wrong with a regular expression of a subscription of KIP-848; None for a valid one. google-re2
-    judges; Kafka uses RE2/J, which has the same syntax and other words. Raises Failure where it is not
-    installed.
+    """The error in the regular expression of a KIP-848 subscription; None if it is valid. Checked by
+    google-re2; Kafka uses RE2/J, which has the same syntax and other messages. Raises Failure if google-re2
+    is not installed.
     """
     try:
         import re2

@@ -1,4 +1,4 @@
-"""kafka-consumer-perf-test: how fast records are read."""
+"""kafka-consumer-perf-test: measure the throughput of a consumer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NAMES: Final = (
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     options = _options(arguments)
     settings = _settings(options)
     interval_ms = options.integer("reporting-interval", 64)
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
-    """The topics that are meant, as they are when it is called. Raises Failure."""
+    """A function that returns the current topics to consume. Raises Failure."""
     if options.has("topic"):
         topics = [options.given("topic")]
         return lambda: topics
@@ -104,7 +104,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """The numbers of the last line. Raises as `GroupConsumer.poll`."""
+        """Consume, and return the numbers of the last line. Raises as `GroupConsumer.poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0
@@ -140,7 +140,7 @@ class _Test:
     def _row(
         self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
     ) -> list[Any]:
-        """In the order of the columns; rates are of what came since."""
+        """The values in the order of the columns; rates cover the time since the previous row."""
         elapsed_s = max(end_s - start_s, 0.001)
         joining_ms = int(joining_s * 1000)
         fetch_ms = int(elapsed_s * 1000) - joining_ms
@@ -166,7 +166,7 @@ def _line(row: list[Any]) -> str:
 
 
 def _date(pattern: str, moment_s: float) -> str:
-    """As SimpleDateFormat, of years to milliseconds in numbers."""
+    """The time formatted as SimpleDateFormat does, with numeric years to milliseconds."""
     local = time.localtime(moment_s)
 
     def field(found: re.Match[str]) -> str:

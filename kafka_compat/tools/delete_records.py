@@ -1,4 +1,4 @@
-"""kafka-delete-records: partitions begin later."""
+"""kafka-delete-records: delete records before given offsets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_compat.tools.options import Options
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options("delete-records", arguments, also="command-property=")
         options.exit_for_help()

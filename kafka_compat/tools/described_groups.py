@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --describe: where groups are in their topics, who is in them, how they are."""
+"""kafka-consumer-groups --describe: offsets, members and state of groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning",
 
 
 class Row(NamedTuple):
-    """One partition of a group, in the order of the columns; None where there is nothing to say."""
+    """One partition of a group, in the order of the columns; None for missing values."""
 
     group: str
     topic: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 def describe(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --describe. Raises Failure."""
     group_ids = groups_meant(cluster, options)
     with awaited(runtime=False):
         groups = sorted(describe_group(cluster, group_id) for group_id in group_ids)
@@ -50,7 +50,7 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 def rows_of(cluster: Cluster, group: Description) -> list[Row]:
-    """What members consume, those with most partitions first; then what else was committed. Raises as
+    """Partitions assigned to members, those with most partitions first; then other committed ones. Raises as
     `Cluster.ask`.
     """
     committed = committed_offsets(cluster, group.group_id)
@@ -77,7 +77,7 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
 
 
 def _is_shown(group: Description, rows: int) -> bool:
-    """Whether there is something to show; says what is odd about the group."""
+    """Whether there is anything to show; prints notes about the group's state."""
     if group.state == DEAD:
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
     elif group.state == EMPTY:
@@ -156,7 +156,7 @@ def _members(groups: list[Description], options: Options) -> None:
 
 
 def _progress(group: Description) -> list[tuple[str, int, Sequence[str]]]:
-    """What members have, and what they are to have."""
+    """Current and target assignments of members."""
     members = group.members
     found = [
         show.column("CURRENT-EPOCH", [_or_missing(member.epoch) for member in members]),

@@ -1,7 +1,7 @@
-"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments).
+"""kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Indexes are read as they stand: one that is not trimmed yet ends with zeros that were preallocated, and what
-is broken is to be seen.
+Index files are read as they are: one that is not trimmed yet ends with preallocated zeros, and corruption is
+shown.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ NO_LIMIT: Final = 2**31 - 1
 
 
 class BrokenSegment(Exception):
-    """A segment whose sizes make no sense."""
+    """A segment with invalid sizes."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """What of a segment is printed. `decoder` is None where keys and values are not."""
+    """What to print of a segment. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -66,8 +66,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """Lines of one segment. `gaps`, complete once all lines are read: pairs of offsets that follow each
-    other with others missing between them, -1 before the first, as Kafka's command has it.
+    """Lines of one segment. `gaps`, complete once all lines are read, are pairs of consecutive offsets with
+    others missing in between (-1 before the first), as Kafka's command reports them.
     """
 
     path: str
@@ -75,7 +75,7 @@ class DumpedLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """Raises OSError, BrokenSegment, and StorageError for records that cannot be read."""
+        """The lines. Raises OSError, BrokenSegment, and StorageError for unreadable records."""
         with open(self.path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes == 0:
@@ -129,8 +129,8 @@ class DumpedLog:
 def batches(
     content: mmap.mmap | bytes, position: int, end: int, path: str
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the batches from `position` on that end at or before `end`, as far as they are
-    whole. Raises BrokenSegment.
+    """(position, header) of the complete batches from `position` on that end at or before `end`. Raises
+    BrokenSegment.
     """
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
@@ -145,7 +145,7 @@ def batches(
 
 
 def timestamp_type(header: BatchHeader) -> str:
-    """As message.timestamp.type names it."""
+    """The timestamp type by the names of message.timestamp.type."""
     return "NoTimestampType" if header.magic == 0 else _TIMESTAMP_TYPES[header.timestamp_type]
 
 
@@ -169,7 +169,7 @@ def _batch_line(batch: bytes, header: BatchHeader, position: int) -> str:
 
 
 def optional(number: int | None) -> str:
-    """A number that may be absent, as Java prints it."""
+    """An optional number, as Java prints it."""
     return "OptionalLong.empty" if number is None else f"OptionalLong[{number}]"
 
 
@@ -188,7 +188,7 @@ def _sequence(header: BatchHeader, record: Record) -> int:
 
 
 def _message_crcs(batch: bytes, header: BatchHeader) -> Iterator[int]:
-    """Of the messages of an old format that a batch holds."""
+    """CRCs of the old-format messages in a batch."""
     if not header.attributes & 7:
         yield header.crc
         return
@@ -216,16 +216,16 @@ _NO_TIMESTAMP: Final = -1
 
 
 class CorruptIndex(Exception):
-    """An index that a broker would make anew."""
+    """An index that a broker would rebuild."""
 
 
 class NoBatch(Exception):
-    """An index that points to where its segment has none."""
+    """An index entry that points to a position without a batch."""
 
 
 @dataclass(slots=True)
 class Mismatches:
-    """What the indexes of all files say that their segments do not, by the index's absolute path."""
+    """Differences between indexes and segments, by the index's absolute path."""
 
     offsets: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     timestamps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Mismatches:
     missing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """As they go to stderr."""
+        """The differences as lines for stderr."""
         for path, pairs in self.offsets.items():
             yield f"Mismatches in :{path}"
             for indexed, found in reversed(pairs):
@@ -253,7 +253,7 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """The offset that a segment file's name begins with; ValueError when it does not."""
+    """The base offset in a segment's file name; ValueError if there is none."""
     return int(os.path.basename(path).split(".")[0])
 
 
@@ -343,7 +343,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """(last offset, largest timestamp) of the batch that holds `offset`; -1 for both when there is none."""
+    """(last offset, largest timestamp) of the batch that holds `offset`; -1 for both if there is none."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes
@@ -373,7 +373,7 @@ def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, si
 
 
 def transaction_index(path: str) -> Iterator[str]:
-    """Lines of an index of aborted transactions; none where there is no such file. Raises CorruptFile."""
+    """Lines of an index of aborted transactions; none if the file is missing. Raises CorruptFile."""
     if not os.path.exists(path):
         return
     for entry in decode_aborted(Path(path).read_bytes()):
@@ -384,7 +384,7 @@ def transaction_index(path: str) -> Iterator[str]:
 
 
 def producer_snapshot(path: str) -> Iterator[str]:
-    """Lines of a snapshot of producers. Raises OSError, CorruptFile."""
+    """Lines of a producer snapshot. Raises OSError, CorruptFile."""
     for entry in ProducerState.decode_snapshot(Path(path).read_bytes()).entries.values():
         first = entry.current_txn_first_offset
         line = (
@@ -406,11 +406,11 @@ _NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-g
 _STRING_DECODERS = ("kafka.serializer.StringDecoder", "org.apache.kafka.tools.api.StringDecoder")
 _MESSAGE_BYTES_MAX = 5 * 1024 * 1024
 _LINES = 1000
-"""So many go out at once."""
+"""Number of lines that are written at once."""
 
 
 def run(arguments: list[str]) -> int:
-    """The command with these arguments; its exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     options = Options("dump-log", arguments)
     options.exit_for_help()
     options.require("files")
@@ -434,7 +434,7 @@ class _Dump:
         self._gaps: dict[str, list[tuple[int, int]]] = {}
 
     def file(self, path: str) -> Iterator[str]:
-        """What one file holds. Raises Failure."""
+        """The lines for one file. Raises Failure."""
         try:
             yield from self._lines(path)
         except FileNotFoundError as error:
@@ -494,7 +494,7 @@ class _Dump:
 
     @cached_property
     def _shown(self) -> Shown:
-        """Looked at when there is a log to show, as Kafka's command does."""
+        """The options for logs, checked only when there is a log to show, as in Kafka's command."""
         return _shown(self._options)
 
     def _log(self, log: DumpedLog) -> Iterator[str]:
@@ -503,7 +503,7 @@ class _Dump:
             self._gaps[os.path.abspath(log.path)] = log.gaps
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong in all files."""
+        """Errors in all files."""
         yield from self._mismatches.lines()
         for path, pairs in self._gaps.items():
             yield f"Non-consecutive offsets in {path}"
@@ -543,7 +543,7 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Many at once, and all that there are before whatever goes wrong."""
+    """Print many lines at once, and the pending ones before an error."""
     waiting: list[str] = []
     try:
         for line in lines:

@@ -1,5 +1,6 @@
-"""What fails in a command, told in the words of Kafka's own: the names of Java's exceptions are part of
-what its users look for and its scripts match."""
+"""Errors of commands in the words of Kafka's own, since users search for the names of Java's exceptions, and
+scripts match them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Per line: an error code, the exception that Kafka's clients make of it, and its text."""
+"""Per line: an error code, its exception in Kafka's clients, and its text."""
 
 
 class Failure(Exception):
-    """`kind` is the exception's class with its package."""
+    """A failed command. `kind` is the exception's class with its package."""
 
     def __init__(self, kind: str, message: str | None, cause: Failure | None = None) -> None:
         super().__init__(kind if message is None else f"{kind}: {message}")
@@ -26,7 +27,7 @@ class Failure(Exception):
 
     @property
     def trace(self) -> str:
-        """As a stack trace, without the places in Java's files."""
+        """The stack trace, without positions in Java's files."""
         first = "".join([f"{self}\n", *(f"\tSuppressed: {each}\n" for each in self.suppressed)])
         return first if self.cause is None else f"{first}Caused by: {self.cause.trace}"
 
@@ -40,13 +41,13 @@ def invalid_configuration(message: str) -> Failure:
 
 
 def executed(failure: Failure) -> Failure:
-    """What fails in the background of Kafka's clients comes with this around it."""
+    """The error wrapped as failures in the background of Kafka's clients are."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """What brokers refuse within fails as it does in the background of Kafka's clients."""
+    """Report brokers' errors in the block as Kafka's clients report background failures."""
     from kafka_compat.errors import KafkaError
 
     try:
@@ -56,8 +57,8 @@ def in_background() -> Iterator[None]:
 
 
 def check(*results: Any, bare: bool = False) -> None:
-    """Raise the first error of these responses or parts of one: as it comes from the background of clients,
-    or `bare`.
+    """Raise the first error in these responses or parts of one: wrapped as from the background of clients, or
+    `bare`.
     """
     for result in results:
         if result.error_code:
@@ -66,7 +67,7 @@ def check(*results: Any, bare: bool = False) -> None:
 
 
 def java_int(text: str) -> int:
-    """What Integer.parseInt makes of it. Raises Failure."""
+    """The result of Integer.parseInt. Raises Failure."""
     try:
         return int(text)
     except ValueError:
@@ -74,13 +75,13 @@ def java_int(text: str) -> int:
 
 
 def report(failure: Failure) -> int:
-    """What many of Kafka's commands say before they end, on stderr; their exit code."""
+    """Print the final error on stderr as many of Kafka's commands do; returns the exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """Of an error code in an answer; with Kafka's own text for it unless the broker gave another."""
+    """The failure for an error code, with Kafka's own text unless the broker gave another."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)
@@ -91,7 +92,7 @@ def failure_of(code: int, message: str | None = None) -> Failure:
 
 
 def of_client(error: Exception) -> Failure:
-    """Of what `kafka_compat.client` raises; the error itself when it is none of these."""
+    """The failure for an exception of `kafka_compat.client`; other errors are returned unchanged."""
     from kafka_compat.client.cluster import TimedOut
     from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings
     from kafka_compat.errors import KafkaError
@@ -115,7 +116,7 @@ def of_client(error: Exception) -> Failure:
 
 
 def log(level: str, text: str, logger: str) -> None:
-    """A line as Kafka's commands log it, to stderr."""
+    """Print a line to stderr as Kafka's commands log it."""
     now = time.time()
     stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
     print(f"[{stamp}] {level} {text} ({logger})", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""kafka-features: what a cluster of KRaft has agreed on; told, raised, lowered.
+"""kafka-features: describe, upgrade and downgrade the finalized features of a KRaft cluster.
 
-Its command line is argparse4j's, with flags before and after a command of its own.
+Its command line is argparse4j's, with flags before and after a subcommand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RELEASES: Final = (
 """The levels of metadata.version, from _FIRST on."""
 
 PRODUCTION: Final = "4.3-IV0"
-"""The last that Kafka 4.3 runs without being asked to try what is not ready."""
+"""The last level that Kafka 4.3 runs without enabling unstable features."""
 
 _FEATURES: Final = {
     "kraft.version": (1, 21),
@@ -56,19 +56,19 @@ _FEATURES: Final = {
     "share.version": (1, 28),
     "streams.version": (1, 29),
 }
-"""The highest level of each, and the level of metadata.version from which on a new cluster has it."""
+"""The highest level of each feature, and the level of metadata.version from which new clusters have it."""
 
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 23}}
 
 
 def name_of(level: int) -> str | None:
-    """The release of a level of metadata.version; None for levels that there are not."""
+    """The release of a level of metadata.version; None for unknown levels."""
     index = level - _FIRST
     return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
 
 
 def level_of(release: str) -> int:
-    """The level of metadata.version of a release ("3.9-IV0", or "3.9" for its last). Raises Failure."""
+    """The metadata.version level of a release ("3.9-IV0", or "3.9" for its last). Raises Failure."""
     newest = _RELEASES.index(PRODUCTION)
     ready = _RELEASES[: newest + 1]
     last = {name.partition("-")[0]: name for name in ready}
@@ -82,12 +82,12 @@ def level_of(release: str) -> int:
 
 
 def of_release(level: int) -> dict[str, int]:
-    """The levels of the other features that a new cluster has at a level of metadata.version."""
+    """The levels of other features in a new cluster at a metadata.version level."""
     return {name: highest if level >= since else 0 for name, (highest, since) in _FEATURES.items()}
 
 
 def dependencies_of(name: str, level: int) -> dict[str, int]:
-    """The levels of features that one needs. Raises Failure where there is no such feature, or level."""
+    """The feature levels that a level depends on. Raises Failure for an unknown feature or level."""
     if name not in _FEATURES:
         raise Failure("org.apache.kafka.tools.TerseException", f"Unknown feature: {name}")
     if not 0 <= level <= _FEATURES[name][0]:
@@ -120,7 +120,7 @@ Given = dict[str, list[str]]
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     command, given = _parsed(arguments)
     try:
         if command in _ASK_NOBODY:
@@ -143,7 +143,7 @@ def run(arguments: list[str]) -> int:
     return 1
 
 
-# --- the command line
+# --- command line
 
 
 def _parsed(arguments: list[str]) -> tuple[str, Given]:
@@ -188,7 +188,7 @@ def _refuse(text: str) -> NoReturn:
     sys.exit(1)
 
 
-# --- the commands
+# --- commands
 
 
 def _describe(cluster: Any, given: Given) -> None:
@@ -236,7 +236,7 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     for text in release:
         level = level_of(text)
         found = {_METADATA: level}
-        # What is not known yet at the level cannot be raised to nothing.
+        # A feature that is unknown at this level cannot be set to 0.
         found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
         print(" `metadata` flag is deprecated and may be removed in a future release.")

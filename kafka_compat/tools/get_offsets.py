@@ -1,4 +1,4 @@
-"""kafka-get-offsets: offsets of partitions by time."""
+"""kafka-get-offsets: list offsets of partitions by time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Of tiered storage: brokers of Kafka 4.3 answer it, in a version of the request that is not made here."""
+"""For tiered storage: brokers of Kafka 4.3 support it, in a request version not implemented here."""
 
 _TIMES: Final = {
     "latest": -1,
@@ -31,11 +31,11 @@ _NONE: Final = -1
 
 
 class _Terse(Exception):
-    """An error that is told without its kind."""
+    """An error reported without its class."""
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         _run(arguments)
         return 0

@@ -1,5 +1,6 @@
-"""The records of Kafka's internal topics: as kafka-dump-log's decoders print them, and as the formatters of
-kafka-console-consumer do, which write JSON without an end of line.
+"""Decode records of Kafka's internal topics for kafka-dump-log and kafka-console-consumer.
+
+The output is that of Kafka's decoders and formatters; the latter write JSON without a newline.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """What a converter writes for a message of that version, as dicts, lists, texts, numbers and None."""
+    """The message as Kafka's JSON converters give it: dicts, lists, texts, numbers and None."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):
@@ -79,7 +80,7 @@ def _value(value: Any, version: int) -> Any:
 
 
 def compact(value: Any) -> str:
-    """JSON without spaces, escaped as Kafka's library does it."""
+    """JSON without spaces, escaped as by Kafka's library."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -95,11 +96,11 @@ def compact(value: Any) -> str:
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
-"""The texts of a record's key and its value; None where nothing is printed."""
+"""The texts of a record's key and value; None if nothing is printed."""
 
 _VERSION_BYTES: Final = 2
 _Classes = dict[int, tuple[type, type]]
-"""The classes of keys and values by the types of records, which keys begin with."""
+"""Key and value classes by record type, which is the first field of a key."""
 _OF_OFFSETS: Final[_Classes] = {
     0: (OffsetCommitKey, OffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
@@ -110,7 +111,7 @@ _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": Consume
 
 
 class MissingKey(Exception):
-    """A record of an internal topic that names nothing."""
+    """A record of an internal topic without a key."""
 
 
 def text(record: Record) -> Texts:
@@ -123,17 +124,17 @@ def _utf8(content: bytes | None) -> str | None:
 
 
 def of_offsets(record: Record) -> Texts:
-    """A record of `__consumer_offsets`. Raises MissingKey."""
+    """Decode a record of `__consumer_offsets`. Raises MissingKey."""
     return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS)
 
 
 def of_transactions(record: Record) -> Texts:
-    """A record of `__transaction_state`. Raises MissingKey."""
+    """Decode a record of `__transaction_state`. Raises MissingKey."""
     return _of_coordinator(record, _OF_TRANSACTIONS)
 
 
 class _Decoded(NamedTuple):
-    """`value` is None for a deletion, `data` its JSON."""
+    """A decoded record. `value` is None for a tombstone, `data` is its JSON."""
 
     kind: int
     key: dict[str, Any]
@@ -143,7 +144,7 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
-    """None for a record of another type. Raises MalformedRequest."""
+    """The decoded record; None if it is of another type. Raises MalformedRequest."""
     kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
     if kind not in classes:
         return None
@@ -177,7 +178,7 @@ def _of_coordinator(record: Record, classes: _Classes) -> Texts:
 
 
 def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
-    """Other records are left out."""
+    """A formatter that skips other records."""
 
     def of(record: Consumed) -> bytes:
         try:
@@ -201,7 +202,7 @@ FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
 
 
 def _open_members(group: Any, data: dict[str, Any]) -> None:
-    """Members of a group of consumers are shown with what their bytes mean."""
+    """Decode the binary fields of consumer group members."""
     if group.protocol_type != "consumer":
         return
     for member, shown in zip(group.members, data["members"], strict=True):

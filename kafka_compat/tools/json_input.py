@@ -1,4 +1,4 @@
-"""JSON that users give to commands, with Kafka's words for what is wrong in it."""
+"""Parse JSON files given to commands, with Kafka's error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES: Final = {str: "String", int: "Integer"}
 
 
 def admin_error(message: str) -> Failure:
-    """Kafka's error for what its administrator asks wrongly."""
+    """Kafka's error for invalid input to admin operations."""
     return Failure("org.apache.kafka.tools.AdminOperationException", message)
 
 
@@ -29,7 +29,7 @@ def read_text(path: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text; None where it is none."""
+    """The value of a JSON text; None if it is invalid."""
     try:
         return json.loads(text)
     except ValueError:
@@ -37,21 +37,21 @@ def parsed(text: str) -> Any:
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """Raises Failure unless it is an object."""
+    """The fields of an object. Raises Failure for another type."""
     if not isinstance(value, dict):
         raise Failure(_MAPPING, f"Expected JSON object, received {json.dumps(value)}")
     return value
 
 
 def items(value: Any) -> list[Any]:
-    """Raises Failure unless it is an array."""
+    """The items of an array. Raises Failure for another type."""
     if not isinstance(value, list):
         raise Failure(_MAPPING, f"Expected JSON array, received {json.dumps(value)}")
     return value
 
 
 def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> Any:
-    """Raises Failure unless the object has it and it is of that kind."""
+    """A field of that type. Raises Failure if it is missing or of another type."""
     if name not in value:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]

@@ -1,4 +1,4 @@
-"""kafka-leader-election: preferred leaders lead again, or any replica does."""
+"""kafka-leader-election: elect the preferred leaders of partitions, or any replica."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAYS: Final = ("topic", "all-topic-partitions", "path-to-json-file")
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options("leader-election", arguments, also="command-property=")
         options.exit_for_help()
@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check(options: Options) -> int:
-    """The number of the kind of election."""
+    """The number of the election type."""
     missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
     if missing:
         raise Failure(_FAILED, f"Missing required option(s): {', '.join(missing)}")
@@ -66,7 +66,7 @@ def _check(options: Options) -> int:
 
 
 def _partitions(options: Options) -> list[TopicPartition] | None:
-    """None for all."""
+    """The partitions to elect leaders for; None for all."""
     if options.has("topic"):
         index = options.integer("partition")
         assert index is not None

@@ -1,4 +1,4 @@
-"""kafka-log-dirs: the log directories of brokers, and the sizes of the replicas in them."""
+"""kafka-log-dirs: show the log directories of brokers, and the sizes of their replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_compat.tools.options import Options
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options("log-dirs", arguments, also="command-property=")
         options.exit_for_help()
@@ -64,7 +64,7 @@ def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
 
 def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
     replicas = dict(each_partition(folder.topics))
-    # Kafka's command copies what it shows of one hash table into another.
+    # Kafka's command copies its output from one hash table to another, which determines the order.
     listed = show.java_order(replicas, show.partition_hash)
     shown = [partition for partition in listed if not topics or partition[0] in topics]
     return {

@@ -1,8 +1,7 @@
-"""The flags of a command, as Kafka's own commands take them (joptsimple's rules).
+"""Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
-The help of a command, a file of `help/`, is also the definition of its flags: `--flag <Type: what>` has an
-argument, `[Type: what]` may have one, a `*` before it makes it required. Its first line says what the
-command does.
+The help of a command, a file of `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
+`[Type: what]` an optional one, and a `*` before it makes it required. Its first line describes the command.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from typing import Final, NamedTuple, NoReturn
 from kafka_compat.tools.failure import Failure
 
 KAFKA_VERSION: Final = "4.3.1"
-"""What `--version` says: the Kafka whose commands these are as."""
+"""Output of `--version`: the Kafka release that the commands match."""
 
 JSON: Final = "json"
-"""The flag that commands have besides Kafka's: machine-readable output."""
+"""The additional flag for machine-readable output, which Kafka's commands do not have."""
 
 WITHOUT_JSON: Final = frozenset({"console-producer", "dump-log"})
-"""They print no table."""
+"""Commands that print no table."""
 
 _HELP: Final = os.path.join(os.path.dirname(__file__), "help")
 
 
 class Flag(NamedTuple):
-    """One flag. `argument` is "none", "required" or "optional"."""
+    """A flag. `argument` is "none", "required" or "optional"."""
 
     name: str
     argument: str
@@ -36,24 +35,24 @@ class Flag(NamedTuple):
 
 
 class Options:
-    """What a command line gave. Values stay text until they are asked for as something else."""
+    """The given flags and arguments. Values stay text until requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
-        """Of `kafka-COMMAND`. `also` are flags that the help does not tell, of older Kafkas and of our own:
-        names separated by blanks, with "=" at the end of those that have an argument. `lists` are flags of
-        which one argument may be several, between commas. Raises Failure as joptsimple would.
+        """Parse the command line of `kafka-COMMAND`. `also` are flags missing in the help, of older Kafka
+        releases or of this project: names separated by blanks, with "=" at the end if they take an argument.
+        The argument of a flag in `lists` is split at commas. Raises Failure as joptsimple would.
         """
         self.command = command
         self.arguments = arguments
         self.others: list[str] = []
-        """What is no flag, nor the argument of one."""
+        """Arguments that are neither flags nor their arguments."""
         self._flags = {flag.name: flag for flag in flags_of(command)}
         for name in [*([] if command in WITHOUT_JSON else [JSON]), *also.split()]:
             flag = Flag(name.rstrip("="), "required" if name.endswith("=") else "none")
             self._flags.setdefault(flag.name, flag)
         self._given: dict[str, list[str]] = {}
         self.order: list[str] = []
-        """The flags, as often as they were given, in their order."""
+        """All flags in the order given, with repetitions."""
         self._parse()
         for name in lists:
             if name in self._given:
@@ -63,7 +62,7 @@ class Options:
     def or_usage(
         cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()
     ) -> Options:
-        """The same; ends with the message and the help where joptsimple would raise."""
+        """Parse the command line; where joptsimple would raise, exit with the message and the help."""
         try:
             return cls(command, arguments, also, lists)
         except Failure as failure:
@@ -74,11 +73,11 @@ class Options:
         return name in self._given
 
     def values(self, name: str) -> list[str]:
-        """All arguments of a flag, in their order."""
+        """All arguments of a flag, in order."""
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """The one argument of a flag. Raises Failure when it was given several times."""
+        """The single argument of a flag. Raises Failure if it was given several times."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -86,15 +85,15 @@ class Options:
         return found[0] if found else default
 
     def pairs(self, name: str) -> dict[str, str]:
-        """The arguments of a flag that are NAME=VALUE."""
+        """The arguments of a flag with NAME=VALUE arguments."""
         return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
 
     def given(self, name: str) -> str:
-        """As `value`, of a flag that is known to be there; "" otherwise."""
+        """As `value`, for a flag known to be present; "" otherwise."""
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The one argument of a flag as Java's Integer, or Long. Raises Failure when it is none."""
+        """The single argument of a flag as Java's Integer, or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
@@ -103,9 +102,9 @@ class Options:
         return JSON in self._given
 
     def exit_for_help(self, without_arguments: str | None = None) -> None:
-        """End with the help when it is asked for, or when nothing is; with the version when that is.
+        """Exit with the help for --help or without arguments, and with the version for --version.
 
-        `without_arguments` is said before the help instead of its own first line, for --help too.
+        `without_arguments` replaces the first line of the help, also for --help.
         """
         if not self.arguments or self.has("help"):
             self.usage_error(without_arguments or help_of(self.command)[0])
@@ -114,32 +113,32 @@ class Options:
             sys.exit(0)
 
     def usage_error(self, message: str) -> NoReturn:
-        """End with a message and the help, exit code 1."""
+        """Print a message and the help, and exit with code 1."""
         table = "\n".join(help_of(self.command)[1:])
         print(f"{message}\n{table}", file=sys.stderr)
         sys.exit(1)
 
     def require(self, *names: str) -> None:
-        """End with the help unless all of these are given."""
+        """Exit with the help unless all of these flags are given."""
         for name in names:
             if not self.has(name):
                 self.usage_error(f'Missing required argument "[{name}]"')
 
     def forbid(self, used: str, *names: str) -> None:
-        """End with the help where any of these is given together with `used`."""
+        """Exit with the help if any of these flags is given together with `used`."""
         if self.has(used):
             for name in names:
                 if self.has(name):
                     self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
 
     def forbid_together(self, first: str, second: str) -> None:
-        """End with the help where a flag is given by both of its names."""
+        """Exit with the help if a flag is given by both of its names."""
         if self.has(first) and self.has(second):
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
-        """The name by which a flag is given, `new` when by none. Warns of the old one, in the words of
-        `warning` with {old} and {new} in them, on stderr where stdout is for programs.
+        """The name by which a flag was given, `new` if by none. Warns of the old name with the text
+        `warning`, which contains {old} and {new}, on stderr if stdout is machine-readable.
         """
         if not self.has(old):
             return new
@@ -187,9 +186,7 @@ class Options:
 
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
-    """The number that Java's Integer.valueOf or Long.valueOf makes of the argument of an option; raises
-    Failure.
-    """
+    """The result of Java's Integer.valueOf or Long.valueOf for an option's argument. Raises Failure."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
         return int(text)
@@ -205,7 +202,7 @@ def help_of(command: str) -> list[str]:
 
 
 def flags_of(command: str) -> list[Flag]:
-    """The flags that a command's help tells, with what it says of each."""
+    """The flags in a command's help, with their descriptions."""
     found: list[Flag] = []
     left = right = ""
     column = 0

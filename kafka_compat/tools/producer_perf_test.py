@@ -1,4 +1,4 @@
-"""kafka-producer-perf-test: how fast records are stored."""
+"""kafka-producer-perf-test: measure the throughput and latency of a producer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Times are ms of one clock; sizes bytes of records' values. `of_steady_state`: of what comes after the
-    records to warm up.
+    """Latencies and throughput. Times are ms of one clock; sizes are bytes of record values.
+    `of_steady_state`: only records after the warm-up.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Statistics:
         self._window_count = self._window_bytes = self._window_latency_ms = self._window_max_ms = 0
 
     def record(self, latency_ms: int, size_bytes: int, now_ms: float) -> str | None:
-        """One is stored; the line for the time since the last one, when it is time for that."""
+        """Count a stored record; returns the interval's line when one is due."""
         if self.count % self._sampling == 0:
             self._latencies_ms.append(latency_ms)
         self.count += 1
@@ -72,7 +72,7 @@ class Statistics:
         return line
 
     def total(self, now_ms: float) -> dict[str, Any]:
-        """Of the whole run; the percentiles in ms, by their names."""
+        """Results of the whole run; percentiles in ms, by name."""
         elapsed_ms = max(now_ms - self._start_ms, 1)
         return {
             "records": self.count,
@@ -86,7 +86,7 @@ class Statistics:
         }
 
     def total_line(self, now_ms: float) -> str:
-        """The same, as a line."""
+        """Results of the whole run as a line."""
         found = self.total(now_ms)
         steady = " steady state" if self._of_steady_state else ""
         shares = ", ".join(f"{value} ms {name}" for name, value in found["latency_ms"].items())
@@ -108,7 +108,7 @@ _CLIENT_ID: Final = "perf-producer-client"
 _INTERVAL_MS: Final = 5000
 _TRANSACTION_MS: Final = 3000
 _RENAMED: Final = (("command-property", "producer-props"), ("command-config", "producer.config"))
-"""Flags, and what they were called before."""
+"""Flags, and their older names."""
 _PAYLOADS: Final = ("record-size", "payload-file", "payload-monotonic")
 _FLAGS: Final = {
     "topic": Argument("String", True),
@@ -134,7 +134,7 @@ _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     if not arguments:
         print("\n".join(help_of(_PAGE)))
         return 0
@@ -174,7 +174,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Test:
-    """What is sent, and what is reckoned of it: of all, and of what comes after the records to warm up."""
+    """Sends the records, and keeps statistics: of all, and of those after the warm-up."""
 
     def __init__(self, given: Arguments, records: int, out: TextIO) -> None:
         self._given = given
@@ -189,8 +189,8 @@ class _Test:
             print(f"Warmup first {self._warm_up} records. {text}", file=out)
 
     def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
-        """A record is stored, or is not. The tag: when it was sent, its size, whether it is one of the steady
-        state.
+        """Process the result of a record. Its tag: time sent, size, whether it belongs to the
+        steady state.
         """
         if error is not None:
             print(failure_of_producer(error).trace, end="", file=sys.stderr)
@@ -205,7 +205,7 @@ class _Test:
             print(line, file=self._out, flush=True)
 
     def send(self, producer: Producer, payload: Callable[[int], bytes], is_transactional: bool) -> None:
-        """All records. Raises as the producer does."""
+        """Send all records. Raises as the producer does."""
         topic, throughput = self._given["topic"], float(self._given["throughput"])
         transaction_s = (self._given.integer("transaction-duration-ms") or _TRANSACTION_MS) / 1000
         start_s = began_s = time.monotonic()
@@ -245,7 +245,7 @@ def _check(given: Arguments) -> None:
 
 
 def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
-    """What is wrong with the flags, in the order in which it is looked at."""
+    """Checks of the flags in Kafka's order: whether each failed, and its message."""
 
     def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)
@@ -266,7 +266,7 @@ def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _payloads(given: Arguments) -> Callable[[int], bytes]:
-    """The payload of each record by its number. Raises Failure."""
+    """A function that returns the payload of a record by its number. Raises Failure."""
     random = Random(0)
     if "payload-file" in given:
         listed = _payloads_in(given["payload-file"], given.get("payload-delimiter", "\\n"))
@@ -298,7 +298,7 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
 
 
 def _settings(given: Arguments) -> dict[str, str]:
-    """Raises Failure."""
+    """The producer's settings. Raises Failure."""
     from kafka_compat.tools.admin import settings_in
 
     names = {}
@@ -329,7 +329,7 @@ def _settings(given: Arguments) -> dict[str, str]:
 
 
 def _print_metrics(total: dict[str, Any], client_id: str) -> None:
-    """Those of a Java producer that are known here."""
+    """Print the Java producer's metrics that are known here."""
     known = {
         "record-send-total": total["records"],
         "record-send-rate": total["records_per_s"],

@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions: replicas move between brokers, and between the log directories of a broker."""
+"""kafka-reassign-partitions: move replicas between brokers, and between log directories."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _PAUSE_S: Final = 0.1
 
 
 class _Terse(Exception):
-    """An error that is told without its kind."""
+    """An error reported without its class."""
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     options = Options("reassign-partitions", arguments, also="command-property=")
     action = _check(options)
     try:
@@ -104,7 +104,7 @@ def _plan(options: Options) -> Plan:
     return plans.read_plan(json_input.read_text(options.given(_FILE)))
 
 
-# --- the actions
+# --- actions
 
 
 def _list(cluster: Any, options: Options) -> None:
@@ -202,7 +202,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Again and again: a broker knows of a replica when it has begun to follow."""
+    """Move with retries: a broker learns of a replica only when it begins to follow."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -305,7 +305,7 @@ def _cancel(cluster: Any, options: Options) -> None:
         _clear_throttles(cluster, plan)
 
 
-# --- what is asked of brokers
+# --- requests to brokers
 
 
 _TOPIC: Final = 2
@@ -316,7 +316,7 @@ _UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionE
 
 
 def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
-    """The moves between brokers that are under way, of all partitions with None. Raises Failure."""
+    """Reassignments in progress; of all partitions for None. Raises Failure."""
     from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
 
     asked = None
@@ -331,7 +331,7 @@ def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = No
 
 
 def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | None]:
-    """The replicas of the partitions of these topics; None for topics that are not there. Raises Failure."""
+    """The replicas of the partitions of these topics; None for unknown topics. Raises Failure."""
     names = sorted(set(topics))
     found: dict[str, Replicas | None] = {}
     if not names:
@@ -348,7 +348,7 @@ def replicas_of(cluster: Any, topics: Iterable[str]) -> dict[str, Replicas | Non
 
 
 def current_replicas(cluster: Any, topics: Iterable[str]) -> Replicas:
-    """As `replicas_of`, all in one. Raises Failure also for topics that are not there."""
+    """As `replicas_of`, in one mapping. Raises Failure also for unknown topics."""
     found: Replicas = {}
     for topic, replicas in replicas_of(cluster, topics).items():
         if replicas is None:
@@ -371,8 +371,8 @@ def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
 def alter(
     cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
 ) -> dict[Partition, Failure]:
-    """Start moves, or cancel those with None; what did not go. `keeps_factor`: only with as many
-    replicas as before (KIP-860). Raises Failure.
+    """Start reassignments, or cancel those with None; returns the errors. `keeps_factor`: reject changes of
+    the replication factor (KIP-860). Raises Failure.
     """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,
@@ -418,7 +418,7 @@ def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
 
 
 def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) -> None:
-    """Settings of topics; None removes one. Raises Failure."""
+    """Set topic settings; None removes one. Raises Failure."""
     if configs:
         request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
         call = "incrementalAlterConfigs"
@@ -426,7 +426,7 @@ def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) ->
 
 
 def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
-    """The same settings of several brokers; None removes one. Raises Failure."""
+    """Set the same settings on several brokers; None removes one. Raises Failure."""
     for broker in brokers:
         request = {"resources": [_resource(_BROKER, str(broker), values)]}
         call = "incrementalAlterConfigs"
@@ -444,7 +444,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
-    """The log directories where replicas are, and those where they are going. Raises Failure."""
+    """The log directories of replicas, and those that they are moving to. Raises Failure."""
     from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 
     wanted = list(replicas)
@@ -469,7 +469,7 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
 
 
 def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
-    """The log directories of all replicas of these partitions that are on living brokers. Raises Failure."""
+    """The log directories of all replicas of these partitions on live brokers. Raises Failure."""
     alive = {node.node_id for node in cluster.brokers()}
     wanted = [
         Replica(broker, topic, index)
@@ -481,7 +481,7 @@ def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
-    """Start moves between log directories; those that are started. Raises Failure."""
+    """Start moves between log directories; returns those that were started. Raises Failure."""
     from kafka_compat.protocol.messages.alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirTopic,

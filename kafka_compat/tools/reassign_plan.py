@@ -1,4 +1,4 @@
-"""Plans of kafka-reassign-partitions: read, checked, made, written; no I/O."""
+"""Read, check, generate and write the plans of kafka-reassign-partitions. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANY: Final = "any"
 
 
 class Replica(NamedTuple):
-    """Of one broker; sorts as Kafka tells them."""
+    """A replica on one broker; sorts in the order of Kafka's output."""
 
     broker: int
     topic: str
@@ -28,19 +28,19 @@ class Replica(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where replicas should be, as it was written, and in which log directories."""
+    """Target replicas as written in the file, with their log directories."""
 
     partitions: list[tuple[Partition, list[int]]]
     folders: dict[Replica, str]
 
 
 def failed(message: str) -> Failure:
-    """Kafka's error for what it does not do."""
+    """Kafka's error for operations that it refuses."""
     return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
 
 
 def read_plan(text: str) -> Plan:
-    """Of the file of --reassignment-json-file. Raises Failure."""
+    """The plan in the file of --reassignment-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is no JSON")
@@ -80,7 +80,7 @@ def _twice(items: Sequence[Any]) -> list[Any]:
 
 
 def check_plan(plan: Plan) -> Replicas:
-    """What to execute. Raises Failure."""
+    """The plan to execute. Raises Failure."""
     if not plan.partitions:
         raise failed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -100,7 +100,7 @@ def check_plan(plan: Plan) -> Replicas:
 
 
 def read_topics(text: str) -> list[str]:
-    """Of the file of --topics-to-move-json-file. Raises Failure."""
+    """The topics in the file of --topics-to-move-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The input string is not a valid JSON")
@@ -114,7 +114,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def read_brokers(text: str) -> list[int]:
-    """Of --broker-list. Raises Failure."""
+    """The brokers of --broker-list. Raises Failure."""
     found = []
     for item in text.split(","):
         if not item.removeprefix("-").isdecimal():
@@ -127,7 +127,7 @@ def read_brokers(text: str) -> list[int]:
 
 
 def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bool) -> Replicas:
-    """The replicas of the same topics, over these brokers. Raises Failure."""
+    """A proposed assignment of the same topics to these brokers. Raises Failure."""
     from kafka_compat.metadata.assignment import assign_replicas
 
     kept = {broker: rack if by_racks else None for broker, rack in racks.items()}
@@ -154,7 +154,7 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
 
 
 def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
-    """As the file that --execute takes; `folders` are the known log directories of replicas."""
+    """The plan in the format of --execute's file; `folders` are the known log directories of replicas."""
     known = folders or {}
     partitions = [
         {
@@ -170,14 +170,14 @@ def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) ->
 
 
 class Move(NamedTuple):
-    """Between which brokers the bytes of a partition go."""
+    """The brokers that a partition's data are copied from and to."""
 
     sources: set[int]
     destinations: set[int]
 
 
 def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replicas) -> dict[Partition, Move]:
-    """Those that are under way, and those that are to begin."""
+    """Moves in progress and moves to start."""
     found = {}
     for partition, one in ongoing.items():
         sources = set(one.replicas) - set(one.adding_replicas)
@@ -189,7 +189,7 @@ def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replica
 
 
 def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
-    """The values of leader. and follower.replication.throttled.replicas of a topic."""
+    """The values of a topic's leader. and follower.replication.throttled.replicas."""
     mine = {index: move for (name, index), move in found.items() if name == topic}
     return (
         _listed((index, broker) for index, move in mine.items() for broker in move.sources),
@@ -207,5 +207,5 @@ def _listed(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def brokers_of(found: Collection[Move]) -> list[int]:
-    """All that take part."""
+    """All brokers that take part."""
     return sorted({broker for move in found for broker in move.sources | move.destinations})

@@ -1,5 +1,6 @@
-"""The table of commands, and how one is run: `kafka-compat topics …`, or by a name as Kafka's own have it
-(`kafka-topics`, `kafka-topics.sh`)."""
+"""The table of commands, and how to run one: `kafka-compat topics …`, or by its name in Kafka
+(`kafka-topics`, `kafka-topics.sh`).
+"""
 
 from __future__ import annotations
 
@@ -29,27 +30,28 @@ TOOLS: Final = {
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }
-"""Name without "kafka-" -> module with `run(arguments) -> exit code`; Failure and SystemExit may come
-out of it."""
+"""Name without "kafka-" -> module with `run(arguments) -> exit code`, which may also raise Failure and
+SystemExit.
+"""
 
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """The command that a program's name means, as `/opt/kafka/bin/kafka-topics.sh` does; None for others."""
+    """The command for a program's name, such as `/opt/kafka/bin/kafka-topics.sh`; None for others."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 
 
 def tool_of(word: str) -> str | None:
-    """The command of that name, which may have "kafka-" before it and ".sh" after it; None for others."""
+    """The command of that name, with or without "kafka-" and ".sh"; None for others."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 
 
 def run(tool: str, arguments: Sequence[str]) -> int:
-    """Run the command to its end; its exit code."""
+    """Run the command and return its exit code."""
     from kafka_compat.tools.failure import Failure
 
     try:
@@ -63,15 +65,14 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BrokenPipeError:
-        # Whoever reads has had enough; the interpreter must not try again at its end.
+        # The reader has closed the pipe; the interpreter must not retry at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = _BROKEN_PIPE
     return code
 
 
 def main(tool: str) -> None:
-    """The whole life of a process that is a command: without the time that an interpreter takes to clean
-    up."""
+    """Run a command as the whole process, and exit without the interpreter's cleanup, which takes time."""
     code = run(tool, sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --reset-offsets: where groups shall go on, and making it so."""
+"""kafka-consumer-groups --reset-offsets: compute the new offsets of groups, and commit them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def reset_offsets(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --reset-offsets. Raises Failure."""
     plan: dict[str, Offsets] = {}
     for group_id in groups_meant(cluster, options):
         with awaited():
@@ -89,7 +89,7 @@ def _csv(cell: object) -> str:
 
 
 class _Planner:
-    """For one group."""
+    """Computes the new offsets of one group."""
 
     def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
         self._cluster = cluster
@@ -97,7 +97,7 @@ class _Planner:
         self._group_id = group_id
 
     def offsets(self) -> Offsets:
-        """Raises Failure."""
+        """The new offsets. Raises Failure."""
         partitions = self._partitions()
         self._check(partitions)
         options = self._options
@@ -208,8 +208,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """The offsets of each group in a file of `group,topic,partition,offset`, or without the group when one is
-    named. Raises Failure.
+    """The offsets of each group in a file of `group,topic,partition,offset`, or without the group column if
+    one group is named. Raises Failure.
     """
     import csv
 
@@ -234,7 +234,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
 
 
 def milliseconds_at(text: str) -> int:
-    """Of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it names an offset. Raises Failure."""
+    """Milliseconds of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it has an offset. Raises Failure."""
     if "T" not in text.rstrip("T"):
         raise _no_time("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
     second = text.split("T")[1]
@@ -264,7 +264,7 @@ def _no_time(message: str) -> Failure:
 
 
 def milliseconds_in(text: str) -> int:
-    """Of a duration PnDTnHnMn.nS. Raises Failure."""
+    """Milliseconds of a duration PnDTnHnMn.nS. Raises Failure."""
     found = _DURATION.fullmatch(text)
     if found is None or found[3] == "T" or not any(found.group(2, 4, 5, 6)):
         raise Failure("java.time.format.DateTimeParseException", "Text cannot be parsed to a Duration")

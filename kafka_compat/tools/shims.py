@@ -1,4 +1,4 @@
-"""kafka-compat tools: Kafka's commands under their own names, and their flags in the user's shell."""
+"""kafka-compat tools: list Kafka's commands, or install them under their own names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sys.path[:0] = {path!r}
 from kafka_compat.tools.registry import main
 main({tool!r})
 """
-"""Without the `site` module: looking for packages takes longer than most commands."""
+"""Runs without the `site` module, whose search for packages takes longer than most commands."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """List or install the commands, and return the exit code."""
     if args.install is not None:
         try:
             install(args.install)
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def install(folder: Path) -> None:
-    """Put each command there under both of its names, over what is there. Raises OSError."""
+    """Write each command to the directory under both of its names, replacing files. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *(item for item in sys.path if item.endswith("-packages") and item != root)]

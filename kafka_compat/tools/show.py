@@ -1,4 +1,4 @@
-"""What several commands print alike."""
+"""Formatting shared by several commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UUID_TEXT_MAX = 24
 
 
 def as_json(value: Any) -> None:
-    """Print a value for programs."""
+    """Print a value as JSON."""
     import json
 
     json.dump(value, sys.stdout, indent=2)
@@ -27,12 +27,12 @@ def as_json(value: Any) -> None:
 
 
 def column(title: str, cells: Sequence[str], width_min: int = 15) -> tuple[str, int, Sequence[str]]:
-    """One for `table`, as wide as its widest cell."""
+    """A column for `table`, as wide as its widest cell."""
     return title, max([width_min, *map(len, cells)]), cells
 
 
 def table(*columns: tuple[str, int, Sequence[str]]) -> list[str]:
-    """The lines of columns, each with a title, a width, beyond which longer cells go, and cells."""
+    """The lines of a table of columns with a title, a minimum width and cells."""
     lines = zip(*([title, *cells] for title, _, cells in columns), strict=True)
     widths = [width for _, width, _ in columns]
     return [" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
@@ -47,18 +47,18 @@ def name_of(partition: tuple[str, int]) -> str:
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java, without a sign."""
+    """Java's String.hashCode, unsigned."""
     return java_hash_code(text) & 0xFFFFFFFF
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """TopicPartition.hashCode of Kafka's clients, without a sign."""
+    """TopicPartition.hashCode of Kafka's clients, unsigned."""
     return (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """In the order that Java's HashMap has for its keys, in which Kafka's commands tell some things. `sized`:
-    it was made for as many as it got.
+    """Keys in the order of Java's HashMap, which determines the output of some commands. `sized`: the map was
+    created with capacity for its entries.
     """
     found = list(keys)
     capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
@@ -73,7 +73,7 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
 
 
 def uuid_of(text: str) -> UUID:
-    """The id that Kafka shows as this. Raises Failure."""
+    """The id in Kafka's base64 form. Raises Failure."""
     import base64
 
     if len(text) > _UUID_TEXT_MAX:
@@ -94,7 +94,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """The compiled expression of a list of topics as Kafka's TopicFilter makes it; use its fullmatch."""
+    """A list of topics compiled as Kafka's TopicFilter does; use its fullmatch."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

@@ -1,4 +1,4 @@
-"""kafka-topics: topics are made, listed, described, given more partitions, deleted."""
+"""kafka-topics: create, list, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONFIGS_CLI: Final = " (To alter topic configurations, the kafka-configs tool c
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     try:
         options = Options("topics", arguments, also="command-property=")
         _check(options)
@@ -119,11 +119,11 @@ def _but(actions: tuple[str, ...]) -> list[str]:
     return [action for action in _ACTIONS if action not in actions]
 
 
-# --- the actions
+# --- actions
 
 
 def create(cluster: Cluster, options: Options) -> None:
-    """--create. Raises Failure."""
+    """Run --create. Raises Failure."""
     from kafka_compat.protocol.messages import create_topics as wire
 
     name = options.given("topic")
@@ -164,7 +164,7 @@ def create(cluster: Cluster, options: Options) -> None:
 
 
 def list_topics(cluster: Cluster, options: Options) -> None:
-    """--list. Raises Failure."""
+    """Run --list. Raises Failure."""
     names = topics(cluster, options)
     if options.as_json:
         show.as_json(names)
@@ -173,7 +173,7 @@ def list_topics(cluster: Cluster, options: Options) -> None:
 
 
 def alter(cluster: Cluster, options: Options) -> None:
-    """--alter: more partitions. Raises Failure."""
+    """Run --alter: add partitions. Raises Failure."""
     from kafka_compat.protocol.messages import create_partitions as wire
 
     count = options.integer("partitions")
@@ -203,7 +203,7 @@ def alter(cluster: Cluster, options: Options) -> None:
 
 
 def delete(cluster: Cluster, options: Options) -> None:
-    """--delete. Raises Failure."""
+    """Run --delete. Raises Failure."""
     from kafka_compat.protocol.messages.delete_topics import DeleteTopicState
 
     names = topics(cluster, options)
@@ -221,11 +221,11 @@ def delete(cluster: Cluster, options: Options) -> None:
         show.as_json({"deleted": names})
 
 
-# --- what they share
+# --- helpers
 
 
 def replica_assignment(options: Options) -> list[list[int]]:
-    """The brokers of each partition, by --replica-assignment. Raises Failure."""
+    """The brokers of each partition from --replica-assignment. Raises Failure."""
     text = options.value("replica-assignment")
     found: list[list[int]] = []
     for part in filter(None, (text or "").split(",")):
@@ -246,7 +246,7 @@ def replica_assignment(options: Options) -> list[list[int]]:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    """Those of --config; they are checked before a broker is asked. Raises Failure."""
+    """Settings of --config, checked before a request is sent. Raises Failure."""
     given = options.values("config")
     if not given:
         return {}
@@ -262,8 +262,8 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def check_values(configs: dict[str, str]) -> None:
-    """Kafka's command checks values of topics' settings itself; of names that are unknown here the broker
-    judges, which may be newer. Raises Failure.
+    """Check values of topic settings as Kafka's command does; settings unknown here are left to the broker,
+    which may be newer. Raises Failure.
     """
     from kafka_compat.config.keys import ConfigError, topic_keys
 
@@ -284,7 +284,7 @@ _PAGE = 2000
 
 
 def describe(cluster: Cluster, options: Options) -> None:
-    """Raises Failure."""
+    """Run --describe. Raises Failure."""
     found = _descriptions(cluster, options)
     configs = _settings_of(cluster, [each.name for each in found]) if found else {}
     moves = _moves(cluster, found) if found else {}
@@ -303,7 +303,7 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 class _Topic:
-    """One topic with all that is told of it."""
+    """A topic with all described properties."""
 
     def __init__(
         self, topic: Any, settings: Any, moves: dict[tuple[str, int], Any], cluster: Cluster
@@ -412,7 +412,7 @@ def _descriptions(cluster: Cluster, options: Options) -> list[Any]:
 
 
 def _pages(cluster: Cluster, names: list[str], limit: int) -> list[Any]:
-    """By DescribeTopicPartitions, which alone tells of eligible leaders (KIP-966)."""
+    """Topics from DescribeTopicPartitions, the only API with eligible leaders (KIP-966)."""
     from kafka_compat.protocol.messages.describe_topic_partitions import TopicRequest
 
     found: dict[str, Any] = {}
@@ -478,7 +478,7 @@ def _moves(cluster: Cluster, found: list[Any]) -> dict[tuple[str, int], Any]:
 
 
 def topics(cluster: Cluster, options: Options) -> list[str]:
-    """The names that --topic means among those that there are, sorted."""
+    """The existing topics that --topic matches, sorted."""
     answer = cluster.metadata(None, "listTopics")
     hidden = show.INTERNAL_TOPICS if options.has("exclude-internal") else ()
     found = sorted(each.name for each in answer.topics if each.name not in hidden)
@@ -490,7 +490,7 @@ def topics(cluster: Cluster, options: Options) -> list[str]:
 
 
 def ensure_exists(found: list[Any], options: Options, flag: str = "topic") -> None:
-    """Raises Failure where what was asked for by name is not there, unless --if-exists."""
+    """Raise Failure if a requested topic does not exist, unless --if-exists."""
     wanted = options.value(flag)
     if wanted and not found and not options.has("if-exists"):
         if flag == "topic-id":

@@ -1,4 +1,4 @@
-"""kafka-transactions: transactions are listed, described, and ended where nobody else ends them."""
+"""kafka-transactions: list and describe transactions, and abort hanging ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kafka_compat.tools.options import KAFKA_VERSION
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
 _COMMIT: Final = "Commit:26b251a451ce941d"
-"""Of Kafka's sources, which those of its commands that use argparse4j tell with their version."""
+"""The commit of Kafka's sources, which its argparse4j commands print with their version."""
 _TOPIC: Final = {"topic": Argument("String", True), "partition": Argument("Integer", True)}
 _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
     "list": {"duration-filter": Argument("Long"), "transactional-id-pattern": Argument("String")},
@@ -54,7 +54,7 @@ _TIMEOUT_MINUTES: Final = 15
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code. Raises Failure."""
+    """Run the command and return its exit code. Raises Failure."""
     if arguments[:1] == ["-v"] or "--version" in arguments or arguments[2:3] == ["-v"]:
         print(f"{KAFKA_VERSION} ({_COMMIT})")
         return 0
@@ -92,7 +92,7 @@ def _end(message: str) -> NoReturn:
 
 @contextmanager
 def _or_end(what: str) -> Iterator[None]:
-    """What fails within ends the command, with `what` before the reason."""
+    """Exit if the block fails, with `what` before the reason."""
     try:
         yield
     except Exception as error:
@@ -100,7 +100,7 @@ def _or_end(what: str) -> Iterator[None]:
 
 
 def _table(headers: str, values: Iterable[Iterable[object]]) -> None:
-    """Print rows below headers, which blanks separate."""
+    """Print rows below headers, separated by blanks."""
     rows = [headers.split(), *([str(value) for value in row] for row in values)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -179,7 +179,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # One that hangs since its producer's first transaction has seen no coordinator yet.
+        # If the producer's first transaction hangs, no coordinator epoch is known yet.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (
@@ -191,7 +191,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Id and epoch of the producer whose transaction begins there, and its coordinator's epoch."""
+    """Id and epoch of the producer whose transaction begins at that offset, and its coordinator's epoch."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]
@@ -266,7 +266,7 @@ _AT_ONCE_MAX: Final = 500
 def _hanging(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
 ) -> list[Hanging]:
-    """Transactions of a partition, a topic, or a broker that are open for longer than any may be, and unknown
+    """Transactions of a partition, a topic or a broker that are open for longer than any may be, and unknown
     to their coordinator.
     """
     if topic is not None and partition is not None:
@@ -302,7 +302,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Those whose coordinator will not end them."""
+    """Transactions that no coordinator will end."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

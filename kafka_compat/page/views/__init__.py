@@ -1,4 +1,4 @@
-"""The views of the page, a module for each, and the table of all of them."""
+"""Table of the page's views, each implemented in its own module."""
 
 from __future__ import annotations
 

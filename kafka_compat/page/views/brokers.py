@@ -1,4 +1,4 @@
-"""The brokers of the cluster, and their log directories."""
+"""The pages of brokers and their log directories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Counts:
 
 
 async def see(visit: Visit) -> Data:
-    """As every client may know them."""
+    """The brokers, as any client may see them."""
     counts = await visit.finish(_count(visit))
     metadata = visit.cluster.metadata
     return {
@@ -38,14 +38,14 @@ async def see(visit: Visit) -> Data:
 
 
 async def see_one(visit: Visit) -> Data:
-    """One of them, with its settings."""
+    """One broker, with its settings."""
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
         raise BadCall(
             f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", NOT_FOUND
         )
-    # Asked of this process, which says who may: what others answer is told to a broker, and not to the page.
+    # Only for this process's brokers: others would authorize this broker, not the page's principal.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
     else:
@@ -54,7 +54,7 @@ async def see_one(visit: Visit) -> Data:
 
 
 _BROKER = 4
-"""As Kafka's ConfigResource has it."""
+"""Kafka's ConfigResource type of brokers."""
 
 
 def _row(visit: Visit, broker_id: int, counts: _Counts) -> dict[str, Any]:
@@ -100,7 +100,7 @@ _PATIENCE_S: Final = 3.0
 
 
 async def see_disks(visit: Visit) -> Data:
-    """Log directories of all brokers, as they report them (KIP-827), and how much room there is."""
+    """Log directories of all brokers, as they report them (KIP-827), with the free space."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     found, missing = await log_dirs(visit, with_replicas=True)
     rows = [
@@ -116,7 +116,7 @@ async def see_disks(visit: Visit) -> Data:
 
 
 def disk_row(log_dir: LogDir) -> dict[str, Any]:
-    """The log directory, and how much room there is on its volume."""
+    """A log directory with the space on its volume."""
     return {
         "broker": log_dir.broker_id,
         "path": log_dir.path,
@@ -128,7 +128,7 @@ def disk_row(log_dir: LogDir) -> dict[str, Any]:
 
 
 async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
-    """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
+    """Log directories, and notes about missing brokers. The caller checks DESCRIBE on the cluster."""
     missing: list[str] = []
     asked = [
         _log_dirs_of(visit, one, missing, with_replicas) for one in sorted(visit.cluster.metadata.brokers)

@@ -1,4 +1,4 @@
-"""Copy a topic: a fork on a standalone broker, else record by record in the background."""
+"""Copy a topic: by a fork on a standalone broker, otherwise record by record in the background."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIMEOUT_MS: Final = 30_000
 
 
 async def see(visit: Visit) -> Data:
-    """What the form needs, and the copies of this process."""
+    """The fields of the form, and the copies of this process."""
     topic = known_topic(visit)
     return {
         "name": topic.name,
@@ -52,7 +52,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def act(visit: Visit) -> Done:
-    """Begin it; a fork is done at once."""
+    """Start a copy; a fork is complete at once."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     target = fields.needed(visit.body, "target")
     with_groups = fields.is_on(visit.body, "groups")
@@ -81,7 +81,7 @@ def _is_standalone(visit: Visit) -> bool:
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
-    """The groups that got positions."""
+    """Fork the topic; returns the groups whose positions were copied."""
     groups: list[str] = []
 
     async def then() -> None:
@@ -103,7 +103,7 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
 
 
 async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
-    """A topic like it. BadCall."""
+    """Create a topic with the same partitions and settings. Raises BadCall."""
     from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
     settings = await described(visit, ResourceType.TOPIC, topic.name)
@@ -127,20 +127,20 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), CONFLICT)
 
 
-# --- record by record, in the background: where a topic cannot be forked
+# --- copy in the background, where a topic cannot be forked
 
 
 _READ_BYTES: Final = 512 * 1024
 _RETRIES: Final = 20
 _RETRY_AFTER_S: Final = 0.5
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""A new leader, or a topic that its leader has not heard of yet: nothing was stored."""
+"""A new leader, or a topic that its leader does not know yet: nothing was stored."""
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
-    """Copy into a topic that was made for it what consumers that read committed records would get now, in the
-    same partitions, with times, headers and codecs; the copy's offsets have no gaps. `look` gives a visit at
-    any time, as who asked. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
+    """Copy the records that read_committed consumers would get now to a topic created for it: same
+    partitions, times, headers and codecs; offsets have no gaps. `look` gives a current visit with the same
+    rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
@@ -159,7 +159,7 @@ async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
 
 
 async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: int, end: int) -> int:
-    """The offset behind what was copied."""
+    """Copy one batch of records; returns the next source offset."""
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
@@ -191,8 +191,8 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
-    """Batches to be appended, with the number of their records and the source's offset behind them; None for
-    what is left out.
+    """Batches to append, with the number of their records and the next source offset; None for
+    skipped ones.
     """
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
@@ -225,7 +225,7 @@ def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
 def _batch(header: BatchHeader, records: list[Record]) -> bytes | None:
     if not records:
         return None
-    # A leader of a topic with LogAppendTime gives its own time; a producer always sends CreateTime.
+    # With LogAppendTime the leader sets its own time; producers always send CreateTime.
     return build_batch(
         records, compression=CompressionType(header.compression), timestamp_type=TimestampType.CREATE_TIME
     )

@@ -1,4 +1,4 @@
-"""Groups: all of them, and one with its members, their partitions and its lag."""
+"""The pages of groups: the list, and one group with its members, their partitions and its lag."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PATIENCE_S: Final = 3.0
 
 
 class GroupSeen(NamedTuple):
-    """A group at its coordinator. `committed` are offsets."""
+    """A group as its coordinator reports it. `committed` are offsets."""
 
     name: str
     state: str
@@ -40,14 +40,14 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All that may be seen. `missing` names the brokers that did not respond."""
+    """All groups that the visit may see. `missing` names brokers that did not respond."""
 
     found: list[GroupSeen]
     missing: list[str]
 
 
 async def all_groups(visit: Visit) -> Groups:
-    """Of all coordinators."""
+    """The groups of all coordinators."""
     found = await visit.finish(_groups_here(visit))
     missing: list[str] = []
     others = [one for one in visit.cluster.metadata.brokers if not visit.is_here(one)]
@@ -84,7 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """They are asked with this broker's rights: what the page may not see is left out here."""
+    """Groups of other brokers, without those that the page may not see, but this broker may."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:
@@ -120,8 +120,8 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
-    """Without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as
-    kafka-consumer-groups counts; `beyond_end` are partitions whose committed offset lies behind their end.
+    """Rows without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as in
+    kafka-consumer-groups; `beyond_end` are partitions whose committed offset is past their end.
     """
     found = []
     for group in groups:
@@ -148,13 +148,13 @@ def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> S
 
 
 def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
-    """Up to where consumers may read a partition; None where nobody knows."""
+    """The end of a partition for consumers; None if it is unknown."""
     known = visit.cluster.metadata.partition(*place)
     return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
 
 
 class Ages:
-    """Lag in time of the groups of one visit."""
+    """Lag in seconds of the groups of one visit."""
 
     def __init__(self, visit: Visit, lags: GroupLags) -> None:
         self._visit = visit
@@ -162,12 +162,12 @@ class Ages:
 
     @staticmethod
     async def of(visit: Visit) -> Ages:
-        """As it is now; leaders in other processes are asked."""
+        """The current ages; leaders in other processes are queried."""
         cluster = visit.cluster
         return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
 
     def age_s(self, group: str, place: TopicPartition, committed: int) -> Steps[float | None]:
-        """In seconds; None where it is unknown."""
+        """The lag in seconds; None if unknown."""
         known = self._visit.cluster.metadata.partition(*place)
         if known is None:
             return None
@@ -175,7 +175,7 @@ class Ages:
         return None if found.ms is None else found.ms / 1000
 
     def oldest_s(self, group: GroupSeen) -> Steps[float | None]:
-        """Of all partitions of a group."""
+        """The largest lag of a group's partitions."""
         found: list[float | None] = []
         for place, committed in group.committed.items():
             found.append((yield from self.age_s(group.name, place, committed)))
@@ -184,7 +184,7 @@ class Ages:
 
 
 def add_seconds(ages: Ages, rows: list[Row], groups: list[GroupSeen]) -> Steps[None]:
-    """Put the lag in seconds into the rows that are shown."""
+    """Add the lag in seconds to the displayed rows."""
     by_name = {group.name: group for group in groups}
     for row in rows:
         row["lag_seconds"] = yield from ages.oldest_s(by_name[row["name"]])
@@ -195,7 +195,7 @@ _AT_ONCE: Final = 50
 
 
 async def see(visit: Visit) -> Data:
-    """The groups that may be seen, a part at a time; with `topic` those that have committed in it."""
+    """A page of the list of visible groups; with `topic` only those with commits in it."""
     remote, groups, ages = await asyncio.gather(
         visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
@@ -225,7 +225,7 @@ Owners = dict[tuple[str, int], str]
 
 
 async def known_group(visit: Visit) -> GroupSeen:
-    """The group of the parameter `name`. BadCall where there is none, or it may not be seen."""
+    """The group of the parameter `name`. Raises BadCall if it does not exist, or may not be seen."""
     name = visit.given("name")
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, name)
     groups = await all_groups(visit)
@@ -236,7 +236,7 @@ async def known_group(visit: Visit) -> GroupSeen:
 
 
 async def see_one(visit: Visit) -> Data:
-    """As its coordinator and the leaders of its partitions know it."""
+    """One group, as its coordinator and the leaders of its partitions report it."""
     group, remote, ages = await asyncio.gather(
         known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
@@ -268,7 +268,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
             try:
                 places = assigned(bytes(member.member_assignment))
             except MalformedRequest:
-                # Members may put there what they like.
+                # Members may send arbitrary bytes here.
                 places = ()
         owners.update(dict.fromkeys(places, member.member_id))
         members.append(
@@ -290,7 +290,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
 def _positions(
     visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
 ) -> Steps[list[Row]]:
-    """Of each partition that it has committed, or reads."""
+    """Rows of all partitions that the group has committed, or consumes."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):

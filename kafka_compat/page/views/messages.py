@@ -1,4 +1,4 @@
-"""The messages of a topic: a search through them, one in full, and its key or value as a file."""
+"""The pages of a topic's messages: search, one message in full, and download of its key or value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_HAND: Final = frozenset(("key", "key_how", "key_as", "value", "value_how", "value_as", "order"))
-"""What the form shows without being unfolded."""
+"""Fields that the form shows without being expanded."""
 _DEFAULTS: Final = {
     "key_how": "contains",
     "key_as": "text",
@@ -33,11 +33,11 @@ _DEFAULTS: Final = {
     "order": "newest",
     "limit": "50",
 }
-"""A form sends all its fields."""
+"""Values that are dropped from the query, since a form sends all its fields."""
 
 
 async def see(visit: Visit) -> Data:
-    """What one request finds, and where to go on."""
+    """The results of one request, and the cursor to continue."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     try:
@@ -77,7 +77,7 @@ async def see(visit: Visit) -> Data:
 
 DECODED_BYTES_MAX: Final = 256 * 1024
 SHOWN_MAX: Final = 64 * 1024
-"""Characters of a key or value, on a page: the whole is in its file."""
+"""Maximum characters of a key or value on a page; the whole can be downloaded."""
 QUERY: Final = {
     "name": "string: of which topic",
     "partition": "integer: its partition",
@@ -95,7 +95,7 @@ _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 async def see_one(visit: Visit) -> Data:
-    """All there is to know of it."""
+    """One message with all its fields."""
     topic, partition, offset = _place(visit)
     show_key, show_value = _format(visit, "show_key"), _format(visit, "show_value")
     found, is_committed = await _found(visit, topic, partition, offset)
@@ -133,7 +133,7 @@ async def see_one(visit: Visit) -> Data:
 
 
 async def give(visit: Visit) -> File:
-    """The whole key or value."""
+    """The entire key or value as a download."""
     topic, partition, offset = _place(visit)
     part = visit.given("part")
     if part not in ("key", "value"):
@@ -142,12 +142,12 @@ async def give(visit: Visit) -> File:
     content = found.key if part == "key" else found.value
     if content is None:
         raise BadCall(f"the {part} of offset {offset} is null", NOT_FOUND)
-    # Names of topics have but letters that need no quotes.
+    # Names of topics contain no characters that need quotes.
     return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
 
 def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
-    """BadCall."""
+    """Partition and offset of the parameters. Raises BadCall."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     visit.given("partition")
@@ -168,7 +168,7 @@ def _format(visit: Visit, name: str) -> str:
 
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
-    """The record, and whether consumers that read committed records get it. BadCall."""
+    """The record, and whether read_committed consumers get it. Raises BadCall."""
     long_work = visit.cluster.long_work
     try:
         for committed in (True, False):
@@ -188,7 +188,7 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
 async def _neighbour(
     visit: Visit, source: Source, partition: int, span: tuple[int, int], *, newest: bool
 ) -> int | None:
-    """The offset of the next record within `span`; None where there is none, or none near."""
+    """The offset of the next record within `span`; None if there is none nearby."""
     bounds = (await source.bounds([partition]))[partition]
     if isinstance(bounds, Unreadable):
         return None

@@ -1,4 +1,4 @@
-"""Change the offsets of a group: a plan first, then the commit."""
+"""Change the offsets of a group: show a plan first, then commit it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafka_compat.search.source import Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _AT_ONCE: Final = 100
-"""Partitions that are asked for the offset of a time."""
+"""Partitions queried concurrently for the offset of a time."""
 
 PLAN_BODY: Final = {
     "name": "string: of which group",
@@ -38,7 +38,7 @@ COMMIT_BODY: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """Where it stands."""
+    """The current offsets."""
     group_id = visit.given("name")
     positions = await positions_of(visit, group_id)
     extents = await _extents(visit, positions.committed)
@@ -51,7 +51,7 @@ async def see(visit: Visit) -> Data:
 
 
 async def propose(visit: Visit) -> Shown:
-    """What a change would do."""
+    """The plan of a change."""
     group_id = fields.needed(visit.body, "name")
     positions = await positions_of(visit, group_id)
     scenario = fields.text(visit.body, "to") or EARLIEST
@@ -86,7 +86,7 @@ async def propose(visit: Visit) -> Shown:
 
 
 async def act(visit: Visit) -> Done:
-    """Commit what was shown."""
+    """Commit the plan that was shown."""
     group_id = fields.needed(visit.body, "name")
     offsets: dict[TopicPartition, int] = {}
     for each in fields.array(visit.body, "offsets"):
@@ -146,7 +146,7 @@ async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[T
 async def _at_time(
     visit: Visit, partitions: Iterable[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int | str | None]:
-    """The first offset of that time or later; or the reason why nobody tells."""
+    """The first offset at or after that time; or the reason why it is unknown."""
     found: dict[TopicPartition, int | str | None] = {}
 
     async def look(source: Any, name: str, number: int) -> None:
@@ -191,7 +191,7 @@ async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterab
     }
 
 
-# --- the offsets at the group's coordinator, wherever that is
+# --- offsets at the group's coordinator
 
 
 _FIND_VERSION: Final = 3
@@ -201,16 +201,16 @@ _COMMIT_VERSION: Final = 8
 
 
 class Positions(NamedTuple):
-    """Of one group."""
+    """Committed offsets of one group."""
 
     state: str
     members: int
     committed: dict[TopicPartition, int]
-    """Of topics that may be seen."""
+    """Offsets in visible topics."""
 
 
 async def positions_of(visit: Visit, group_id: str) -> Positions:
-    """BadCall where there is no such group, or it may not be seen."""
+    """The group's offsets. Raises BadCall if the group does not exist, or may not be seen."""
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
     coordinator = await coordinator_of(visit, group_id)
     described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
@@ -234,7 +234,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
 
 
 async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Give a group without members these positions. BadCall with the first that is refused."""
+    """Commit these offsets for a group without members. Raises BadCall for the first that is rejected."""
     visit.rights.require(Operation.READ, ResourceType.GROUP, group_id)
     for topic in {topic for topic, _ in offsets}:
         visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
@@ -248,7 +248,7 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
 
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
-    """BadCall where there is none now."""
+    """The group's coordinator. Raises BadCall if there is none now."""
     found = await visit.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key=group_id)
     _check(found.error_code, f"the coordinator of group {group_id}")
     return int(found.node_id)

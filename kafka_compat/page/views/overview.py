@@ -1,4 +1,4 @@
-"""The health of the cluster, its problems, and its activity."""
+"""The overview page: health of the cluster, problems, and activity."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SHOWN: Final = 5
 
 
 async def see(visit: Visit) -> Data:
-    """Of all that may be seen."""
+    """The overview of everything that the visit may see."""
     cluster = visit.cluster
-    # At a time: a broker that does not answer is waited for once.
+    # Concurrently, so that an unresponsive broker delays the page only once.
     remote, groups, ages, (dirs, missing) = await asyncio.gather(
         visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
@@ -64,14 +64,14 @@ async def see(visit: Visit) -> Data:
 
 
 async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
-    """None for who may not see them."""
+    """The log directories; None without the right to see them."""
     if not visit.rights.may_see_cluster:
         return [], []
     return await log_dirs(visit, with_replicas=False)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """Of what is known; None where nothing is."""
+    """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known or not values else None
 
@@ -84,8 +84,8 @@ def _busiest(topics: list[Row]) -> list[Row]:
 def _snapshot(
     visit: Visit, topics: list[Row], dirs: list[snapshot.LogDir], groups: list[Row]
 ) -> Steps[snapshot.Snapshot]:
-    """What the rules judge: of topics and groups only those that may be wrong, since the rules take all that
-    they are given at one go.
+    """The input of the rules, with only those topics and groups that may have problems, since the rules
+    process everything without yielding.
     """
     metadata = visit.cluster.metadata
     brokers = {
@@ -129,7 +129,7 @@ def _snapshot(
 
 
 def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
-    """As leaders of this process obey it; None where there is none."""
+    """min.insync.replicas as leaders of this process apply it; None if unknown."""
     for known in topic.partitions:
         led = visit.cluster.led(topic.name, known)
         if led is not None:
@@ -138,7 +138,7 @@ def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
 
 
 def _group(row: Row) -> snapshot.Group:
-    """With the positions that are wrong."""
+    """The group with the positions that have a problem."""
     places = (place.rpartition("-") for place in row["beyond_end"])
     positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
     return snapshot.Group(

@@ -29,13 +29,13 @@ BODY: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """What the form needs."""
+    """The fields of the form."""
     topic = known_topic(visit)
     return {"name": topic.name, "partitions": [each.partition for each in topic.partitions]}
 
 
 async def act(visit: Visit) -> Done:
-    """Append it."""
+    """Produce the record."""
     topic = named_topic(visit, fields.needed(visit.body, "name"))
     key, value = fields.content(visit.body, "key"), fields.content(visit.body, "value")
     headers = fields.headers(visit.body)
@@ -55,7 +55,7 @@ async def act(visit: Visit) -> Done:
     return Done(place, path_of("/message", **place))
 
 
-# --- batches, produced to the leaders of their partitions as clients do
+# --- producing to partition leaders, as clients do
 
 
 _VERSION: Final = 9
@@ -64,7 +64,7 @@ _TIMEOUT_MS: Final = 20_000
 
 
 class NotAppended(BadCall):
-    """The leader refused it: nothing was stored."""
+    """The leader rejected the batch: nothing was stored."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message, CONFLICT)
@@ -72,15 +72,15 @@ class NotAppended(BadCall):
 
 
 class Appended(NamedTuple):
-    """Where the first record of a batch went."""
+    """The offset of a batch's first record."""
 
     partition: int
     offset: int
 
 
 async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appended:
-    """Store a batch in all replicas that are in sync. Raises BadCall, as NotAppended where it is certain that
-    nothing was stored.
+    """Write a batch with acks=all. Raises BadCall, as NotAppended if it is certain that nothing
+    was stored.
     """
     from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
 
@@ -104,7 +104,7 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
 
 
 def leader_of(visit: Visit, topic: str, partition: int) -> int:
-    """BadCall where there is none."""
+    """The leader of a partition. Raises BadCall if there is none."""
     known = visit.cluster.metadata.partition(topic, partition)
     if known is None:
         raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
@@ -115,6 +115,6 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
 
 
 def led_partitions(visit: Visit, topic: TopicMetadata) -> list[int]:
-    """Those that have a leader."""
+    """The partitions that have a leader."""
     metadata = visit.cluster.metadata
     return [each.partition for each in topic.partitions if metadata.reachable_leader(each) is not None]

@@ -1,4 +1,4 @@
-"""Topics: all of them, one with its partitions, and its settings."""
+"""The pages of topics: the list, one topic with its partitions, and its settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
-    """The topics that may be seen. What is not known is None."""
+    """The topics that the visit may see. Unknown values are None."""
     found = []
     looked_at = 0
     for topic in list(visit.cluster.metadata.topics.values()):
@@ -30,7 +30,7 @@ def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
 
 
 def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps[Row]:
-    """Of one topic: `records` are offsets between both ends, `size_bytes` is of one copy."""
+    """A topic's row: `records` are offsets between both ends, `size_bytes` the size of one copy."""
     cluster = visit.cluster
     records: int | None = 0
     size_bytes: int | None = 0
@@ -59,7 +59,7 @@ def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps
 def extent(
     cluster: ClusterView, remote: RemoteReport, topic: str, known: PartitionMetadata
 ) -> tuple[int | None, int | None, int | None]:
-    """Where a partition begins, up to where consumers may read, and the bytes of its leader's log."""
+    """A partition's first offset, its end for consumers, and the size of the leader's log in bytes."""
     led = cluster.led(topic, known)
     if led is not None:
         return led.log.log_start_offset, led.known_high_watermark, led.log.size_bytes
@@ -80,7 +80,7 @@ _COLUMNS: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """The topics that may be seen, a part at a time."""
+    """A page of the list of topics that the visit may see."""
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(topic_rows(visit, remote))
     return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "missing": remote.missing}
@@ -98,22 +98,22 @@ _GROUPS_SHOWN: Final = 20
 
 
 def known_topic(visit: Visit) -> TopicMetadata:
-    """The topic of the parameter `name`. BadCall where there is none, or it may not be seen."""
+    """The topic of the parameter `name`. Raises BadCall if it does not exist, or may not be seen."""
     return named_topic(visit, visit.given("name"))
 
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
-    """The same of another name."""
+    """The topic of that name; otherwise as `known_topic`."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
-        # As brokers do: who may not see a topic does not hear whether there is one.
+        # As brokers do: without DESCRIBE on a topic, its existence is not revealed.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         raise BadCall(f"there is no topic {name}", NOT_FOUND)
     return topic
 
 
 async def see_one(visit: Visit) -> Data:
-    """What its leaders know."""
+    """One topic, as the leaders report it."""
     topic = known_topic(visit)
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(_partitions(visit, remote, topic))
@@ -153,7 +153,7 @@ def _partitions(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Ste
 
 
 def _groups(visit: Visit, topic: str) -> Steps[list[Row]]:
-    """Those that brokers of this process coordinate, and that have committed something there."""
+    """Groups coordinated by this process that have committed offsets in the topic."""
     found = []
     for coordinator in visit.cluster.coordinators():
         for group_id in coordinator.group_ids():
@@ -175,19 +175,19 @@ _SOURCES: Final = {
     5: "default",
     6: "the broker's logger",
 }
-"""As Kafka's ConfigSource, in words."""
+"""Kafka's ConfigSource in words."""
 OWN: Final = _SOURCES[1]
-"""The source of what somebody set for a topic."""
+"""The source of settings that are set on the topic."""
 
 
 async def see_settings(visit: Visit) -> Data:
-    """As DescribeConfigs tells them."""
+    """The topic's settings, as DescribeConfigs returns them."""
     topic = known_topic(visit)
     return {"name": topic.name, "settings": await described(visit, ResourceType.TOPIC, topic.name)}
 
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
-    """The settings of a topic or a broker, those that somebody set first. BadCall."""
+    """The settings of a topic or broker, explicitly set ones first. Raises BadCall."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)

@@ -1,4 +1,4 @@
-"""Transactional ids, and the transactions that are open."""
+"""The page of transactional ids and open transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION: Final = 0
 
 
 async def see(visit: Visit) -> Data:
-    """As their coordinators tell them."""
+    """Transactions, as their coordinators report them."""
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
@@ -43,13 +43,13 @@ async def see(visit: Visit) -> Data:
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
-    """A broker that has had nothing to do with transactions does not begin to because somebody looks."""
+    """Whether the broker has used transactions; viewing the page must not start the coordinator."""
     services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 
 
 async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
-    """Add to the rows that are shown since when, and where."""
+    """Add start time and partitions to the displayed rows."""
     now_ms = visit.cluster.now_ms()
     for broker_id in {row["coordinator"] for row in rows}:
         theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}

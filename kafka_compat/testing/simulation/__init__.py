@@ -1,5 +1,5 @@
-"""Brokers and the user's asyncio code on one event loop and simulated time, with what goes wrong decided by a
-seed (docs/testing.md): `simulate(seed, main)`.
+"""Deterministic simulation: brokers and the user's asyncio code on one event loop and simulated time, with
+faults chosen by a seed (docs/testing.md): `simulate(seed, main)`.
 """
 
 from kafka_compat.testing.simulation.api import Found, SimulationFailed, search, simulate

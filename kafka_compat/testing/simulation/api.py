@@ -1,4 +1,4 @@
-"""`simulate` and `search`: what a test calls."""
+"""Entry points of the simulation for tests: `simulate` and `search`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMEOUT_S = 3600.0
 
 
 class SimulationFailed(AssertionError):
-    """`main` has failed. `report` says how."""
+    """`main` failed; `report` has the details."""
 
     def __init__(self, report: Report, name: str) -> None:
         last = "\n".join(report.journal[-_TOLD_LINES:])
@@ -34,7 +34,7 @@ class SimulationFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found. `failures` have their journals, in the order of their seeds."""
+    """Results of a search. `failures` have their journals, by seed."""
 
     seeds: int
     failures: list[Report]
@@ -51,12 +51,12 @@ def simulate(
     timeout_s: float = _TIMEOUT_S,
     here: bool = False,
 ) -> Report:
-    """Run `main(simulation)` with its brokers on simulated time, and have go wrong what the seed decides. The
-    same seed is the same run, to the byte.
+    """Run `main(simulation)` with its brokers on simulated time, with the faults that the seed determines.
+    The same seed gives the same run, to the byte.
 
     `settings` are the brokers', by Kafka's names. `main` is a function at the top of a module; it may take
-    `timeout_s` of simulated time. `here`: in this process, for a debugger; what depends on hashes of strings,
-    or on what this process did before, may then be different. Raises SimulationFailed.
+    `timeout_s` of simulated time. `here`: run in this process, for a debugger; behaviour that depends on
+    string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
     """
     options = _options(brokers, settings, faults, timeout_s)
     report = run(seed, main, options) if here else run_apart(seed, main, options)
@@ -76,8 +76,8 @@ def search(
     processes: int | None = None,
     stop_at: int | None = 1,
 ) -> Found:
-    """Simulate many seeds, by as many processes as there are processors, until `stop_at` of them have failed
-    (None: all of them); `simulate` says more. Tells its progress where stderr is a terminal.
+    """Simulate many seeds, with as many processes as processors, until `stop_at` of them have failed (None:
+    run all); otherwise as `simulate`. Shows its progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()
@@ -86,7 +86,7 @@ def search(
     total = len(seeds) if isinstance(seeds, Sized) else None
     left = iter(seeds)
     with Keepers(processes or os.cpu_count() or 1, main, options) as keepers, _Bar(total) as bar:
-        # Seeds are given out until enough have failed; those that were begun by then are waited for.
+        # Seeds are started until enough have failed; then wait for those in progress.
         given = itertools.takewhile(lambda _: stop_at is None or len(failures) < stop_at, left)
         for report in keepers.run(given):
             done += 1
@@ -106,7 +106,7 @@ def _options(
 
 
 class _Bar:
-    """How far a search has come."""
+    """Progress of a search."""
 
     def __init__(self, total: int | None) -> None:
         self._total = total
@@ -132,7 +132,7 @@ class _Bar:
             self._bar.stop()
 
     def tell(self, done: int, failures: list[Report]) -> None:
-        """So many seeds have been run."""
+        """Show that so many seeds have been run."""
         if self._bar is not None:
             text = f"{len(failures)} failed" + (f", first seed {failures[0].seed}" if failures else "")
             self._bar.update(self._task, completed=done, text=text)

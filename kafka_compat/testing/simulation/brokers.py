@@ -1,4 +1,4 @@
-"""The brokers of a simulation: each a process that can be killed and started again on its disk."""
+"""Brokers of a simulation, each a process that can be killed, and restarted on its disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DISK_S = (0.00002, 0.002)
 
 
 class SimulatedWorker:
-    """Each job is done some time later, which the seed decides; one at a time, in their order."""
+    """Worker thread that finishes each job after a delay chosen by the seed; one at a time, in order."""
 
     def __init__(self, chance: random.Random) -> None:
         self._loop = asyncio.get_running_loop()
@@ -75,12 +75,12 @@ _QUICK = {
     "transaction.state.log.num.partitions": 1,
 }
 _RETRY_S = 1.0
-"""After this a broker that could not start, as while its last session lasts, is started again."""
+"""Delay before a broker that could not start, for example because its old session exists, is restarted."""
 
 
 class SimulatedBroker:
-    """Broker `number`, at `kafka-<number>:9092`. It is killed between two of its steps, as by kill -9: what
-    it has written is there for the next start.
+    """Broker `number`, at `kafka-<number>:9092`. A kill happens between two of its steps, as by kill -9: the
+    next start finds all that was written.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SimulatedBroker:
         fail: Callable[[BaseException], None],
         ensemble: Ensemble | None,
     ) -> None:
-        """`fail` ends the simulation by an error. `ensemble` is the cluster's; None for a broker alone."""
+        """`fail` ends the simulation with an error. `ensemble` is None for a standalone broker."""
         self.name = f"broker {number}"
         self.number = number
         self._loop = loop
@@ -112,14 +112,14 @@ class SimulatedBroker:
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
         self.node: Node | None = None
-        """Its process, while there is one."""
+        """Its process; None while it is down."""
         self._has_served = False
         self.ready = asyncio.Event()
         """Set while it serves."""
         loop.network.names[f"kafka-{number}"] = self._host
 
     def start(self) -> None:
-        """Start it, on what its disk has; it serves some time later."""
+        """Start the broker on its disk; it serves some time later."""
         if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
             self.node = Node(self.name, self._host)
@@ -153,7 +153,7 @@ class SimulatedBroker:
         return standalone_broker(config, hooks, new_tree=tree_of(self._tree))
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process (kill -9)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: killed")
             self.node.kill()
@@ -162,13 +162,13 @@ class SimulatedBroker:
             self._disk = self._disk.after_kill()
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause the process (SIGSTOP)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: paused")
             self.node.pause()
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Resume the process (SIGCONT)."""
         if self.node is not None:
             self._loop.journal.note(f"{self.name}: resumed")
             self._loop.resume(self.node)

@@ -1,8 +1,8 @@
-"""What a ZooKeeper is to a cluster: the store of its metadata, which does not fail, and brokers' sessions.
+"""Simulated ZooKeeper ensemble of a cluster: a metadata store that does not fail, and the brokers' sessions.
 
 Rules
-1. The store is of no process. What it tells a broker is told in that broker's process, if it runs.
-2. The session of a broker that does not run, killed or paused, ends after zookeeper.session.timeout.ms.
+1. The store belongs to no process. Its events for a broker run in that broker's process, if it is running.
+2. The session of a broker that is killed or paused expires after zookeeper.session.timeout.ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_compat.testing.simulation.nodes import CURRENT, Node
 
 
 class MemoryJournal(Journal):
-    """What was appended is there for whoever opens it next, as on a disk."""
+    """In-memory journal that persists for the next one to open it, as on a disk."""
 
     def __init__(self, kept: bytearray) -> None:
         super().__init__("the journal of the simulation")
@@ -43,22 +43,22 @@ class MemoryJournal(Journal):
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def close(self) -> None:
-        """Nothing is to be given back."""
+        """Do nothing: there is nothing to release."""
 
 
 def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetadataStore]:
-    """Opens the tree whose journal is `kept`."""
+    """Open the tree whose journal is `kept`."""
     return lambda path, now_ms: EmbeddedMetadataStore(path, now_ms, MemoryJournal(kept))
 
 
 T = TypeVar("T")
 
 _LOOKS = 3
-"""How often a session is looked at in its time."""
+"""Checks of a session per session timeout."""
 
 
 class Ensemble:
-    """See the rules above."""
+    """The store and the sessions (see the module's rules)."""
 
     def __init__(self, loop: SimulatedLoop, session_timeout_s: float) -> None:
         self._loop = loop
@@ -66,7 +66,7 @@ class Ensemble:
         self._tree = _Tree(loop)
 
     async def connect(self) -> MetadataStore:
-        """A session of the process that asks."""
+        """Open a session for the calling process."""
         session = self._tree.connect()
         self._look(CURRENT.get(), session, self._loop.time())
         return session
@@ -116,7 +116,7 @@ class _Session(EmbeddedSession):
         return None if guarded is None else self._there(guarded)
 
     def _there(self, function: Callable[[T], None]) -> Callable[[T], None]:
-        """Rule 1."""
+        """Whether the process is running (rule 1)."""
         context = copy_context()
 
         def called(argument: T) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulation, and how often."""
+"""Kinds of faults in a simulation, and their frequencies."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _S_PER_MINUTE = 60.0
 
 @dataclass(frozen=True)
 class Faults:
-    """How often each kind comes in a minute of simulated time, on average, and how long it lasts. 0 is never.
+    """Average number of faults of each kind per minute of simulated time, and their duration. 0 is never.
 
-    `delay_ms` is how long data take on the network, at least and at most.
+    `delay_ms` is the range of network delays, minimum and maximum.
     """
 
     delay_ms: tuple[float, float] = (0.1, 5.0)
     slow_network: float = 1.0
-    """Data take `slow_ms` for a while of `slow_s` seconds."""
+    """Data take `slow_ms` for a period of `slow_s` seconds."""
     slow_ms: tuple[float, float] = (20.0, 1500.0)
     slow_s: tuple[float, float] = (0.5, 5.0)
     dropped_connections: float = 2.0
     lost_answers: float = 2.0
-    """A request is carried out, and its connection closed in the place of the answer."""
+    """The request is handled, and its connection closed instead of a response."""
     broker_kills: float = 0.5
-    """kill -9; the broker is started again after `down_s` seconds."""
+    """kill -9; the broker is restarted after `down_s` seconds."""
     broker_pauses: float = 0.5
-    """SIGSTOP, for `pause_s` seconds."""
+    """The broker is paused (SIGSTOP) for `pause_s` seconds."""
     process_kills: float = 0.5
-    """Of the processes that `Simulation.process` started."""
+    """Kills of the processes that `Simulation.process` started."""
     process_pauses: float = 0.5
     down_s: tuple[float, float] = (0.2, 8.0)
     pause_s: tuple[float, float] = (0.1, 15.0)
 
     @classmethod
     def none(cls) -> Faults:
-        """Nothing goes wrong."""
+        """No faults."""
         never: Any = dict.fromkeys(KINDS, 0)
         return cls(**never)
 
@@ -54,7 +54,7 @@ KINDS = (
 
 
 class Bringer:
-    """Has each kind of fault come by chance: `after` calls something later, `bring` is given the kind."""
+    """Triggers each kind of fault at random: `after` schedules a call, `bring` is called with the kind."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class Bringer:
         self._stopped = False
 
     def start(self) -> None:
-        """Once."""
+        """Start; call it once."""
         for kind in KINDS:
             self._next(kind)
 
     def stop(self) -> None:
-        """No more of them."""
+        """Trigger no more faults."""
         self._stopped = True
 
     def _next(self, kind: str) -> None:

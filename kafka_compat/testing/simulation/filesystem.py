@@ -1,18 +1,17 @@
-"""A disk in memory that forgets at a crash what POSIX lets a disk forget.
+"""In-memory disk that loses in a crash what POSIX allows a disk to lose.
 
-What counts as written and what as durable is kept apart, for bytes and for names:
+Written and durable state are separate, for bytes and for names:
 
-- a file's bytes are durable after `sync`. Of the writes since, a crash keeps any subset of their 512-byte
-sectors; a
-  lost sector inside the kept length reads as zeros, or as what was there before. Truncations are kept in
-  order, up to a random one.
-- a name (created, renamed, removed) is durable after `sync_directory` of its folder. Of the changes since, a
-crash keeps a
-  prefix, as a journal does, but each folder's on its own: the sync of a file makes no name durable.
+- A file's bytes are durable after `sync`. A crash keeps any subset of the 512-byte sectors written since; a
+  lost sector inside the kept length reads as zeros or as its previous content. Truncations are kept in order,
+  up to a random one.
+- A name (created, renamed, removed) is durable after `sync_directory` of its directory. A crash keeps a
+  prefix of the changes since, as a journal does, but separately for each directory: syncing a file makes no
+  name durable.
 
-`crash_at` is the number of the I/O step that does not complete: a write is torn, everything else is done or
-not. From then on every call raises `Crash`, which no `except OSError` can swallow. `after_crash` is the disk
-that the next start finds.
+`crash_at` is the number of the I/O step that does not complete: a write is torn, any other step happens or
+does not. From then on every call raises `Crash`, which no `except OSError` can catch. `after_crash` is the
+disk that the next startup finds.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
 _changes = itertools.count(1)
-"""The time at which something changed: no two changes have the same."""
+"""Modification times, which are unique."""
 
 
 class Crash(BaseException):
-    """The power is gone."""
+    """Power failure."""
 
 
 @dataclass(eq=False)
 class Inode:
-    """A file: `content` as programs see it, `durable` as a crash leaves it at worst, the changes between."""
+    """A file: `content` as programs see it, `durable` as after the worst crash, the changes between."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
@@ -64,7 +63,7 @@ class Inode:
         self.changes.clear()
 
     def torn(self, chance: random.Random) -> Inode:
-        """What a crash makes of it."""
+        """The content after a crash."""
         mode = chance.random()
         if mode < 0.2 or not self.changes:
             content = bytearray(self.durable)
@@ -83,7 +82,7 @@ class Inode:
                         content += bytes(change - len(content))
                 else:
                     _write_some_sectors(content, *change, sector_kept, chance)
-            # The size is a field of its own: it may be durable before the bytes are, or lag behind.
+            # The size is a separate field: it may become durable before the bytes, or after.
             if len(content) > len(self.durable) and chance.random() < 0.5:
                 size_bytes = chance.randint(len(self.durable), len(content))
                 del content[size_bytes:]
@@ -106,7 +105,7 @@ def _write_some_sectors(
 
 @dataclass(eq=False)
 class Folder:
-    """Names in a folder: those that programs see, those that are durable, and the states between."""
+    """Names in a directory: those that programs see, the durable ones, and the states between."""
 
     names: dict[str, Inode | Folder] = field(default_factory=dict)
     history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
@@ -127,7 +126,7 @@ class Folder:
 
 
 class SimulatedFile:
-    """An open file; it outlives its name, as on a real disk."""
+    """An open file, which remains usable after its name is removed, as on a real disk."""
 
     def __init__(self, filesystem: SimulatedFilesystem, inode: Inode) -> None:
         self._filesystem = filesystem
@@ -162,7 +161,7 @@ class SimulatedFile:
         self._inode.truncate(size_bytes)
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Nothing: a reservation is not seen."""
+        """Do nothing: a reservation has no visible effect."""
 
     def size(self) -> int:
         self._filesystem.check()
@@ -184,8 +183,8 @@ class SimulatedLock:
 
 
 class SimulatedFilesystem:
-    """See the module. `room_bytes` limits what may still be written; `failing_syncs` makes each sync an
-    EIO.
+    """The disk (see the module). `room_bytes` limits further writes; with `failing_syncs` each sync fails
+    with EIO.
     """
 
     def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
@@ -201,14 +200,14 @@ class SimulatedFilesystem:
         self._boots = 0
 
     def after_crash(self) -> SimulatedFilesystem:
-        """The disk that is found after the power came back."""
+        """The disk after a power failure."""
         found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
         found.now_ms = self.now_ms
         found._boots = self._boots + 1
         return found
 
     def after_kill(self) -> SimulatedFilesystem:
-        """The same after the end of the process alone (kill -9): all that was written is there."""
+        """The disk after the process was killed (kill -9): all written data are present."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found
@@ -216,12 +215,12 @@ class SimulatedFilesystem:
     # --- steps
 
     def check(self) -> None:
-        """Raise when the crash has been."""
+        """Raise Crash if the crash has happened."""
         if self.crashed:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """One I/O step is about to happen; when it is the fatal one, it may be half done."""
+        """Count an I/O step; the fatal one may be half done."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")
@@ -267,7 +266,7 @@ class SimulatedFilesystem:
         self.step(apply)
         apply()
 
-    # --- the interface of storage.filesystem.Filesystem
+    # --- interface of storage.filesystem.Filesystem
 
     def open(self, path: str) -> SimulatedFile:
         return SimulatedFile(self, self._file(path))

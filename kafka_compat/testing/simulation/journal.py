@@ -1,6 +1,6 @@
-"""What happened in a simulation, and when: every piece of data as it arrived, and every fault.
+"""Journal of a simulation: every piece of data received, and every fault, with its time.
 
-Two runs are the same if their digests are.
+Two runs are identical if their digests are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMES = {int(key): key.name for key in ApiKey}
 
 
 class Journal:
-    """`now_s` is the simulated time."""
+    """Journal of a run. `now_s` is the simulated time."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
@@ -24,11 +24,11 @@ class Journal:
         self._entries: list[tuple[float, str, bytes | None, bool]] = []
 
     def note(self, what: str) -> None:
-        """Something that happened just now."""
+        """Record an event at the current time."""
         self._note(what, None, False)
 
     def note_data(self, where: str, data: bytes, *, is_request: bool) -> None:
-        """Bytes that arrived just now; requests are told by their names."""
+        """Record received bytes at the current time; requests are identified by name."""
         self._note(where, data, is_request)
         self._hash.update(data)
 
@@ -39,11 +39,11 @@ class Journal:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all moments, names and bytes so far, in hexadecimal digits."""
+        """SHA-256 of all times, names and bytes so far, in hexadecimal."""
         return self._hash.hexdigest()
 
     def lines(self) -> list[str]:
-        """All that was noted: the time in seconds, what, and of data the request and the size."""
+        """All entries: the time in seconds, the event, and for data the request and the size."""
         return [_line(*entry) for entry in self._entries]
 
 
@@ -53,6 +53,6 @@ def _line(now_s: float, what: str, data: bytes | None, is_request: bool) -> str:
     request = ""
     if is_request and len(data) >= _HEADER_BYTES:
         key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-        # What is not the beginning of a request is hardly one's by chance.
+        # Other data rarely look like the beginning of a request by chance.
         request = f" {_NAMES[key]} v{version}" if key in _NAMES and version < _VERSIONS else ""
     return f"{now_s:12.6f}  {what}:{request} {len(data)} bytes"

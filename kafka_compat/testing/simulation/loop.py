@@ -1,10 +1,10 @@
-"""An event loop whose time is simulated: it jumps to the next timer when there is nothing else to do.
+"""Event loop with simulated time, which jumps to the next timer when no callback is ready.
 
 Rules
-1. Callbacks run in the order of asyncio. Each takes STEP_S, so that time goes on for those who look at it.
-2. What belongs to a process that is dead is dropped, and kept for later where it is paused (nodes.py).
-3. What asks for another thread runs on this one, some time later that the seed decides.
-4. Tasks and futures are told apart by their numbers: a set of them has the same order in every run.
+1. Callbacks run in asyncio's order. Each takes STEP_S, so that time also passes for code that polls it.
+2. Callbacks of a dead process are dropped; those of a paused one are kept until it resumes (nodes.py).
+3. Work for another thread runs on this one, after a delay chosen by the seed.
+4. Tasks and futures are hashed by their numbers: a set of them has the same order in every run.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ T = TypeVar("T")
 
 STEP_S = 1e-6
 STEPS_MAX = 5_000_000
-"""A simulation that takes more of them is taken for one that runs in circles."""
+"""A simulation that exceeds this is considered to be in an endless loop."""
 EPOCH_S = 1_767_225_600.0
-"""The time of day at which every simulation begins: 2026-01-01, 00:00 UTC."""
+"""Time of day at the start of every simulation: 2026-01-01, 00:00 UTC."""
 _THREAD_S = (0.00005, 0.002)
 
 
 class Standstill(Exception):
-    """Nothing is left that could ever happen, and `main` has not ended; or time, or steps, have run out."""
+    """Nothing can happen any more, but `main` has not ended; or the time or step limit is reached."""
 
 
 class NumberedFuture(asyncio.Future[T]):
-    """See rule 4."""
+    """Future with a number (rule 4)."""
 
     def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
         self._number = number
@@ -51,7 +51,7 @@ class NumberedFuture(asyncio.Future[T]):
 
 
 class NumberedTask(asyncio.Task[T]):
-    """See rule 4."""
+    """Task with a number (rule 4)."""
 
     def __init__(self, number: int, coroutine: Coroutine[Any, Any, T], **named: Any) -> None:
         self._number = number
@@ -62,7 +62,7 @@ class NumberedTask(asyncio.Task[T]):
 
 
 class SimulatedLoop(BaseSelectorEventLoop):
-    """See the rules above. `timeout_s` of simulated time it runs at most."""
+    """The event loop (see the module's rules). It runs for at most `timeout_s` of simulated time."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """What time.sleep does: everybody waits."""
+        """Replacement of time.sleep: everything waits."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -119,18 +119,18 @@ class SimulatedLoop(BaseSelectorEventLoop):
     # --- processes
 
     def resume(self, node: Node) -> None:
-        """SIGCONT."""
+        """Resume a paused process (SIGCONT)."""
         if node.state == "paused":
             node.running, node.state = True, "running"
             self._ready.extend(node.kept)
             node.kept.clear()
 
     def forget_transport(self, descriptor: int) -> None:
-        """The process that had it was killed: the descriptor may be another's."""
+        """Forget the transport of a killed process: its descriptor may be reused."""
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Whatever has not ended is left as it is; the tasks, of which asyncio is not to complain."""
+        """Abandon everything that has not ended; returns the tasks, about which asyncio must not complain."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)
@@ -144,7 +144,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None, **named: Any
     ) -> asyncio.Task[Any]:
         task = NumberedTask[Any](next(self._numbers), coroutine, loop=loop, context=context, **named)
-        # Those of dead processes must not be collected: that would run what they have in `finally`.
+        # Tasks of dead processes must not be garbage-collected: that would run their `finally` blocks.
         self._tasks[task] = None
         task.add_done_callback(self._forget, context=_NOBODYS)
         return task
@@ -152,7 +152,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
 
-    # --- what would leave the simulation
+    # --- asyncio features that would leave the simulation
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, function: Callable[..., T], *arguments: Any
@@ -176,20 +176,20 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return socket.getaddrinfo(host, port, **named)
 
     def _make_self_pipe(self) -> None:
-        """No other thread wakes this loop."""
+        """Do nothing: no other thread wakes this loop."""
 
     def _close_self_pipe(self) -> None:
-        """There is none."""
+        """Do nothing: there is no pipe."""
 
     def _write_to_self(self) -> None:
-        """It is awake."""
+        """Do nothing: the loop is awake."""
 
 
 _NOBODYS = Context()
 
 
 def _may_run(handle: asyncio.Handle, keep: bool = False) -> bool:
-    """Rule 2."""
+    """Whether the callback's process is running (rule 2)."""
     node = handle._context.get(CURRENT)  # type: ignore[attr-defined]
     if node is None or node.running:
         return True

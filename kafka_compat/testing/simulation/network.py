@@ -1,10 +1,10 @@
-"""The network of a simulation: who listens where, and how long data take.
+"""Network of a simulation: listeners, connections, and delays of data.
 
 Rules
-1. Data arrive in their order, each piece after a delay that the seed decides, and some of them in two.
-2. A receiver that takes nothing makes its sender wait once WINDOW_BYTES are on their way or unread.
-3. A connection that is dropped ends for both sides at once; what was on its way is lost.
-4. A connection that loses an answer is dropped in the place of the next data that a listener's side sends.
+1. Data arrive in order, each piece after a delay chosen by the seed, and some pieces are split in two.
+2. A receiver that does not read makes its sender wait once WINDOW_BYTES are in transit or unread.
+3. A dropped connection ends for both sides at once; data in transit are lost.
+4. A connection that loses a response is dropped instead of delivering the listener's next data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Address = tuple[str, int]
 
 
 class Loop(Protocol):
-    """The event loop."""
+    """Interface of the event loop."""
 
     journal: Journal
 
@@ -45,7 +45,7 @@ class Loop(Protocol):
 
 
 class Network:
-    """See the rules above. `delay_s` has the lowest and the highest delay."""
+    """The network (see the module's rules). `delay_s` has the minimum and the maximum delay."""
 
     def __init__(self, loop: Loop, readiness: Readiness, chance: random.Random) -> None:
         self.loop = loop
@@ -53,45 +53,45 @@ class Network:
         self.delay_s = (0.0001, 0.002)
         self.connections: dict[Connection, None] = {}
         self.names: dict[str, str] = {"localhost": "127.0.0.1"}
-        """The addresses of hosts."""
+        """Addresses of hosts by name."""
         self._chance = chance
         self._listening: dict[Address, SimulatedSocket] = {}
         self._next_port = _FIRST_PORT
         self._connection_count = 0
 
     def delay(self) -> float:
-        """Of one piece of data, in seconds."""
+        """Delay of one piece of data, in seconds."""
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """How much of so many bytes comes first."""
+        """Size of the first piece of so many bytes."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size
 
     def later(self, when_s: float, what: Any, *arguments: Any) -> None:
-        """Something that is of no process."""
+        """Schedule a call that belongs to no process."""
         self.loop.call_at(when_s, what, *arguments, context=_NOBODYS)
 
     def free_port(self) -> int:
-        """One that nobody had."""
+        """A port that was never used."""
         self._next_port += 1
         return self._next_port
 
-    # --- who listens
+    # --- listeners
 
     def listen(self, listening: SimulatedSocket, address: Address) -> None:
-        """Raises OSError where another one listens."""
+        """Start listening. Raises OSError if the address is in use."""
         if address in self._listening:
             raise OSError(errno.EADDRINUSE, "Address already in use")
         self._listening[address] = listening
 
     def listen_no_more(self, address: Address) -> None:
-        """The address is free."""
+        """Stop listening, and free the address."""
         self._listening.pop(address, None)
 
     def listener_at(self, address: Address) -> SimulatedSocket | None:
-        """Who listens there, on that address or on all."""
+        """The listener at an address, or on all addresses."""
         for host in (address[0], *_ANY):
             found = self._listening.get((host, address[1]))
             if found is not None:
@@ -101,7 +101,7 @@ class Network:
     def getaddrinfo(
         self, host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
     ) -> list[tuple[Any, ...]]:
-        """As socket.getaddrinfo; of IPv4 alone."""
+        """As socket.getaddrinfo, for IPv4 only."""
         name = host.decode() if isinstance(host, bytes) else host or "0.0.0.0"
         found = name if name.replace(".", "").isdigit() else self.names.get(name)
         if found is None:
@@ -111,11 +111,11 @@ class Network:
     # --- connections
 
     def connect(self, client: SimulatedSocket, address: Address) -> None:
-        """`client` hears of it later."""
+        """Connect to an address; `client` is notified later."""
         self.later(self.loop.time() + self.delay(), self._arrive, client, address)
 
     def lose_no_answers(self) -> None:
-        """Rule 4 is off for all that there are."""
+        """Disable rule 4 for all connections."""
         for connection in self.connections:
             connection.lose_answer(False)
 
@@ -137,7 +137,7 @@ class Network:
 
 
 class Connection:
-    """Two sockets."""
+    """A connection between two sockets."""
 
     def __init__(
         self,
@@ -153,16 +153,16 @@ class Connection:
         self._client, self._server = client, server
         self._last_s = {client: 0.0, server: 0.0}
         self.unread = {client: 0, server: 0}
-        """Bytes on their way to each of the sockets, or not taken by it."""
+        """Bytes in transit to each socket, or not read by it yet."""
         self._loses_answer = False
         self.is_open = True
 
     def other(self, one: SimulatedSocket) -> SimulatedSocket:
-        """The other end."""
+        """The other socket of the connection."""
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:
-        """How many of the bytes are on their way now."""
+        """Send data; returns the number of bytes accepted."""
         receiver = self.other(sender)
         if self._loses_answer and sender is self._server:
             self._network.loop.journal.note(f"{self.name}: its answer is lost")
@@ -194,7 +194,7 @@ class Connection:
             receiver.received(data)
 
     def end(self, sender: SimulatedSocket) -> None:
-        """`sender` sends no more."""
+        """End the data of `sender`."""
         self._after_delay(self.other(sender), self._deliver_end, self.other(sender))
 
     def _deliver_end(self, receiver: SimulatedSocket) -> None:
@@ -202,17 +202,17 @@ class Connection:
             receiver.received(b"")
 
     def closed(self) -> None:
-        """One of both is. Once both are, it is forgotten."""
+        """Note that one side is closed. Once both are, the connection is forgotten."""
         if self._client.is_closed and self._server.is_closed:
             self.is_open = False
             self._network.connections.pop(self, None)
 
     def lose_answer(self, does: bool = True) -> None:
-        """Rule 4; or not."""
+        """Apply rule 4, or not."""
         self._loses_answer = does
 
     def drop(self) -> None:
-        """Rule 3."""
+        """Drop the connection (rule 3)."""
         if self.is_open:
             self.is_open = False
             self._network.loop.journal.note(f"{self.name}: dropped")
@@ -225,7 +225,7 @@ _NOWHERE = ("0.0.0.0", 0)
 
 
 class SimulatedSocket:
-    """A stream of IPv4. It never blocks: what would is an error of the program's."""
+    """An IPv4 stream socket. It never blocks: blocking calls are a programming error."""
 
     def __init__(
         self, network: Network, family: int = socket.AF_INET, type: int = -1, proto: int = 0
@@ -244,30 +244,30 @@ class SimulatedSocket:
         self._blocks = True
         self._connection: Connection | None = None
         self._listening: SimulatedSocket | None = None
-        """Where it is to be accepted."""
+        """The address at which it is to be accepted."""
         self._waiting: deque[SimulatedSocket] | None = None
-        """Of one that listens: who was not accepted yet."""
+        """Connections of a listener that are not accepted yet."""
         self._unread = bytearray()
         self._ended = False
         self._sends_no_more = False
         self._error = 0
 
-    # --- what the network says
+    # --- calls by the network
 
     @property
     def node_name(self) -> str:
-        """Whose it is."""
+        """Name of its process."""
         return "main" if self._node is None else self._node.name
 
     @property
     def is_writable(self) -> bool:
-        """Whether `send` would take something, or tell of an error."""
+        """Whether `send` would accept data, or raise an error."""
         if self._error or self._connection is None:
             return bool(self._error)
         return self._connection.unread[self._connection.other(self)] < WINDOW_BYTES
 
     def new_socket(self) -> SimulatedSocket:
-        """A socket of this listener's process, for a client; once connected, it waits to be accepted."""
+        """Create a listener's socket for a client; once connected, it waits to be accepted."""
         context = Context() if self._node is None else self._node.context()
         accepted = context.run(SimulatedSocket, self._network)
         accepted._listening = self
@@ -298,19 +298,19 @@ class SimulatedSocket:
         self._tell_readable()
 
     def broken(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is lost."""
         if not self.is_closed:
             self._unread.clear()
             self._error = errno.ECONNRESET
             self._tell_readable()
 
     def reset(self) -> None:
-        """Its process was killed."""
+        """Reset the connection: its process was killed."""
         for waiting in self._waiting or ():
             waiting.reset()
         if self._connection is not None:
             self._connection.drop()
-        # Nobody is left to close the transport that had this descriptor.
+        # The killed process cannot close the transport that had this descriptor.
         self._network.loop.forget_transport(self._descriptor)
         self._close()
 
@@ -321,7 +321,7 @@ class SimulatedSocket:
     def _host(self) -> str:
         return "127.0.0.1" if self._node is None else self._node.host
 
-    # --- what programs ask
+    # --- socket interface for programs
 
     def fileno(self) -> int:
         return -1 if self.is_closed else self._descriptor
@@ -336,7 +336,7 @@ class SimulatedSocket:
         return None if self._blocks else 0.0
 
     def setsockopt(self, *_: Any) -> None:
-        """None of them makes a difference here."""
+        """Do nothing: no option has an effect here."""
 
     def getsockopt(self, level: int, option: int, *_: Any) -> int:
         if (level, option) != (socket.SOL_SOCKET, socket.SO_ERROR):

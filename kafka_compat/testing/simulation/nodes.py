@@ -1,11 +1,10 @@
-"""Processes of a simulation: each is what its callbacks and tasks share, by a context variable.
+"""Processes of a simulation: each owns the callbacks and tasks that share its context variable.
 
 Rules
-1. Whatever a process schedules belongs to it, since asyncio runs it in a copy of the context it was made in.
-2. A process that was killed runs nothing any more, not even `finally`: its sockets are reset, its tasks stay
-   where they are.
-3. A process that is paused (SIGSTOP) runs nothing until it is resumed; then all that became due meanwhile, in
-   its order. Its connections stay, and the kernel goes on accepting for it.
+1. Everything that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
+2. A killed process runs nothing any more, not even `finally`: its sockets are reset, its tasks abandoned.
+3. A paused process (SIGSTOP) runs nothing until it resumes; then everything that became due runs in order.
+   Its connections stay open, and the kernel continues to accept new ones for it.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import Any, Protocol
 
 
 class NodeSocket(Protocol):
-    """A socket that a process has open."""
+    """An open socket of a process."""
 
     def reset(self) -> None:
-        """The process was killed."""
+        """Reset the socket: its process was killed."""
 
 
 class Node:
-    """One process. `host` is the address that its sockets have."""
+    """A process. `host` is the address of its sockets."""
 
     __slots__ = ("host", "kept", "name", "running", "sockets", "state")
 
@@ -35,11 +34,11 @@ class Node:
         self.state = "running"
         """`running`, `paused` or `dead`."""
         self.kept: list[asyncio.Handle] = []
-        """What came while it was paused."""
+        """Callbacks that became due while it was paused."""
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
-        """A new one, in which everything is this process's."""
+        """A new context, in which everything belongs to this process."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         return context
@@ -47,17 +46,17 @@ class Node:
     def spawn(
         self, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> asyncio.Task[None]:
-        """A task of this process."""
+        """Start a task in this process."""
         context = self.context()
         return loop.create_task(context.run(work), context=context)
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause the process (SIGSTOP)."""
         if self.state == "running":
             self.running, self.state = False, "paused"
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process (SIGKILL)."""
         self.running, self.state = False, "dead"
         self.kept.clear()
         for each in list(self.sockets):

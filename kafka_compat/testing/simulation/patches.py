@@ -1,9 +1,9 @@
-"""Time, chance and sockets of a simulation in the place of the machine's, wherever a module has them.
+"""Replace the machine's time, randomness and sockets with simulated ones, in every module that uses them.
 
-What stands in asks whether a simulation is running on this thread, and is the real one where none is: a
-module that is imported in a simulation may keep it, and other threads of the process go on in real time. They
-would else take from the seed's chance, and put its clock forward by each of their sleeps, as often as the
-machine lets them run. Real ones are put back at the end.
+A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
+Modules imported during a simulation may therefore keep it, and other threads of the process continue in real
+time: they would otherwise consume the seed's randomness, and advance its clock with each sleep, depending on
+the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka_compat.testing.simulation.network import SimulatedSocket
 
 
 class _Running:
-    """The simulation of this process, if any is running."""
+    """The running simulation of this process, if any."""
 
     loop: SimulatedLoop | None = None
     thread = 0
@@ -34,7 +34,7 @@ class _Running:
 
 
 def _loop() -> SimulatedLoop | None:
-    """That of the simulation on this thread."""
+    """The loop of the simulation on this thread."""
     return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
@@ -81,7 +81,7 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the module random."""
+    """A replacement for a function of the module random."""
 
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
@@ -95,7 +95,7 @@ class _SocketType(type):
 
 
 class _Socket(metaclass=_SocketType):
-    """A class, since some ask whether something is an instance of it."""
+    """A class, since some code checks isinstance."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         if (loop := _loop()) is None:
@@ -110,7 +110,7 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """The collector of garbage, on any thread: when it runs must not depend on what was there before."""
+    """Replace a gc function, on any thread: collections must not depend on earlier garbage."""
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
@@ -139,7 +139,7 @@ _STAND_INS: dict[int, tuple[Any, Any]] = {
 _OWN = __name__
 
 _places: dict[int, tuple[ModuleType, list[tuple[str, Any, Any]]]] = {}
-"""Of each module that was looked through, where real ones are, and what stands in for them."""
+"""For each scanned module, the places of originals and their replacements."""
 
 
 def _find_places() -> None:
@@ -156,7 +156,7 @@ def _find_places() -> None:
 
 @contextlib.contextmanager
 def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
-    """Everything is the simulation's. RuntimeError where another one is running."""
+    """Replace everything by the simulation's. Raises RuntimeError if another one is running."""
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()

@@ -1,11 +1,11 @@
-"""Where seeds are run: each in a process of its own.
+"""Run seeds in separate processes.
 
 Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
    run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
-2. It forks for each seed: whatever the program keeps in its modules is at its beginning.
-3. A keeper ends when whoever started it does, and what it forked ends with the seed. A seed that takes longer
-   than REAL_TIMEOUT_S of real time is killed: it computes without end, where simulated time stands still.
+2. It forks for each seed: the program's module state is always the initial one.
+3. A keeper ends with the process that started it, a fork with its seed. A seed that takes longer than
+   REAL_TIMEOUT_S of real time is killed: it computes endlessly, while simulated time stands still.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ async def _program(simulation: Simulation) -> None:
 
 
 def warm_up() -> None:
-    """Simulate a small program before the seeds are: what is imported and compiled on the way is there then.
-    Takes half a second. What goes wrong in it is of no interest here: it will go wrong in the seeds."""
+    """Simulate a small program before the seeds, to import and compile what they need. Takes half a second.
+    Errors are ignored: they will recur in the seeds.
+    """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
 
 
@@ -66,7 +67,7 @@ _ASK = 0xFFFFFFFF
 
 
 class Keeper:
-    """The process of rule 1, as it is seen from outside. TypeError for a `main` that it could not find."""
+    """The process of rule 1, seen from outside. Raises TypeError for a `main` that it could not find."""
 
     def __init__(self, main: Main, options: Options) -> None:
         work = _Work(main, options)
@@ -78,13 +79,13 @@ class Keeper:
         inside.close()
 
     def begin(self, seed: int, *, with_journal: bool) -> None:
-        """Run a seed; the report comes in `answers`."""
-        # One that has ended says why in `report`.
+        """Start a seed; its report arrives in `answers`."""
+        # If the keeper has ended, `report` raises the reason.
         with contextlib.suppress(BrokenPipeError):
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """The next one. RuntimeError when the keeper has ended, as when the program cannot be imported."""
+        """The next report. RuntimeError if the keeper has ended: the program cannot be imported, say."""
         try:
             found = self.answers.recv()
         except EOFError:
@@ -96,21 +97,21 @@ class Keeper:
         return found
 
     def close(self) -> None:
-        """End it."""
+        """End the keeper."""
         self.answers.close()
         self._process.terminate()
         self._process.join()
 
 
 class _Last:
-    """The keeper of the last `simulate`: a test that is run with many seeds loads its program once."""
+    """The keeper of the last `simulate`: a test that runs many seeds loads its program once."""
 
     keeper: Keeper | None = None
     work: tuple[Main, Options] | None = None
 
 
 def run_apart(seed: int, main: Main, options: Options) -> Report:
-    """One seed, with its journal."""
+    """Run one seed, with its journal."""
     if _Last.keeper is None or _Last.work != (main, options):
         if _Last.keeper is not None:
             _Last.keeper.close()
@@ -126,7 +127,7 @@ def run_apart(seed: int, main: Main, options: Options) -> Report:
 
 
 class Keepers:
-    """Several of them, for many seeds. A context manager."""
+    """Several keepers, for many seeds. A context manager."""
 
     def __init__(self, count: int, main: Main, options: Options) -> None:
         self._keepers = [Keeper(main, options) for _ in range(count)]
@@ -141,7 +142,7 @@ class Keepers:
             keeper.close()
 
     def run(self, seeds: Iterable[int]) -> Iterator[Report]:
-        """The reports of all seeds, as they come; those that failed have their journals."""
+        """Reports of all seeds, in order of completion; failed ones include their journals."""
         left = iter(seeds)
         busy: dict[Connection, Keeper] = {}
         for keeper in self._keepers:
@@ -161,8 +162,8 @@ class Keepers:
 
 
 class _Work:
-    """What a keeper runs. It finds a function by its module and name; of a module that cannot be imported by
-    its name, as pytest may have them, by its file.
+    """The program that a keeper runs. It finds a function by module and name, or by the file of a module that
+    cannot be imported by name, as in pytest.
     """
 
     def __init__(self, main: Main, options: Options) -> None:
@@ -211,8 +212,8 @@ def _hashes_as_always() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _addresses_as_always() -> Iterator[None]:
-    """Have the processes that are started meanwhile put things in memory where they always do, as far as
-    Linux allows that: None, and objects without a hash of their own, go by their addresses.
+    """Disable address space randomization for processes started in the block, if Linux allows it: None, and
+    objects without their own hash, are hashed by address.
     """
     if not sys.platform.startswith("linux"):
         yield
@@ -229,14 +230,14 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Ctrl-C is for who started this, and ends it by the end of `asked`.
+    # Only the starter handles Ctrl-C; its exit ends this process by the end of `asked`.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()
     except BaseException:
         asked.send(traceback.format_exc())
         return
-    # What goes wrong is logged as it would be; with many seeds nobody wants to read that.
+    # Suppress the logging of simulated failures, which would be too much with many seeds.
     logging.getLogger().addHandler(logging.NullHandler())
     warm_up()
     gc.collect()
@@ -282,7 +283,7 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
 
 
 def _read(descriptor: int) -> bytes | None:
-    """All that comes; None when it takes too long."""
+    """Read until the end; None on timeout."""
     found = bytearray()
     until_s = time.monotonic() + REAL_TIMEOUT_S
     while True:

@@ -1,4 +1,4 @@
-"""Which simulated sockets are ready: what a selector is to asyncio."""
+"""Readiness of simulated sockets: the simulation's replacement for asyncio's selector."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _FIRST = 3
 
 
 class Writable(Protocol):
-    """A socket."""
+    """Interface of a socket."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether it would take something."""
+        """Whether the socket would accept data."""
 
 
 class Readiness(selectors.BaseSelector):
-    """By descriptor; `may_run` says of a callback whether its process runs."""
+    """Readiness by descriptor; `may_run` says whether the process of a callback is running."""
 
     def __init__(self, may_run: Callable[[asyncio.Handle], bool]) -> None:
         self._may_run = may_run
@@ -32,7 +32,7 @@ class Readiness(selectors.BaseSelector):
     # --- descriptors
 
     def open(self, opened: Writable) -> int:
-        """The lowest descriptor that is free, as the kernel does."""
+        """Allocate the lowest free descriptor, as the kernel does."""
         descriptor = _FIRST
         while descriptor in self._sockets:
             descriptor += 1
@@ -40,19 +40,19 @@ class Readiness(selectors.BaseSelector):
         return descriptor
 
     def close_descriptor(self, descriptor: int) -> None:
-        """It is free."""
+        """Free a descriptor."""
         for where in (self._keys, self._sockets, self._readable, self._to_write):
             where.pop(descriptor, None)
 
     def readable(self, descriptor: int, is_so: bool) -> None:
-        """Something came for it, or all was taken."""
+        """Mark a descriptor as readable or not."""
         if not is_so:
             self._readable.pop(descriptor, None)
         elif descriptor in self._sockets:
             self._readable[descriptor] = None
 
     def collect(self, ready: deque[asyncio.Handle]) -> None:
-        """Add the callbacks of all that is ready."""
+        """Add the callbacks of all ready descriptors."""
         keys = self._keys
         for descriptor in self._readable:
             key = keys.get(descriptor)
@@ -63,7 +63,7 @@ class Readiness(selectors.BaseSelector):
             if self._sockets[descriptor].is_writable and self._may_run(handle):
                 ready.append(handle)
 
-    # --- what asyncio asks
+    # --- asyncio's selector interface
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self.modify(fileobj, events, data)

@@ -1,4 +1,4 @@
-"""One seed, in this process."""
+"""Run one seed of a simulation in this process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kafka_compat.testing.simulation.simulation import Simulation
 
 @contextlib.contextmanager
 def stamped() -> Iterator[None]:
-    """Where aiokafka is installed, its producers stamp by time.time: its C extension asks a clock that
-    nothing can stand in for.
+    """If aiokafka is installed, let its producers set timestamps by time.time: its C extension reads a clock
+    that cannot be replaced.
     """
     try:
         from aiokafka.producer.message_accumulator import BatchBuilder
@@ -48,7 +48,7 @@ Main = Callable[[Simulation], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True)
 class Options:
-    """What a simulation is but for its seed and program."""
+    """Parameters of a simulation, except its seed and program."""
 
     brokers: int = 1
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """How a simulation went. Two with the same digest were the same, to the byte and the microsecond."""
+    """Result of a simulation. Two with the same digest were identical, to the byte and the microsecond."""
 
     seed: int
     simulated_s: float
@@ -75,10 +75,10 @@ class Report:
 
 
 def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -> Report:
-    """Simulate once. A simulation that failed is told with its journal in any case."""
+    """Simulate once. A failed simulation always includes its journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
-    # First, so that what it imports is looked through.
+    # First, so that the modules it imports are patched.
     with stamped(), simulated(loop, seed):
         simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
         try:
@@ -93,7 +93,7 @@ def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -
 
 
 def _forget(loop: SimulatedLoop) -> None:
-    """What was left running is dropped, with nobody to hear what it says about that."""
+    """Discard unfinished tasks, and suppress their messages."""
     with _silence():
         left = loop.abandon()
         loop._ready.clear()

@@ -1,4 +1,4 @@
-"""What the code in a simulation is given: its brokers, its processes, and what goes wrong."""
+"""Interface that code under simulation uses: its brokers, its processes, and the faults."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _REPLICAS_MAX = 3
 
 
 class Process:
-    """One of the program's own processes: `work` is begun again after it was killed, and after it failed, as
-    a supervisor does. AssertionError fails the simulation.
+    """A process of the program: `work` is restarted after a kill or an exception, as by a supervisor.
+    AssertionError fails the simulation.
     """
 
     def __init__(self, simulation: Simulation, name: str, host: str, work: Work) -> None:
@@ -32,35 +32,35 @@ class Process:
         self._work = work
         self._node: Node | None = None
         self.ended = asyncio.Event()
-        """Set once `work` has returned."""
+        """Set when `work` has returned."""
 
     @property
     def node(self) -> Node | None:
-        """The process of now, if it runs."""
+        """The current process, if it is running."""
         return self._node
 
     def start(self) -> None:
-        """Unless it runs, or has ended."""
+        """Start it, unless it is running or has ended."""
         if self._node is None and not self.ended.is_set():
             self._simulation.note(f"{self.name}: started")
             self._node = Node(self.name, self._host)
             self._node.spawn(self._simulation.loop, self._run)
 
     def kill(self) -> None:
-        """kill -9: nothing more of it runs, no `finally` either."""
+        """kill -9: none of its code runs any more, not even `finally`."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: killed")
             self._node.kill()
             self._node = None
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause it (SIGSTOP)."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: paused")
             self._node.pause()
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Resume it (SIGCONT)."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: resumed")
             self._simulation.loop.resume(self._node)
@@ -86,7 +86,7 @@ class Process:
 
 
 class Simulation:
-    """See the module. `random` is chance of the seed's, for the program's own use."""
+    """The running simulation (see the module). `random` is seeded randomness for the program."""
 
     def __init__(
         self, loop: SimulatedLoop, seed: int, brokers: int, settings: Mapping[str, object], faults: Faults
@@ -111,22 +111,22 @@ class Simulation:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given."""
+        """Bootstrap servers for clients."""
         return ",".join(f"kafka-{broker.number}:{PORT}" for broker in self.brokers)
 
     @property
     def now_s(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self.loop.time()
 
     def note(self, what: str) -> None:
-        """Have a line in the journal, with the time of now."""
+        """Add a line to the journal, with the current time."""
         self.loop.journal.note(what)
 
     def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
-        """Run `work(*arguments)` as a process of its own, which faults kill and pause. What it has in memory
-        goes with it, as far as the program keeps it in local variables: what outlives a process, such as a
-        database, is what the arguments hold.
+        """Run `work(*arguments)` as a process of its own, which faults kill and pause. Its memory is lost
+        with it if it is in local variables: state that survives, such as a database, must be in the
+        arguments.
         """
         host = f"10.0.1.{len(self.processes) + 1}"
         process = Process(self, name, host, lambda: work(*arguments))
@@ -135,7 +135,7 @@ class Simulation:
         return process
 
     async def calm(self) -> None:
-        """From now on nothing goes wrong any more. Returns once all brokers serve and all processes run."""
+        """Stop all faults, and wait until all brokers serve and all processes run."""
         self.note("calm")
         self._bringer.stop()
         self._network_is_as_usual()
@@ -147,10 +147,10 @@ class Simulation:
         for broker in self.brokers:
             await broker.ready.wait()
 
-    # --- how it goes
+    # --- running
 
     async def run(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
-        """Start the brokers, have faults come, and wait for `main`."""
+        """Start the brokers, trigger faults, and wait for `main`."""
         for broker in self.brokers:
             broker.start()
         running = asyncio.ensure_future(self._main(main))
@@ -166,16 +166,16 @@ class Simulation:
         await main(self)
 
     def fail(self, error: BaseException) -> None:
-        """End the simulation by an error."""
+        """End the simulation with an error."""
         if not self._failed.done():
             self._failed.set_exception(error)
 
     def after(self, delay_s: float, what: Callable[[], None]) -> None:
-        """Call something of nobody's later."""
+        """Schedule a call that belongs to no process."""
         self.loop.network.later(self.now_s + delay_s, what)
 
     def between(self, bounds: tuple[float, float]) -> float:
-        """A number that the seed decides."""
+        """A random number chosen by the seed."""
         return self._chance.uniform(*bounds)
 
     def _bring(self, kind: str) -> None:
