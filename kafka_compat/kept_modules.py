@@ -9,6 +9,7 @@ with the process. Apache Kafka keeps its jars open to the same effect. Third-par
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import marshal
 import os
@@ -248,6 +249,10 @@ async def keep() -> None:
 
 def _nameless_file() -> int:
     folder = os.environ.get("TMPDIR") or "/tmp"
+    if hasattr(os, "O_TMPFILE"):
+        # Some file systems have no files without a name.
+        with contextlib.suppress(OSError):
+            return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     path = os.path.join(folder, f"{PACKAGE}-modules-{os.getpid()}-{os.urandom(4).hex()}")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.unlink(path)
