@@ -124,7 +124,7 @@ class KeptModules:
             from_memory = _ExtensionLoader(fullname, self, extension)
             return ModuleSpec(fullname, from_memory, origin=kept.path, is_package=kept.is_package)
         loader: Any = self
-        spec = ModuleSpec(fullname, loader, origin=kept.path, is_package=kept.is_package)
+        spec = ModuleSpec(fullname, loader, origin=kept.path, loader_state=kept, is_package=kept.is_package)
         spec.has_location = True
         if kept.is_package:
             spec.submodule_search_locations = [os.path.dirname(kept.path)]
@@ -134,19 +134,26 @@ class KeptModules:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(self.get_code(module.__name__), module.__dict__)
+        assert module.__spec__ is not None
+        exec(self._load_code(module.__spec__.loader_state), module.__dict__)
 
     def get_code(self, fullname: str) -> CodeType:
         """The code of a module, as runpy requests it."""
         kept = self._find(fullname)
         if kept is None:
             raise ImportError(f"no module {fullname} is kept", name=fullname)
+        return self._load_code(kept)
+
+    def _load_code(self, kept: _Kept) -> CodeType:
         data = self.read(_Extent(kept.offset, kept.size))
-        return _compiled(data, kept.path, kept.is_bytecode)
+        code: CodeType = (
+            marshal.loads(data) if kept.is_bytecode else compile(data, kept.path, "exec", dont_inherit=True)
+        )
+        return code
 
 
 class _ExtensionLoader(ExtensionFileLoader):
-    """Loads a C extension from a file in memory, since it can be loaded from a file alone."""
+    """Loads a C extension from a file in memory, since extensions can only be loaded from files."""
 
     _loaded_count = 0
 
@@ -160,7 +167,7 @@ class _ExtensionLoader(ExtensionFileLoader):
         try:
             with open(descriptor, "wb", closefd=False) as file:
                 file.write(self._kept_modules.read(self._extent))
-            # The dynamic linker takes a path that it has seen for what it has loaded: no path comes twice.
+            # The dynamic linker identifies a library by its path, so each path must be unique.
             _ExtensionLoader._loaded_count += 1
             spec.origin = self.path = f"/proc/self/fd/{'./' * _ExtensionLoader._loaded_count}{descriptor}"
             return super().create_module(spec)
@@ -218,11 +225,6 @@ def _code(path: str) -> tuple[bytes, bool]:
         return file.read(), False
 
 
-def _compiled(data: bytes, path: str, is_bytecode: bool) -> CodeType:
-    code: CodeType = marshal.loads(data) if is_bytecode else compile(data, path, "exec", dont_inherit=True)
-    return code
-
-
 kept: KeptModules | None = None
 """The copy of this process, once it is complete."""
 
@@ -250,7 +252,7 @@ async def keep() -> None:
 def _nameless_file() -> int:
     folder = os.environ.get("TMPDIR") or "/tmp"
     if hasattr(os, "O_TMPFILE"):
-        # Some file systems have no files without a name.
+        # Not every file system supports O_TMPFILE.
         with contextlib.suppress(OSError):
             return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     path = os.path.join(folder, f"{PACKAGE}-modules-{os.getpid()}-{os.urandom(4).hex()}")

@@ -149,7 +149,7 @@ class HttpServices:
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
-        """Serve requests once their modules are imported, and push metrics. The brokers have started; `tree`
+        """Import the modules, then serve HTTP requests and push metrics. The brokers must be running; `tree`
         is the metadata store that only they share.
         """
         from kafka_compat.metrics.scraper import Scraper

@@ -304,7 +304,7 @@ class ControllerTerm:
     async def _deletions_requested(self) -> events.Event:
         topics = await self._read_deletions()
         if not self._machine.topics >= set(topics):
-            # Created just before: without this the request would be taken for one about a deleted topic.
+            # Without this, a topic that was just created would count as deleted.
             await self._handle(await self._topics_changed())
         return events.DeletionsRequested(
             tuple(topic for topic in topics if topic not in self._malformed_topics)

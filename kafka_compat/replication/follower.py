@@ -284,7 +284,7 @@ class Follower:
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
-        """Call `wake` when the log may be fetched for."""
+        """Call `wake` when fetching for the log may continue."""
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0

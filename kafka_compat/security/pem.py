@@ -13,7 +13,7 @@ _HEADER: Final = re.compile(r"\s*[A-Za-z0-9-]+:[^\r\n]*[\r\n]+")
 
 
 class Block(NamedTuple):
-    """One PEM block. `label` is CERTIFICATE or PRIVATE KEY, with words before it."""
+    """One PEM block. `label` ends in CERTIFICATE or PRIVATE KEY, as in ENCRYPTED PRIVATE KEY."""
 
     label: str
     content: bytes

@@ -78,7 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # No process, descriptor or temporary file: reported once, since it is tried at each look.
+                # Out of processes, descriptors or temporary space. Report it once: every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     logger.warning(

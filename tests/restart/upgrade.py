@@ -175,7 +175,7 @@ def _records(consumer: Consumer, topic: str, partitions: int) -> list[tuple[Any,
 
 
 def check_one_broker(directory: Path, before: Path) -> list[str]:
-    broker = KafkaCompatBroker(directory, {**SETTINGS, "super.users": "User:ANONYMOUS"}, checkout=before)
+    broker = KafkaCompatBroker(directory, SETTINGS, checkout=before)
     broker.start()
     fill(broker.address, broker.address, 1)
     expected = seen(broker.address, broker.address)

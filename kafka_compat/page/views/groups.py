@@ -120,7 +120,7 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
-    """Rows without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as in
+    """Rows without the lag in seconds, which `add_seconds` adds at a higher cost. `lag` is in records, as in
     kafka-consumer-groups; `beyond_end` are partitions whose committed offset is past their end.
     """
     found = []
