@@ -8,6 +8,7 @@ cluster of three brokers. What is compared:
    need only be there; everything else must be the same here.
 3. Leaders of internal topics and fetchers are a matter of chance in a cluster: of it families, types, helps
    and label names are compared.
+4. Series in `_CORRECTED` count more than in 1373621, which missed something.
 
 Exits with 1 and lists what differs.
 """
@@ -46,6 +47,14 @@ _THEN_MS = 1_700_000_000_000
 _CLIENT = UUID(int=7)
 _BROKERS = (1, 2, 3)
 
+_CORRECTED = {
+    "kafka_compat_fetched_bytes_total": "bytes fetched by clients that have a quota were not counted"
+}
+"""Series that may grow, with the reason."""
+
+_AFTER_A_CLEANING = "time_since_last_run"
+"""Reported once the log cleaner has run, which it does 15 s after startup: during a slow comparison only."""
+
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -81,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"cluster: {'missing' if each in shapes[0] else 'new'}: {each}"
             for each in sorted((shapes[0] & shapes[1]) - shapes[2])
             + sorted(shapes[2] - (shapes[0] | shapes[1]))
+            if _AFTER_A_CLEANING not in each
         ]
         print(f"{dialect}, three brokers: {len(shapes[2])} kinds of series, {len(found)} differences")
         differences += [f"{dialect}: {each}" for each in found]
@@ -102,7 +112,9 @@ def compared(first: Told, second: Told, now: Told) -> Iterator[str]:
             yield f"{source} new: {_shown(key)}"
         steady = {key for key in before.keys() & again.keys() if repr(before[key]) == repr(again[key])}
         for key in sorted(steady & samples.keys(), key=str):
-            if repr(before[key]) != repr(samples[key]) and not _depends_on_time(key[0]):
+            if repr(before[key]) == repr(samples[key]) or _depends_on_time(key[0]):
+                continue
+            if key[0] not in _CORRECTED or samples[key] < before[key]:
                 yield f"{source} {_shown(key)}: {before[key]} became {samples[key]}"
 
 
@@ -111,8 +123,8 @@ def _depends_on_time(name: str) -> bool:
     return bool(
         re.search(
             r"^process_|_loop_|timems|time_ms|idle|parked|percent|queuesize|purgatory|delayed|memorypool"
-            r"|_rate|lag_seconds|linux_disk|fetchsession|errors|requestspersec|requests_total|requestbytes"
-            r"|fetchrequests|totalfetch|_count_total$|connection_c",
+            r"|_rate|load_time|lag_seconds|linux_disk|fetchsession|errors|requestspersec|requests_total"
+            r"|requestbytes|fetchrequests|totalfetch|_count_total$|connection_c",
             name,
         )
     )
