@@ -1,4 +1,4 @@
-"""kafka-compat doctor: connect to each broker as a client does, and report the first step that fails."""
+"""kafka-compat doctor: its options and output. `diagnosis.py` holds the checks."""
 
 from __future__ import annotations
 

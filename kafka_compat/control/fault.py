@@ -1,4 +1,4 @@
-"""Fault applied to one request: an error, a lost or changed response, or a delay."""
+"""Carries out a fault that `rule.py` chose for one request: an error, a lost, changed or late response."""
 
 from __future__ import annotations
 

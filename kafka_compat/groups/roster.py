@@ -1,5 +1,5 @@
-"""The members of a group, their waiting requests, and the protocols that all of them support. The rebalance
-rules are elsewhere.
+"""The members of a group: which one leads, which protocol is selected, and their waiting requests.
+`rebalance.py` decides when.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server of all listeners: listening sockets, the connections accepted on them, and their limits."""
+"""The server of all listeners: accepts connections, and closes those that are idle, late or hold memory."""
 
 from __future__ import annotations
 

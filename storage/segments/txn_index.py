@@ -1,4 +1,4 @@
-"""Aborted transactions of one segment: Kafka's `.txnindex`, with entries of 34 bytes ordered by last offset.
+"""Aborted transactions of one segment, and which of them a fetch lists: `.txnindex`, entries of 34 bytes.
 
     version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
 
