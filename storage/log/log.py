@@ -655,7 +655,9 @@ class Log:
             try:
                 self._complete()
             except OSError as error:
-                raise self.disk.fail(error, f"close of {self.name}") from error
+                # Another thread may abandon a copy whose move is canceled meanwhile.
+                if not self.closed:
+                    raise self.disk.fail(error, f"close of {self.name}") from error
         self.abandon()
 
     def _complete(self) -> None:

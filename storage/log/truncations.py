@@ -60,7 +60,9 @@ class Truncation:
                 self._kept.cut_files(self._kept_bytes)
                 files.remove_snapshots_behind(self._end_offset)
         except OSError as error:
-            raise self._disk.refuse(error, f"truncation in {files.path}") from error
+            # The files of a log that is removed meanwhile are no longer needed.
+            if not any(segment is not None and segment.deleted for segment in (self._kept, self._created)):
+                raise self._disk.refuse(error, f"truncation in {files.path}") from error
 
     def done(self) -> None:
         """Complete the truncation on the loop, after it is on disk."""

@@ -18,11 +18,12 @@ from kafka_compat.storage.directories.directory_claim import stored_meta_propert
 from kafka_compat.storage.directories.directory_names import parse_name
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
-from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.filesystem import Buffer, RealFilesystem
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.legacy import Message, encode_message, read_message
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import START_MS, TOPIC_ID, Harness, append, batch, offsets
+from tests.storage.stepped_worker import SteppedWorker
 from tests.support.steps import result_of
 
 LOG = "00000000000000000000.log"
@@ -253,6 +254,71 @@ def test_no_sync_and_no_new_name_of_a_folder_is_made_by_who_decides(tmp_path: Pa
     assert told == [None] * 5
     assert len({thread for _, thread in waits}) == 2
     assert threading.get_ident() not in {thread for _, thread in waits}
+    dirs.close()
+
+
+def test_a_log_deleted_while_its_files_are_truncated_leaves_its_directory_online(tmp_path: Path) -> None:
+    class Interrupted(RealFilesystem):
+        on_unshare: Callable[[], None] | None = None
+
+        def unshare(self, path: str) -> None:
+            super().unshare(path)
+            if self.on_unshare is not None:
+                on_unshare, self.on_unshare = self.on_unshare, None
+                on_unshare()
+
+    filesystem, worker = Interrupted(), SteppedWorker()
+    harness = Harness(tmp_path, filesystem=filesystem)
+    harness.dirs.close()
+    harness.new_worker = lambda path: worker
+    dirs = harness.reopen()
+    log = harness.log()
+    append(log, batch(10))
+    append(log, batch(10))
+    log.truncate_to(10)
+    deleted: list[Exception | None] = []
+    filesystem.on_unshare = lambda: dirs.delete("t", 0, deleted.append)
+    worker.drain()
+    assert filesystem.on_unshare is None
+    assert deleted == [None]
+    assert not harness.failed
+    assert dirs.is_ready(("t", 0))
+    dirs.close()
+
+
+def test_a_move_canceled_while_its_copy_is_being_closed_leaves_its_directory_online(
+    tmp_path: Path,
+) -> None:
+    class Interrupted(RealFilesystem):
+        on_index: Callable[[], None] | None = None
+
+        def write_file(self, path: str, content: Buffer) -> None:
+            super().write_file(path, content)
+            if self.on_index is not None and path.endswith(".timeindex") and "-future" in path:
+                on_index, self.on_index = self.on_index, None
+                on_index()
+
+    filesystem, worker, key = Interrupted(), SteppedWorker(), ("t", 0)
+    harness = Harness(tmp_path / "a", tmp_path / "b", filesystem=filesystem)
+    harness.dirs.close()
+    harness.new_worker = lambda path: worker
+    dirs = harness.reopen()
+    log = harness.log()
+    append(log, batch(10))
+    other = next(path for path in harness.directories if path != log.disk.path)
+    append(dirs.moves.begin(key, other), batch(10))
+    placed: list[Exception | None] = []
+    dirs.moves.place(key, placed.append)
+    filesystem.on_index = lambda: dirs.moves.cancel(key)
+    worker.drain()
+    assert filesystem.on_index is None
+    assert placed == [None]
+    assert not harness.failed
+    assert dirs.moves.futures == {}
+    dirs.tick(harness.clock.ms + 100_000)
+    worker.drain()
+    assert not [path for path in Path(other).iterdir() if path.name.startswith("t-0")]
+    append(log, batch(10))
     dirs.close()
 
 
