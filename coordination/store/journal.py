@@ -73,9 +73,9 @@ class Journal:
         if self._bytes < len(data):
             self.tail_was_cut = True
             log.error(
-                "%s: its last %d bytes, behind transaction %d, are not whole and are cut off. A crash leaves "
-                "such an end of a change that nobody was told of; if the file was damaged otherwise, this "
-                "change is lost: %s",
+                "%s: removed the last %d bytes, after transaction %d, because they are incomplete. A crash "
+                "during a write leaves such an end, and the change was never acknowledged; if the file was "
+                "damaged otherwise, this change is lost: %s",
                 self.path,
                 len(data) - self._bytes,
                 tree.zxid,

@@ -77,9 +77,7 @@ def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
     except StorageError as error:
         raise StartupError(str(error)) from error
     if not report.clean:
-        log.warning(
-            "the last stop was not clean: checked %d logs, %d bytes", report.log_count, report.recovered_bytes
-        )
+        log.warning("Unclean shutdown: checked %d logs, %d bytes", report.log_count, report.recovered_bytes)
     for directory in report.offline:
-        log.error("log directory %s is offline", directory)
+        log.error("Log directory %s is offline: check the disk", directory)
     return report

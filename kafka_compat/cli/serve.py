@@ -223,8 +223,8 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 def _warn(config: BrokerConfig) -> None:
     if config.ambiguous:
         log.warning(
-            "Read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: %s. Write "
-            "characters beyond ASCII as \\u and four hexadecimal digits",
+            "Read as ISO-8859-1, as Kafka does, although the file looks like UTF-8: %s. Write non-ASCII "
+            "characters as \\u and four hexadecimal digits",
             ", ".join(config.ambiguous),
         )
     if config.unknown:

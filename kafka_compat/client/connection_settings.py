@@ -60,8 +60,8 @@ def read_settings(path: str) -> dict[str, str]:
     for name, entry in properties.items():
         if entry.in_utf8 is not None:
             log.warning(
-                "%s, line %d: %s is read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: "
-                "write characters beyond ASCII as \\u and four hexadecimal digits",
+                "%s, line %d: read %s as ISO-8859-1, as Kafka does, although the file looks like UTF-8. "
+                "Write non-ASCII characters as \\u and four hexadecimal digits",
                 path,
                 entry.line,
                 name,

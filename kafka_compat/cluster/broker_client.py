@@ -204,7 +204,7 @@ class BrokerClient:
             await self._log_in(link)
         except ConnectionError as error:
             if not self._closed:
-                log.warning("the connection to %s ends: %s", self._name, error)
+                log.warning("Closed the connection to %s: %s", self._name, error)
         else:
             link.release()
 

@@ -76,7 +76,7 @@ class Dispatcher:
         except MalformedRequest as error:
             _note_malformed(connection, error)
         except Exception:
-            log.exception("closing the connection from %s: a request failed", connection.peer_host)
+            log.exception("Closed the connection from %s: a request failed", connection.peer_host)
         return False
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
@@ -248,7 +248,7 @@ class Dispatcher:
             if parts.cancelled() or parts.exception() is not None:
                 slot.connection.abort()
                 if not parts.cancelled():
-                    log.error("closing a connection: an answer failed", exc_info=parts.exception())
+                    log.error("Closed a connection: encoding a response failed", exc_info=parts.exception())
             else:
                 self._send(slot, parts.result(), deferred)
 
@@ -265,8 +265,8 @@ class Dispatcher:
 
 
 def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
-    log.info("closing the connection from %s: %s", connection.peer_host, error)
-    connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
+    log.info("Closed the connection from %s: %s", connection.peer_host, error)
+    connection.server.note_refusal(connection.peer_host, f"it sent an invalid request: {error}")
 
 
 def _kept(frame: memoryview) -> memoryview:

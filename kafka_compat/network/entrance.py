@@ -119,7 +119,7 @@ class ListenerEntrance:
         if exchange.ends:
             connection.dispatch = self.dispatch
         log.debug(
-            "%s from %s is authenticated by %s",
+            "%s from %s authenticated with %s",
             exchange.principal,
             connection.peer_host,
             exchange.mechanism_name,
@@ -138,8 +138,8 @@ class ListenerEntrance:
         if stage is Stage.COMPLETE:
             if exchange.has_ended and key != ApiKey.SASL_HANDSHAKE:
                 log.info(
-                    "closing the connection of %s from %s: its session has ended, and it did not "
-                    "authenticate itself again (connections.max.reauth.ms)",
+                    "Closed the connection of %s from %s: its session expired and it did not reauthenticate "
+                    "(connections.max.reauth.ms)",
                     connection.principal,
                     connection.peer_host,
                 )

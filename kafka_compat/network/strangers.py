@@ -27,7 +27,7 @@ class Strangers:
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
         """Log the bytes that the peer at `host` sent instead of a request size."""
-        self.tell(host, f"Closing a connection from {host}: {describe(error, max_bytes)}", now_s)
+        self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
         """Log a message about the peer at `host`, unless it was just logged."""

@@ -70,7 +70,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        log.warning("%s=%s: there is no such file; users stay as they are", SETTING, path)
+        log.warning("%s=%s: the file does not exist; users stay unchanged", SETTING, path)
         return
     except OSError as error:
         raise StartupError(f"{SETTING}={path} cannot be read: {error.strerror or error}") from error
@@ -85,7 +85,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         await _store(store, user, credentials)
     # Last: if the broker crashes before, all of it is repeated with the same result.
     await store.ensure(mark)
-    log.info("took over %d users from %s", len(users), path)
+    log.info("Imported %d users from %s", len(users), path)
 
 
 async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Credential]) -> None:

@@ -107,8 +107,8 @@ class PrincipalMapper:
             raise self._wrong(f"Invalid rule: `{item}`: {error}", "") from error
         if _REPEATED_REPETITION.search(match["pattern"]):
             log.warning(
-                "%s: the rule %s repeats what repeats, so it may take very long for names to which it does "
-                "not apply; (?>...) and possessive quantifiers, as in [^,]++, do not",
+                "%s: the rule %s has nested quantifiers, so names that do not match it can take very long "
+                "to evaluate. Use (?>...) or possessive quantifiers, as in [^,]++",
                 self._setting,
                 item,
             )

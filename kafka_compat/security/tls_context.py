@@ -183,11 +183,11 @@ class TlsContext:
         now = datetime.now(UTC)
         shown = [certificate for entry in self.stores.keys for certificate in entry.chain]
         trusted = [item for item in self.stores.trusted or () if item not in shown]
-        for certificates, useless in ((shown, "clients refuse it"), (trusted, "nobody is trusted for it")):
+        for certificates, useless in ((shown, "clients reject it"), (trusted, "it is not trusted")):
             for certificate in dict.fromkeys(certificates):
                 if problem := _date_problem(certificate, now, useless):
                     log.warning(
-                        "listener %s: the certificate of %s %s",
+                        "Listener %s: the certificate of %s %s",
                         self.settings.listener_name,
                         certificate.subject.rfc4514_string(),
                         problem,

@@ -147,7 +147,7 @@ class Maintenance:
                     if steps is not None:
                         await self._long_work.finish(steps)
                 except Exception:
-                    log.exception("%s failed; it is tried again in %d ms", job.run.__name__, job.interval_ms)
+                    log.exception("%s failed; retrying in %d ms", job.run.__name__, job.interval_ms)
 
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]

@@ -482,7 +482,8 @@ class Log:
         if damage != self._reported_damage:
             self._reported_damage = damage
             logger.error(
-                "Cannot read %s: %s. A restart recovers what is left; restore the file first if you can",
+                "Could not read %s: %s. Restore the file if you can; then restart the broker to recover the "
+                "rest",
                 self.name,
                 damage,
             )
@@ -555,7 +556,7 @@ class Log:
         if not going:
             return []
         for segment, reason in going:
-            logger.info("%s: delete the segment at %d, %s", self.name, segment.base_offset, reason.value)
+            logger.info("%s: deleted the segment at %d, %s", self.name, segment.base_offset, reason.value)
         if len(going) == len(self.segments.all):
             try:
                 self.roll(now_ms)

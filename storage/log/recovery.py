@@ -64,7 +64,7 @@ class Opening:
         try:
             return LeaderEpochs.decode(filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("ignoring %s: %s", path, error)
+            logger.warning("Ignored %s: %s", path, error)
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
@@ -162,7 +162,7 @@ class Opening:
         if corruption is not None:
             lost = size_bytes - segment.size_bytes
             logger.warning(
-                "%s: cutting %d bytes off the segment at %d, behind offset %d: %s",
+                "%s: removed the last %d bytes of the segment at %d, after offset %d: %s",
                 self._directory,
                 lost,
                 segment.base_offset,
@@ -179,7 +179,7 @@ class Opening:
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
-            logger.warning("%s: dropping the segment at %d: %s", self._directory, segment.base_offset, reason)
+            logger.warning("%s: dropped the segment at %d: %s", self._directory, segment.base_offset, reason)
             self.truncated_bytes += segment.size_bytes
             segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):

@@ -131,7 +131,7 @@ def test_a_leader_that_reaches_nothing_loses_its_part_and_what_it_could_not_comm
 def test_a_session_that_expires_is_followed_by_another(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.expire_session(leader)
-    anew = f"the session with the metadata store expired: broker {leader} registers anew"
+    anew = f"Session with the metadata store expired: registering broker {leader} again"
     wait_until(lambda: anew in broker.log, PATIENCE_S, "it registers anew")
     wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})

@@ -288,7 +288,7 @@ async def test_noise_ends_its_connection_alone(
     with caplog.at_level(logging.ERROR):
         harmful.asking._transport.write(noise)  # type: ignore[union-attr]
         await asyncio.wait_for(went.wait(), 10)
-    assert "A connection between processes of this machine is closed" in caplog.text
+    assert "Closed a connection between processes of this machine" in caplog.text
     await asyncio.wait_for(harmful.asking.ended.wait(), 10)
     assert other.state is SessionState.CLOSED
     assert await session.exists("/victim")

@@ -47,7 +47,7 @@ class _Broker:
         self.process = Process(
             [sys.executable, "-P", "-m", PACKAGE, "serve", "--port", str(self.port), *settings],
             folder / "log",
-            "Modules are kept",
+            "Kept a copy of the modules",
             environment={"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1"},
             directory=Path("/"),
         )

@@ -46,9 +46,9 @@ def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaC
     assert asking.end_offset("lost") == 10
     assert asking.produce("lost") == NONE
     log = broker.log.read_text()
-    assert "are not whole and are cut off" in log
+    assert "because they are incomplete" in log
     assert "/brokers/topics/lost" in log
-    assert "adopted topic lost with 1 partitions" in log
+    assert "Adopted topic lost with 1 partitions" in log
 
 
 def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker) -> None:
@@ -88,7 +88,7 @@ def test_a_plain_file_with_the_name_of_a_log_is_passed_over(broker: KafkaCompatB
     broker.stop()
     (broker.log_dir / "z-0").write_text("mine")
     broker.start()
-    assert "z-0: it has the name of a log's folder, and is a file" in broker.log.read_text()
+    assert "z-0: it has the name of a log's directory but is a file" in broker.log.read_text()
     asking = Asking(broker)
     assert asking.create("y")[0] == NONE
     asking.create("z")

@@ -121,4 +121,4 @@ async def test_a_file_that_is_gone_is_said(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)
-    assert "there is no such file; users stay as they are" in caplog.text
+    assert "the file does not exist; users stay unchanged" in caplog.text

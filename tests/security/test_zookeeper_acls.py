@@ -229,7 +229,11 @@ def test_a_broker_that_is_refused_later_says_so_and_comes_back(tmp_path: Path) -
         broker.start()
         users[USER] = "another"
         server.restart(kill=True)
-        wait_until(lambda: "cannot register anew: LoginFailed(" in _log(broker), 60, "it says so")
+        wait_until(
+            lambda: "Could not register the broker again; retrying: LoginFailed(" in _log(broker),
+            60,
+            "it says so",
+        )
         assert f"ZooKeeper at 127.0.0.1 refuses the login of {USER}" in _log(broker)
         assert "kafka.compat.zookeeper.sasl.jaas.config" in _log(broker)
         assert "another" not in _log(broker)

@@ -179,7 +179,7 @@ class Keeper:
                 # If the response was lost, the change may have been made: then its notice exists, too.
                 continue
             if wanted != known.entries:
-                log.info("the ACLs on %s are others now: %d", pattern, len(wanted))
+                log.info("Changed the ACLs on %s: %d now", pattern, len(wanted))
             self._know(pattern, Known(wanted, version))
             return
         problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"

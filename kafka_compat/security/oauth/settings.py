@@ -63,7 +63,7 @@ def validator_of(
     except ValueError as error:
         raise ConfigError(f"{name.removesuffix(_HANDLER)}sasl.jaas.config", "[hidden]", str(error)) from None
     log.warning(
-        "the listener %s believes unsecured tokens: whoever reaches it is whoever he says (%s)",
+        "Listener %s accepts unsecured tokens, so clients can claim any identity (%s): use it for tests only",
         settings.listener_name,
         name,
     )

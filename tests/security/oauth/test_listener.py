@@ -350,7 +350,7 @@ def test_unsecured_tokens_are_believed_only_where_that_is_asked_for(tmp_path: Pa
     place.server.start()
     try:
         assert login(place.port, "OAUTHBEARER", [_message(token)])[-1] == "served"
-        assert "believes unsecured tokens" in place.server.log.read_text()
+        assert "accepts unsecured tokens" in place.server.log.read_text()
     finally:
         place.server.stop()
 
