@@ -141,7 +141,7 @@ class KeptModules:
         """The code of a module, as runpy requests it."""
         kept = self._find(fullname)
         if kept is None:
-            raise ImportError(f"no module {fullname} is kept", name=fullname)
+            raise ImportError(f"no copy of module {fullname}", name=fullname)
         return self._load_code(kept)
 
     def _load_code(self, kept: _Kept) -> CodeType:

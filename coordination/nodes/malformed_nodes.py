@@ -12,8 +12,8 @@ log = logging.getLogger(__name__)
 NO_VERSION = -1
 """Replaces a node's version if its name itself is invalid."""
 
-MALFORMED_SETTINGS = "the topic keeps the settings that it had, and loses no records"
-MALFORMED_FEATURES = "no features count as finalized"
+MALFORMED_SETTINGS = "the topic keeps its previous settings and loses no records"
+MALFORMED_FEATURES = "no features are treated as finalized"
 
 
 class MalformedNode(ValueError):

@@ -182,13 +182,13 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
-        raise CorruptJournal(f"{name} does not begin as a metadata journal of this version")
+        raise CorruptJournal(f"{name} is not a metadata journal of this version")
     tree = Tree()
     payloads: dict[str, bytes] = {}
     for _ in range(header["nodes"]):
         position, values = next(lines, (0, None))
         if values is None:
-            raise CorruptJournal(f"{name} is damaged: a line of its snapshot is not as it was written")
+            raise CorruptJournal(f"{name} is damaged: a line of its snapshot was changed")
         _restore(tree, values, payloads)
     tree.zxid = header["zxid"]
     snapshot_bytes = position

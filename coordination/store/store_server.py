@@ -145,7 +145,7 @@ class StoreServer:
     def _session(self, session_id: int) -> EmbeddedSession:
         session = self._sessions.get(session_id)
         if session is None:
-            raise stores.SessionExpired(f"session {session_id} is over")
+            raise stores.SessionExpired(f"session {session_id} has ended")
         return session
 
     def _watch_callback(self, watch_id: int) -> stores.Watch:

@@ -140,7 +140,7 @@ class SupervisedBroker:
                 self._refusal = why
             case _:
                 if self._server is None:
-                    raise BadFrame(f"broker {self.broker_id} says {message!r:.80}")
+                    raise BadFrame(f"broker {self.broker_id} sent {message!r:.80}")
                 self._server.receive(message)
 
     def _ended(self) -> None:
@@ -293,7 +293,7 @@ class Supervisor:
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
         """End the command: a broker could not start."""
         if self._refusal is None:
-            self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it served"
+            self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it was ready"
         self._stop()
 
     def _stop(self) -> None:

@@ -75,10 +75,10 @@ def addresses(text: str) -> list[tuple[str, int]]:
     for item in filter(None, (item.strip() for item in text.split(","))):
         host, _, port = item.rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise WrongSettings(f"{item} is no address: expected HOST:PORT, several separated by commas")
+            raise WrongSettings(f"{item} is not an address: expected HOST:PORT, separated by commas")
         found.append((host.strip("[]"), int(port)))
     if not found:
-        raise WrongSettings("bootstrap.servers names no broker: expected HOST:PORT")
+        raise WrongSettings("bootstrap.servers contains no broker: expected HOST:PORT")
     return found
 
 

@@ -211,7 +211,7 @@ class ControllerService:
         try:
             self._name(znodes.decode_controller(data).broker_id)
         except MalformedNode as error:
-            self._malformed.report(error, stat.version, "nobody is the controller")
+            self._malformed.report(error, stat.version, "there is no controller")
             self._name(NOBODY)
         await self._changed.wait()
 

@@ -183,7 +183,7 @@ class Recovery:
         try:
             yield
         except MalformedNode as error:
-            self._malformed.report(error, stat.version, "the topic is left as it is")
+            self._malformed.report(error, stat.version, "the topic stays unchanged")
             raise
 
     async def _lead(self, topic: TopicMetadata) -> None:

@@ -81,19 +81,19 @@ class Dispatcher:
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
         if len(frame) < HEADER_BYTES:
-            raise MalformedRequest(f"a header of {len(frame)} bytes")
+            raise MalformedRequest(f"the header has only {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
         calls = self._calls
         api = calls.apis.get(key) or calls.api(key)
         if api is None:
-            raise MalformedRequest(f"API key {key} is not served")
+            raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
                 # KIP-511: the response to an unknown version is in version 0; the client can choose again.
                 # another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
-            raise MalformedRequest(f"{api.key.name} version {version} is not served")
+            raise MalformedRequest(f"{api.key.name} version {version} is not supported")
         client_id: str | None = None
         position = SHORT_HEADER_BYTES
         if version > 0 or not api.has_short_header:

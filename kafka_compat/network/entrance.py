@@ -103,9 +103,7 @@ class ListenerEntrance:
             certificate = tls.peer_certificate()
             principal = ANONYMOUS if certificate is None else self._tls.principal_of(certificate)
             if principal is None:
-                connection.turn_away(
-                    "no rule of ssl.principal.mapping.rules applies to its certificate's name"
-                )
+                connection.turn_away("no rule of ssl.principal.mapping.rules matches its certificate's name")
             else:
                 self._server.authentications.count(connection.listener_name, PASSED)
                 connection.let_in(principal)

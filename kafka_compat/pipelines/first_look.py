@@ -100,8 +100,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"
             raise NotStarted(
                 f"The topic {topic} on {servers} {state}; {count} are needed.",
-                "Create it with as many, and with retention.ms=-1 if old timestamps are to stay; --create "
-                "does so where it is missing.",
+                "Create it with as many, and with retention.ms=-1 to keep old timestamps; --create creates "
+                "missing topics.",
             )
 
 
@@ -173,7 +173,7 @@ def _explained(servers: str, error: Exception) -> NotStarted:
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
         return NotStarted(
-            f"The cluster at {servers} refuses the login: {reason}",
+            f"The cluster at {servers} rejects the login: {reason}",
             "Look at sasl.mechanism, and at the name and the password in sasl.jaas.config.",
         )
     if isinstance(error, HandshakeFailed):
@@ -184,18 +184,19 @@ def _explained(servers: str, error: Exception) -> NotStarted:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         return NotStarted(
-            f"The cluster at {servers} does not answer in TLS: {reason}",
+            f"The cluster at {servers} does not respond in TLS: {reason}",
             "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where "
             f"it wants a certificate, ssl.keystore.location has it. {doctor}",
         )
     if isinstance(error, EOFError | ValueError):
         return NotStarted(
-            f"The cluster at {servers} does not answer: {error}",
+            f"The cluster at {servers} does not respond: {error}",
             f"Does it want TLS or a login (security.protocol)? {doctor}",
         )
-    reason = "nobody listens there" if isinstance(error, ConnectionRefusedError) else str(error)
+    reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)
     return NotStarted(
-        f"The cluster at {servers} does not answer: {reason}", "Is the broker up, and the address right?"
+        f"The cluster at {servers} does not respond: {reason}",
+        "Is the broker running, and is the address correct?",
     )
 
 
@@ -208,7 +209,7 @@ def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
         if refused or (may >= 0 and not may >> bit & 1):
             raise NotStarted(
                 f"This user may not {verb} the topic {topic.name} on {servers}.",
-                f"Somebody who may gives the right: kafka-acls --bootstrap-server {servers} --add "
+                f"Ask an administrator to allow it: kafka-acls --bootstrap-server {servers} --add "
                 f"--allow-principal User:… --operation {operation} --operation Describe --topic {topic.name}",
             )
 
@@ -221,7 +222,7 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error as error:
-        raise NotStarted(f"--topic-pattern {pattern} is no regular expression: {error}.") from None
+        raise NotStarted(f"--topic-pattern {pattern} is not a regular expression: {error}.") from None
 
 
 def _there(names: list[str]) -> str:

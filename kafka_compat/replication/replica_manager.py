@@ -227,7 +227,7 @@ class ReplicaManager:
         try:
             self._set_stray_aside(key, topic_id)
             if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
-                raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
+                raise LogDirFailure(f"{topic}-{partition} may be in an offline log directory")
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
         except (LogDirFailure, RefusedForNow, DirectoryExists) as error:
             if not isinstance(error, LogDirFailure):

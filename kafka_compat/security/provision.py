@@ -147,7 +147,7 @@ class Address(NamedTuple):
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise WishError(f"{text} is no address: expected HOST:PORT, for example broker1.example.com:9093")
+            raise WishError(f"{text} is not an address: expected HOST:PORT, such as broker1.example.com:9093")
         return cls(checked_host(host), int(port))
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ def checked_host(host: str) -> str:
     except UnicodeError:
         name = ""
     if not _HOST.fullmatch(name):
-        raise WishError(f"{host!r} is neither the name nor the address of a host")
+        raise WishError(f"{host!r} is neither a host name nor an address")
     return name
 
 
@@ -230,14 +230,14 @@ def _check(wish: Wish) -> None:
     for user in wish.users:
         if not _USER.fullmatch(user):
             raise WishError(
-                f"{user!r} cannot be a user here: expected letters, digits and . _ @ -, at most 64 in all"
+                f"{user!r} is not a valid user name: expected at most 64 letters, digits and . _ @ -"
             )
         if user == BROKER:
-            raise WishError(
-                f"{BROKER} is the user as which brokers log in at each other; choose another name"
-            )
+            raise WishError(f"brokers authenticate to each other as {BROKER}; choose another name")
     if len(wish.advertised) > 1 and not wish.zookeeper:
-        raise WishError("several brokers need a ZooKeeper: give --zookeeper HOST:PORT, or one --advertised")
+        raise WishError(
+            "several brokers need ZooKeeper: give --zookeeper HOST:PORT, or only one --advertised"
+        )
     if len(set(wish.advertised)) < len(wish.advertised):
         raise WishError("two brokers cannot have the same address")
 

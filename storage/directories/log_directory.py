@@ -170,7 +170,7 @@ class LogDirectory:
         if error is not None:
             raise error
         if self._truncations:
-            raise RefusedForNow(f"a truncation in {self.path} is not on disk")
+            raise RefusedForNow(f"a truncation in {self.path} is not on disk yet")
         for log in self.logs.values():
             log.truncations.all_done()
 
@@ -231,7 +231,7 @@ class LogDirectory:
 
     def _check_vacant(self, path: str) -> None:
         if self._filesystem.exists(path):
-            raise DirectoryExists(f"{path} is there already, and is no log of this broker: move it away")
+            raise DirectoryExists(f"{path} exists but is not a log of this broker: move it away")
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """Add `log` to this directory and its checkpoints."""

@@ -103,11 +103,11 @@ class Opening:
         for number, segment in enumerate(segments[first:], first):
             if segment.base_offset > self.end_offset:
                 if not keep_gaps and self.end_offset >= recovery_point:
-                    self._drop_from(number, f"the segment before lost its end behind {self.end_offset}")
+                    self._drop_from(number, f"the previous segment lost its end after {self.end_offset}")
                     break
                 self._tell_gap(segment.base_offset)
             elif segment.base_offset < self.end_offset:
-                self._drop_from(number, f"the segment before ends at {self.end_offset}")
+                self._drop_from(number, f"the previous segment ends at {self.end_offset}")
                 break
             if segment.base_offset == forked_at:
                 self.producers.forget_sequences()
@@ -189,7 +189,7 @@ class Opening:
     def start_empty(self, offset: int, segment: Segment) -> None:
         """Start an empty log at `offset`."""
         self.has_changed = True
-        self._drop_from(0, "the log starts anew")
+        self._drop_from(0, "the log restarts at another offset")
         self._remove_snapshots(lambda _: True)
         segment.create()
         self._segments.append(segment)

@@ -296,7 +296,7 @@ def _produced(client: Connection, request: dict[str, object]) -> bool:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
         (
             struct.pack(">i", 200_000_000),
-            "a request of 200000000 bytes, and socket.request.max.bytes=104857600",
+            "a request of 200000000 bytes exceeds socket.request.max.bytes=104857600",
         ),
         (struct.pack(">i", -5), "a request of -5 bytes"),
     ],

@@ -55,9 +55,9 @@ def test_it_refuses(receiver: Receiver, broker: KafkaBroker) -> None:
         receiver.answer.partial_success.rejected_data_points = 3
         receiver.answer.partial_success.error_message = "too old"
         receiver.status = 200
-        wait_until(lambda: "refuses" in broker.log, 30, "the second warning")
+        wait_until(lambda: "rejected" in broker.log, 30, "the second warning")
         receiver.next_push()
-        said = [line for line in broker.log.splitlines() if "refuses" in line]
+        said = [line for line in broker.log.splitlines() if "rejected" in line]
     assert len(said) == 1 and "3 of the metrics" in said[0] and said[0].endswith("too old")
 
 

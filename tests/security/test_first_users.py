@@ -97,12 +97,12 @@ async def test_what_was_changed_since_stays_so(store: MetadataStore, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "has no users"),
-        (b"\xff", "has no users"),
+        (b"", "contains no users"),
+        (b"\xff", "contains no users"),
         (b"[]", "expected an object"),
         (b'{"alice": 1}', "a credential for each mechanism"),
         (b'{"": {}}', "a credential for each mechanism"),
-        (b'{"alice": {"PLAIN": "x"}}', "PLAIN of the user 'alice' is none of SCRAM-SHA-256"),
+        (b'{"alice": {"PLAIN": "x"}}', "PLAIN of user 'alice' is not one of SCRAM-SHA-256"),
         (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
     ],
 )

@@ -37,7 +37,7 @@ WRITES_MAX: Final = 11
 NODE_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes the connection, failing other requests too, on more than 1 MB."""
 _READS_AT_ONCE: Final = 100
-_NO_TOKEN: Final = "nobody can use the token"
+_NO_TOKEN: Final = "the token cannot be used"
 
 
 class Issued(NamedTuple):
@@ -169,7 +169,7 @@ class Keeper:
                     wanted = change(known.token)
                     if await self._replace(known, wanted):
                         return wanted
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"others changed the token {WRITES_MAX} times")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{WRITES_MAX} concurrent changes of the token")
 
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
         """Replace a token; False if another broker changed it, whose version is known afterwards."""
@@ -292,7 +292,7 @@ class Keeper:
     def _prepare_soon(self) -> None:
         is_busy = self._preparing is not None and not self._preparing.done
         if self._unprepared and not is_busy and not self._tasks.closed:
-            self._preparing = self._tasks.spawn("making credentials of delegation tokens", self._prepare)
+            self._preparing = self._tasks.spawn("creating credentials of delegation tokens", self._prepare)
 
     async def _prepare(self) -> None:
         while self._unprepared:
