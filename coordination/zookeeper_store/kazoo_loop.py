@@ -230,7 +230,7 @@ class LoopHandler:
     @property
     def other_form(self) -> str:
         """The protocol (TLS or plaintext) that a server without a response may expect."""
-        return "it speaks plain text" if self._tls else "it speaks TLS (zookeeper.ssl.client.enable)"
+        return "it uses plain text" if self._tls else "it uses TLS (zookeeper.ssl.client.enable)"
 
     def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
         """Connect to a server; OSError if that fails, or if the session is over."""

@@ -214,7 +214,9 @@ class Examination:
         self.brokers |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         listed = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
         if not answer.brokers:
-            raise _Failed("it does not know any broker yet", "broker", "see its log: is there a controller?")
+            raise _Failed(
+                "it does not know any broker yet", "broker", "see its log: is a controller elected?"
+            )
         return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
 
     def _topic(self, name: str) -> str:

@@ -76,7 +76,9 @@ class ClusterMarkerWriter:
         for partition in partitions:
             known = self._metadata.partition(*partition)
             if known is None:
-                self._peers.run(f"looking for topic {partition[0]}", partial(self._look_for, partition, done))
+                self._peers.run(
+                    f"fetching metadata of topic {partition[0]}", partial(self._look_for, partition, done)
+                )
             elif known.leader not in self._metadata.brokers:
                 done(partition, ErrorCode.LEADER_NOT_AVAILABLE)
             else:

@@ -85,9 +85,9 @@ class Descriptors:
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(
-            "Refused connections (%d, the last from %s): the process may open %s files and connections "
-            "(`ulimit -n`; the hard limit is %s), and the remaining ones are reserved for logs. Raise the "
-            "limit before you start the broker, for example `ulimit -n %d`",
+            "Rejected %d connections, the last from %s: the process may open %s files and connections "
+            "(`ulimit -n`; the hard limit is %s), and the rest is reserved for logs. Raise the limit before "
+            "you start the broker, for example `ulimit -n %d`",
             self._refused,
             host,
             "any number of" if soft == resource.RLIM_INFINITY else soft,

@@ -127,7 +127,7 @@ class Admission:
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
             return True
-        log.info("Refused a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
+        log.info("Rejected a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
         self._note_refusal(host, f"max.connections.per.ip={per_ip_max} is reached")
         return False
 

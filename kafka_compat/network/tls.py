@@ -226,7 +226,7 @@ _REASONS: Final = {
         "the client sent no certificate, but ssl.client.auth=required: configure a keystore in the client"
     ),
     "CERTIFICATE_VERIFY_FAILED": (
-        "the client's certificate is not signed by a CA of ssl.truststore, or is no longer valid"
+        "the client's certificate is not signed by a CA in ssl.truststore, or has expired"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
     # The client knows a CA of that name with a different key.

@@ -91,5 +91,5 @@ def _step(
             note = "no record has that timestamp or a later one"
     new = min(max(wanted, start), end)
     if new != wanted:
-        note = f"{wanted:,} lies {'behind the end' if wanted > end else 'before the start'}"
+        note = f"{wanted:,} is {'after the end' if wanted > end else 'before the start'}"
     return Step(topic, partition, old, new, start, end, note)

@@ -134,7 +134,7 @@ def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
         telling = [error for error in failures if not isinstance(error, ConnectionRefusedError)]
         if not any(isinstance(error, TimeoutError) for error in failures) or timeout_s == PATIENT_S:
             break
-        print(f"{servers} has not answered yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
+        print(f"{servers} has not responded yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
     first = (telling or failures)[0]
     if isinstance(first, KafkaError) and first.code == ErrorCode.UNSUPPORTED_VERSION:
         return None
@@ -169,12 +169,12 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
 
 def _explained(servers: str, error: Exception) -> NotStarted:
     """The error with advice for the user."""
-    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] tells which step fails."
+    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] shows which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
         return NotStarted(
             f"The cluster at {servers} rejects the login: {reason}",
-            "Look at sasl.mechanism, and at the name and the password in sasl.jaas.config.",
+            "Check sasl.mechanism, and the name and password in sasl.jaas.config.",
         )
     if isinstance(error, HandshakeFailed):
         return NotStarted(
@@ -185,8 +185,8 @@ def _explained(servers: str, error: Exception) -> NotStarted:
         reason = (error.reason or str(error)).replace("_", " ").lower()
         return NotStarted(
             f"The cluster at {servers} does not respond in TLS: {reason}",
-            "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where "
-            f"it wants a certificate, ssl.keystore.location has it. {doctor}",
+            "For a plain-text listener, set security.protocol=PLAINTEXT or SASL_PLAINTEXT; for one that "
+            f"requires a client certificate, set ssl.keystore.location. {doctor}",
         )
     if isinstance(error, EOFError | ValueError):
         return NotStarted(

@@ -129,7 +129,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
         parts.append(replacement[end:start])
         end = match.end()
         if match["bad"]:
-            raise ValueError(f"{match['bad']} at the end, or before what is no group, in {replacement!r}")
+            raise ValueError(f"{match['bad']} at the end, or not before a group, in {replacement!r}")
         if match["escaped"]:
             parts.append(match["escaped"])
         elif match["name"]:

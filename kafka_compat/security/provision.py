@@ -261,7 +261,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
     several = len(wish.advertised) > 1
     sections: list[tuple[str, dict[str, str]]] = [
         (
-            "Where it listens, and what clients are told.",
+            "Listeners, and the addresses that clients connect to.",
             {
                 "broker.id": str(number),
                 "listeners": f"{_LISTENER}://{bound}:{address.port}",
@@ -272,7 +272,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "TLS: the broker shows server.pem, and trusts what the authority of this folder has signed.",
+            "TLS: the broker uses server.pem, and trusts certificates signed by the CA in this directory.",
             {
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(wish.folder / keys),
@@ -281,7 +281,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "Who may come in: users with SCRAM credentials. Brokers log in at each other, too.",
+            "Authentication: users with SCRAM credentials. Brokers authenticate to each other, too.",
             {
                 "sasl.enabled.mechanisms": MECHANISM,
                 "sasl.mechanism.inter.broker.protocol": MECHANISM,
@@ -290,7 +290,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "What they may do: the super users everything, all others what an ACL allows.",
+            "Authorization: super users may do everything, other users what an ACL allows.",
             {
                 "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
                 "super.users": f"User:{ADMIN};User:{BROKER}",

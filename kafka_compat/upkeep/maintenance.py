@@ -174,7 +174,7 @@ class Maintenance:
         def look(partition: Partition) -> None:
             partition.maybe_shrink_isr(now_ms)
 
-        return self._each("looking for followers that lag", look, self._replicas)
+        return self._each("checking for lagging followers", look, self._replicas)
 
     def _flush_due(self, now_ms: int) -> Steps[None]:
         def look(partition: Partition) -> None:

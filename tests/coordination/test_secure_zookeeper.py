@@ -233,7 +233,7 @@ async def test_ports_of_the_other_kind(server: SecureZooKeeper, tmp_path: Path) 
     assert "no response to the TLS handshake" in said
     assert "zookeeper.ssl.client.enable" in said
     said = await refused(server.secure_address, OPEN)
-    assert "it speaks TLS (zookeeper.ssl.client.enable)" in said
+    assert "it uses TLS (zookeeper.ssl.client.enable)" in said
 
 
 async def test_tls_13_and_certificates_that_are_renewed(tmp_path: Path) -> None:

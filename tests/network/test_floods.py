@@ -308,7 +308,7 @@ def test_a_stranger_is_told_of_once(broker: KafkaCompatBroker, sent: bytes, said
             assert client.closed_by_peer()
     broker.stop()  # so that all that it says is in its log
     lines = [
-        line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closing" in line
+        line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closed" in line
     ]
     assert len(lines) == 1
     assert said in lines[0]

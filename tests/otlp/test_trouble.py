@@ -58,7 +58,7 @@ def test_it_refuses(receiver: Receiver, broker: KafkaBroker) -> None:
         wait_until(lambda: "rejected" in broker.log, 30, "the second warning")
         receiver.next_push()
         said = [line for line in broker.log.splitlines() if "rejected" in line]
-    assert len(said) == 1 and "3 of the metrics" in said[0] and said[0].endswith("too old")
+    assert len(said) == 1 and "3 of the pushed metrics" in said[0] and said[0].endswith("too old")
 
 
 def test_a_broker_stops_though_it_does_not_answer(receiver: Receiver, broker: KafkaBroker) -> None:

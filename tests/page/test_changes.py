@@ -115,12 +115,12 @@ def test_a_key_goes_where_clients_send_it(broker: KafkaBroker, page: Asked, name
     [
         ({"partition": 9}, 404, "has no partition 9"),
         ({"partition": "first"}, 400, "partition=first: expected a whole number of at least 0"),
-        ({"key": "x", "key_as": "long"}, 400, "key: 'x' is no long (8 bytes)"),
+        ({"key": "x", "key_as": "long"}, 400, "key: 'x' is not a valid long (8 bytes)"),
         ({"key": "x", "key_as": "empty"}, 400, "empty is selected, but 'x' is given"),
         ({"value_as": "xml"}, 400, "value_as=xml: expected one of text, hex"),
         ({"headers": [["a"]]}, 400, "headers: ['a'] is not a name and a value"),
         ({"value": "v" * 5000}, 409, "MESSAGE_TOO_LARGE"),
-        ({"colour": "red"}, 400, "'colour' is no field of it"),
+        ({"colour": "red"}, 400, "unknown field 'colour'"),
     ],
 )
 def test_what_cannot_be_produced_says_why(

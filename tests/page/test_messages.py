@@ -280,7 +280,7 @@ def test_a_long_search_goes_on_by_links(broker: KafkaBroker, page: Asked, topic:
         ({"cursor": "abc"}, "cursor=abc: not a cursor of this search"),
         ({"show_value": "xml"}, "show_value=xml: expected one of auto, text"),
         ({"from_offset": -1}, "from_offset=-1"),
-        ({"colour": "red"}, "'colour' is no parameter of it"),
+        ({"colour": "red"}, "unknown parameter 'colour'"),
     ],
 )
 def test_wrong_questions_are_told_what_is_right(

@@ -260,7 +260,7 @@ def refusal(*arguments: str) -> str:
                 "--override=listeners=A://:9092,B://:9093",
                 "--override=listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
             ],
-            "those of B and A meet at 9093 (expected ports at least 2 apart)",
+            "those of B and A overlap at 9093 (expected ports at least 2 apart)",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_who_gave_a_login_keeps_it(ours: Secured, tmp_path: Path, trusting: dict
         **_login("PLAIN"),
     }
     _, findings = _examined(tmp_path, everything)
-    assert "set security.protocol=SASL_SSL;" in findings[-1]["remedy"]
+    assert "set security.protocol=SASL_SSL," in findings[-1]["remedy"]
 
 
 def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Path) -> None:

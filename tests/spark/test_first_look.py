@@ -237,7 +237,7 @@ def test_whoever_is_slow_is_waited_for(
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(NotStarted, match="does not respond: timed out"):
             first_look({"bootstrap.servers": address}, topics=["t"])
-    assert capsys.readouterr().err == f"{address} has not answered yet; waiting up to 1.2 s.\n"
+    assert capsys.readouterr().err == f"{address} has not responded yet; waiting up to 1.2 s.\n"
 
 
 def test_names_of_both_clients(place: Place) -> None:

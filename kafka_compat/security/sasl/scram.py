@@ -129,7 +129,7 @@ class Scram:
         proved = len(proof) == len(signature) and hmac.compare_digest(stored_key, credential.stored_key)
         if self._found is None:
             none = f"no user of that name has a credential for {self._mechanism}"
-            raise Refused(f"{self._name}: {'this broker knows of none' if self._by_token else none}")
+            raise Refused(f"{self._name}: {'unknown to this broker' if self._by_token else none}")
         if not proved:
             raise Refused(f"{self._name}: the password is wrong")
         self.principal, self.expires_ms = self._found.owner, self._found.expires_ms
