@@ -63,7 +63,7 @@ class Deferred:
         if self.is_done:
             if self.is_canceled:
                 return
-            raise RuntimeError(f"a request is answered twice, now with {type(response).__name__}")
+            raise RuntimeError(f"a second response to a request: {type(response).__name__}")
         self.response = response
         self._end()
 

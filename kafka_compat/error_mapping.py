@@ -97,6 +97,6 @@ def store_errors_mapped(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Ite
         yield
     except (SessionExpired, ConnectionLost) as error:
         code = expired if isinstance(error, SessionExpired) else ErrorCode.REQUEST_TIMED_OUT
-        raise KafkaError(code, f"The metadata store did not answer: {error}") from error
+        raise KafkaError(code, f"The metadata store did not respond: {error}") from error
     except MalformedNode as malformed:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed)) from malformed

@@ -57,11 +57,11 @@ def place(url: str, tls: Callable[[], ssl.SSLContext] = ssl.create_default_conte
     """Parse a URL; `tls` creates the context for https. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("http", "https"):
-        raise ValueError('only "http" and "https" are possible')
+        raise ValueError('only "http" and "https" are supported')
     if not parts.hostname or (parts.port is not None and not 0 < parts.port < 65536):
-        raise ValueError("there is no host in it, or no good port")
+        raise ValueError("the host is missing, or the port is invalid")
     if any(character <= " " or character == "\x7f" for character in url):
-        raise ValueError("there are blanks in it")
+        raise ValueError("it contains spaces")
     return Place(url, tls() if parts.scheme.lower() == "https" else None)
 
 
@@ -80,7 +80,7 @@ async def ask(
         async with asyncio.timeout(timeout_s):
             response = await in_daemon_thread(exchange.run)
     except TimeoutError:
-        raise Unreachable(f"no whole answer within {timeout_s:.0f} s") from None
+        raise Unreachable(f"no complete response within {timeout_s:.0f} s") from None
     finally:
         exchange.abort()
     if response.status not in (200, 201):
@@ -163,7 +163,7 @@ class _Exchange:
             self._socket = None
             connection.close()
         if self._bytes_max is not None and len(content) > self._bytes_max:
-            raise Unreachable(f"the answer has more than {self._bytes_max:,} bytes")
+            raise Unreachable(f"the response has more than {self._bytes_max:,} bytes")
         return Response(response.status, content)
 
 
@@ -171,5 +171,5 @@ def _followed(url: str, location: str) -> str:
     target = urljoin(url, location)
     parts = urlsplit(target)
     if not location or parts.scheme != urlsplit(url).scheme or not parts.hostname:
-        raise Unreachable(f"it leads to another scheme: {target[:200]!r}")
+        raise Unreachable(f"it redirects to another scheme: {target[:200]!r}")
     return target

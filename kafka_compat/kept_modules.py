@@ -141,7 +141,7 @@ class KeptModules:
         """The code of a module, as runpy requests it."""
         kept = self._find(fullname)
         if kept is None:
-            raise ImportError(f"no module {fullname} is kept", name=fullname)
+            raise ImportError(f"no copy of module {fullname}", name=fullname)
         return self._load_code(kept)
 
     def _load_code(self, kept: _Kept) -> CodeType:
@@ -243,10 +243,10 @@ async def keep() -> None:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        _log.info("Modules are not kept, an upgrade of the installation needs a restart: %s", error)
+        _log.info("Could not copy the modules: restart the broker after an upgrade: %s", error)
         return
     kept = keeping
-    _log.debug("Modules are kept: %d packages", len(kept._packages))
+    _log.debug("Kept a copy of the modules of %d packages", len(kept._packages))
 
 
 def _nameless_file() -> int:

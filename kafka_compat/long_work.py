@@ -140,7 +140,7 @@ class LongWork:
         try:
             done(await result)
         except Exception:
-            log.exception("what was begun in an earlier turn failed")
+            log.exception("Work that yielded to the event loop failed")
 
     def close(self) -> None:
         """Cancel the work begun by `start`."""

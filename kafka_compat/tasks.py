@@ -140,7 +140,7 @@ class Tasks:
                     return
                 if loop.time() - began_s >= CALM_S:
                     pause_s = RESTART_S_MIN
-                log.exception("%s failed; it goes on in %.1f s", name, pause_s)
+                log.exception("%s failed; retrying in %.1f s", name, pause_s)
             await self._sleep(pause_s)
             pause_s = min(2 * pause_s, RESTART_S_MAX)
 

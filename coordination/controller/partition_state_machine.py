@@ -42,10 +42,10 @@ class Strategy(Enum):
     """Leader election strategy; the rules are in coordination/controller/leader_election.py."""
 
     OFFLINE = "a new leader"
-    UNCLEAN = "a new leader, unclean if need be"
+    UNCLEAN = "a new leader, if necessary by unclean election"
     PREFERRED = "the preferred leader"
     REASSIGNMENT = "a leader among the target replicas"
-    SHUTDOWN = "a leader in place of one that leaves"
+    SHUTDOWN = "a leader to replace one that shuts down"
 
 
 class Partitions:
@@ -130,7 +130,7 @@ class Partitions:
                 state = PartitionState(alive[0], 0, alive, context.controller_epoch)
                 writes.append(StateWrite(partition, state, CREATE))
             else:
-                context.note(f"{partition} has no leader: none of its replicas {list(replicas)} lives")
+                context.note(f"{partition} has no leader: none of its replicas {list(replicas)} is alive")
         written, conflicts = yield from write_states(context, writes)
         for partition, state in written.items():
             context.partition_phases[partition] = PartitionPhase.ONLINE
@@ -173,7 +173,7 @@ class Partitions:
         yield from context.pause()
         for partition in partitions:
             if partition not in elected:
-                context.note(f"No leader for {partition}: {strategy.value} was wanted")
+                context.note(f"No leader for {partition}: needed {strategy.value}")
                 continue
             context.partition_phases[partition] = PartitionPhase.ONLINE
             replicas = context.assignment(partition).replicas

@@ -100,7 +100,7 @@ class Following:
     async def start(self) -> None:
         """Read everything and follow changes. MetadataStoreError."""
         await self._begin()
-        self._tasks.spawn(f"following {self._what}", self._follow, OnFailure.RESTART)
+        self._tasks.spawn(f"watching {self._what}", self._follow, OnFailure.RESTART)
 
     async def _follow(self) -> None:
         while True:
@@ -109,7 +109,7 @@ class Following:
             except stores.SessionExpired:
                 await asyncio.sleep(RECONNECT_S)
             except MetadataStoreError as error:
-                log.info("following %s: %r", self._what, error)
+                log.info("Could not read %s; retrying: %r", self._what, error)
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:

@@ -12,8 +12,8 @@ log = logging.getLogger(__name__)
 NO_VERSION = -1
 """Replaces a node's version if its name itself is invalid."""
 
-MALFORMED_SETTINGS = "the topic keeps the settings that it had, and loses no records"
-MALFORMED_FEATURES = "no features count as finalized"
+MALFORMED_SETTINGS = "the topic keeps its previous settings and loses no records"
+MALFORMED_FEATURES = "no features are treated as finalized"
 
 
 class MalformedNode(ValueError):
@@ -35,8 +35,8 @@ class MalformedNodes:
         """Log a malformed node. `version` is the node's; `consequence` as in "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
-            log.error("%s; %s until the node is mended", error, consequence)
+            log.error("%s; %s until the node is repaired", error, consequence)
 
     def report_notice(self, error: MalformedNode) -> None:
         """Log a malformed node that is read once and then removed."""
-        log.error("%s; the notice is dropped", error)
+        log.error("%s; dropped the notification", error)

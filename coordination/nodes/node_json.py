@@ -43,7 +43,7 @@ class NodeObject:
     def parse(cls, path: str, data: bytes | None) -> "NodeObject":
         """Parse the node's whole payload."""
         if not data:
-            raise MalformedNode(path, "there is nothing in it")
+            raise MalformedNode(path, "the node is empty")
         try:
             values = json.loads(data.decode())
         except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ class NodeObject:
         """An integer from `low` to `high`."""
         value = self._field(name, default)
         if type(value) is not int or not low <= value <= high:
-            raise self.wrong(name, f"is {_shown(value)} and not a whole number from {low} to {high}")
+            raise self.wrong(name, f"is {_shown(value)}, not a whole number from {low} to {high}")
         return value
 
     def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
@@ -78,7 +78,7 @@ class NodeObject:
         if isinstance(value, str) and is_number(value, high):
             value = int(value)
         if type(value) is not int or not 0 <= value <= high:
-            raise self.wrong(name, f"is {_shown(value)} and not a number from 0 to {high}")
+            raise self.wrong(name, f"is {_shown(value)}, not a number from 0 to {high}")
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -94,16 +94,16 @@ class NodeObject:
         values = self._list(name, None)
         for value in values:
             if type(value) is not int or not 0 <= value <= INT32_MAX:
-                raise self.wrong(name, f"holds {_shown(value)}, which is no broker id")
+                raise self.wrong(name, f"contains {_shown(value)}, which is not a broker ID")
         if len(set(values)) < len(values):
-            raise self.wrong(name, f"is {_shown(values)}, which names a broker twice")
+            raise self.wrong(name, f"is {_shown(values)}, which contains a broker twice")
         return tuple(values)
 
     def object(self, name: str) -> "NodeObject":
         """A nested object; empty if the field is missing."""
         value = self._field(name, {})
         if not isinstance(value, dict):
-            raise self.wrong(name, f"is {_shown(value)} and not an object")
+            raise self.wrong(name, f"is {_shown(value)}, not an object")
         return NodeObject(self._path, value, f"{self._where}{name}.")
 
     def objects(self, name: str) -> "list[NodeObject]":
@@ -111,7 +111,7 @@ class NodeObject:
         items = self._list(name, None)
         for item in items:
             if not isinstance(item, dict):
-                raise self.wrong(name, f"holds {_shown(item)}, which is no object")
+                raise self.wrong(name, f"contains {_shown(item)}, which is not an object")
         return [NodeObject(self._path, item, f"{self._where}{name}: ") for item in items]
 
     def _field(self, name: str, default: Any) -> Any:
@@ -125,16 +125,16 @@ class NodeObject:
     def _list(self, name: str, default: list[Any] | None) -> list[Any]:
         value = self._field(name, default)
         if not isinstance(value, list):
-            raise self.wrong(name, f"is {_shown(value)} and not a list")
+            raise self.wrong(name, f"is {_shown(value)}, not a list")
         return value
 
     def _text(self, name: str, value: Any) -> str:
         if not isinstance(value, str):
-            raise self.wrong(name, f"is {_shown(value)} and not a text")
+            raise self.wrong(name, f"is {_shown(value)}, not a string")
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise self.wrong(name, f"is {_shown(value)}, which is no text of Unicode") from error
+            raise self.wrong(name, f"is {_shown(value)}, which is not valid Unicode") from error
         return value
 
 

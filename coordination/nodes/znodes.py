@@ -182,10 +182,10 @@ def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> Broker
         listener, _, address = text.partition("://")
         host, _, port = address.rpartition(":")
         if not is_number(port, _PORT_MAX):
-            raise values.wrong("endpoints", f"holds {text!r}, which has no port")
+            raise values.wrong("endpoints", f"contains {text!r}, which has no port")
         protocol = protocols.text(listener, listener)
         if protocol not in SECURITY_PROTOCOLS:
-            raise values.wrong("endpoints", f"holds {text!r}, whose security protocol is not known")
+            raise values.wrong("endpoints", f"contains {text!r}, whose security protocol is unknown")
         endpoints.append(Endpoint(listener, host.strip("[]"), int(port), protocol))
     if not endpoints:
         endpoints.append(Endpoint("PLAINTEXT", values.text("host"), values.integer("port", high=_PORT_MAX)))
@@ -218,11 +218,11 @@ def decode_topic(name: str, data: bytes | None) -> TopicState:
     if not values.has("partitions"):
         raise values.wrong("partitions", "is missing")
     if max(replicas, default=-1) >= len(replicas) + _MISSING_PARTITIONS_MAX:
-        raise values.wrong("partitions", f"has {len(replicas)} of them, and one is number {max(replicas)}")
+        raise values.wrong("partitions", f"has {len(replicas)} entries, but one is number {max(replicas)}")
     removing = _replicas(values.object("removing_replicas"))
     for partition, brokers in removing.items():
         if set(replicas.get(partition, (None,))) <= set(brokers):
-            raise values.wrong("removing_replicas", f"leaves none of the replicas of partition {partition}")
+            raise values.wrong("removing_replicas", f"removes all replicas of partition {partition}")
     return TopicState(
         name,
         _topic_id(path, values.text("topic_id")) if values.has("topic_id") else None,
@@ -289,7 +289,7 @@ def decode_controller_epoch(data: bytes | None) -> int:
     """The number of controller elections."""
     text = (data or b"").decode(errors="replace")
     if not is_number(text, INT32_MAX - 1):
-        raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is no epoch")
+        raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is not an epoch")
     return int(text)
 
 
@@ -388,7 +388,7 @@ def decode_offset(path: str, data: bytes | None) -> int | None:
         return None
     text = data.decode(errors="replace")
     if not is_number(text.removeprefix("-"), INT64_MAX):
-        raise MalformedNode(path, f"{text!r:.60} is no offset")
+        raise MalformedNode(path, f"{text!r:.60} is not an offset")
     return int(text)
 
 
@@ -419,7 +419,7 @@ def _replicas(values: NodeObject) -> dict[int, tuple[int, ...]]:
     assignment: dict[int, tuple[int, ...]] = {}
     for partition in values:
         if not is_number(partition, INT32_MAX) or int(partition) in assignment:
-            raise values.wrong(partition, "is no number of a partition, or names it twice")
+            raise values.wrong(partition, "is not a partition number, or occurs twice")
         assignment[int(partition)] = values.brokers(partition)
     return dict(sorted(assignment.items()))
 
@@ -428,7 +428,7 @@ def _topic_id(path: str, text: str) -> UUID:
     try:
         return UUID(bytes=base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
     except ValueError as error:
-        raise MalformedNode(path, f"topic_id {text!r:.60} is none") from error
+        raise MalformedNode(path, f"topic_id {text!r:.60} is not a topic ID") from error
 
 
 def _bracketed(host: str) -> str:

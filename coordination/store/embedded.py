@@ -87,7 +87,7 @@ class EmbeddedMetadataStore:
             try:
                 await session.close()
             except StoreFailed as error:
-                log.error("The end of a session is not written: %s", error)
+                log.error("Could not store the end of a session: %s", error)
         if self._flusher:
             await asyncio.wait([self._flusher])
         self._journal.close()
@@ -182,7 +182,7 @@ class EmbeddedMetadataStore:
                 try:
                     await loop.run_in_executor(None, self._journal.compact, encode_snapshot(self._tree))
                 except OSError as error:
-                    log.warning("Cannot compact %s: %s", self._journal.path, error)
+                    log.warning("Could not compact %s: %s", self._journal.path, error)
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
@@ -205,7 +205,7 @@ class EmbeddedMetadataStore:
                 if self._closing:
                     raise
                 if not reported:
-                    log.error("%s. Changes wait until there is space", error)
+                    log.error("%s. Changes wait until space is available", error)
                     reported = True
                 await asyncio.sleep(FULL_DISK_RETRY_S)
 

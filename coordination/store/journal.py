@@ -73,9 +73,9 @@ class Journal:
         if self._bytes < len(data):
             self.tail_was_cut = True
             log.error(
-                "%s: its last %d bytes, behind transaction %d, are not whole and are cut off. A crash leaves "
-                "such an end of a change that nobody was told of; if the file was damaged otherwise, this "
-                "change is lost: %s",
+                "%s: removed the last %d bytes, after transaction %d, because they are incomplete. A crash "
+                "during a write leaves such an end, and the change was never acknowledged; if the file was "
+                "damaged otherwise, this change is lost: %s",
                 self.path,
                 len(data) - self._bytes,
                 tree.zxid,
@@ -182,13 +182,13 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
     lines = _lines(data)
     position, header = next(lines, (0, None))
     if not isinstance(header, dict) or header.get(FORMAT) != 1:
-        raise CorruptJournal(f"{name} does not begin as a metadata journal of this version")
+        raise CorruptJournal(f"{name} is not a metadata journal of this version")
     tree = Tree()
     payloads: dict[str, bytes] = {}
     for _ in range(header["nodes"]):
         position, values = next(lines, (0, None))
         if values is None:
-            raise CorruptJournal(f"{name} is damaged: a line of its snapshot is not as it was written")
+            raise CorruptJournal(f"{name} is damaged: a line of its snapshot was changed")
         _restore(tree, values, payloads)
     tree.zxid = header["zxid"]
     snapshot_bytes = position

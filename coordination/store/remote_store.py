@@ -42,7 +42,7 @@ class StoreClient:
         """Open a session. ConnectionLost if the connection has ended."""
         session_id = await self._ask("open")
         if self._is_lost:
-            raise stores.ConnectionLost("the process that has the metadata store is gone")
+            raise stores.ConnectionLost("the process with the metadata store has ended")
         session = self._sessions[session_id] = RemoteSession(self, session_id)
         return session
 
@@ -71,7 +71,7 @@ class StoreClient:
         asked, self._asked = self._asked, {}
         for future, _ in asked.values():
             if not future.done():
-                future.set_exception(stores.ConnectionLost("the process that has the metadata store is gone"))
+                future.set_exception(stores.ConnectionLost("the process with the metadata store has ended"))
         for session in sessions.values():
             session.end(SessionState.CLOSED)
 
@@ -82,7 +82,7 @@ class StoreClient:
     def _settle(self, request_id: int, result: Any, error: MetadataStoreError | None) -> None:
         waiting = self._asked.pop(request_id, None)
         if waiting is None:
-            raise store_wire.BadFrame(f"an answer to request {request_id}, which was not asked")
+            raise store_wire.BadFrame(f"a response to request {request_id}, which was not sent")
         future, watch_id = waiting
         if error is not None and watch_id is not None:
             self._watches.pop(watch_id, None)
@@ -97,7 +97,7 @@ class StoreClient:
 
     async def _ask(self, kind: str, *arguments: Any, watch_id: int | None = None) -> Any:
         if self._is_lost:
-            raise stores.ConnectionLost("the process that has the metadata store is gone")
+            raise stores.ConnectionLost("the process with the metadata store has ended")
         request_id = self._new_id()
         # First: a message that is too long is not sent, and no caller waits.
         self._send([kind, request_id, *arguments])

@@ -145,7 +145,7 @@ class StoreServer:
     def _session(self, session_id: int) -> EmbeddedSession:
         session = self._sessions.get(session_id)
         if session is None:
-            raise stores.SessionExpired(f"session {session_id} is over")
+            raise stores.SessionExpired(f"session {session_id} has ended")
         return session
 
     def _watch_callback(self, watch_id: int) -> stores.Watch:
@@ -162,7 +162,7 @@ class StoreServer:
             return
         for session in list(self._sessions.values()):
             if session.holds_ephemerals:
-                log.warning("session %d expires: its process says nothing", session.session_id)
+                log.warning("Session %d expired: its process stopped responding", session.session_id)
                 self._begin(self._expire(session))
 
     async def _expire(self, session: EmbeddedSession) -> None:
@@ -171,4 +171,4 @@ class StoreServer:
         except stores.SessionExpired:
             return
         except MetadataStoreError as error:
-            log.error("the end of session %d is not written: %s", session.session_id, error)
+            log.error("Could not store the end of session %d: %s", session.session_id, error)

@@ -133,9 +133,7 @@ def encode_frame(message: Message) -> bytes:
     """Encode a message as a frame. MetadataStoreError if it exceeds FRAME_BYTES_MAX."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > FRAME_BYTES_MAX:
-        raise MetadataStoreError(
-            f"a message of {len(text)} bytes: at most {FRAME_BYTES_MAX} are sent at once"
-        )
+        raise MetadataStoreError(f"a message of {len(text)} bytes: the maximum is {FRAME_BYTES_MAX}")
     return _LENGTH.pack(len(text)) + text
 
 
@@ -169,9 +167,9 @@ def _parsed(text: bytes) -> list[Any]:
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadFrame(f"{text[:80]!r} is no JSON: {error}") from None
+        raise BadFrame(f"{text[:80]!r} is not JSON: {error}") from None
     if not isinstance(message, list) or not message:
-        raise BadFrame(f"{text[:80]!r} is no message")
+        raise BadFrame(f"{text[:80]!r} is not a message")
     return message
 
 
@@ -210,7 +208,7 @@ def decode_request(message: Message) -> Request:
                     return Read(kind, request_id, session_id, path, watch_id)
     except ValueError as error:
         raise BadFrame(str(error)) from None
-    raise BadFrame(f"{_shown(message)} is no request")
+    raise BadFrame(f"{_shown(message)} is not a request")
 
 
 def _read_operation(item: Any) -> Operation:
@@ -225,7 +223,7 @@ def _read_operation(item: Any) -> Operation:
         case ["check", str(path), int(version)]:
             operation = stores.Check(path, version)
         case _:
-            raise ValueError(f"{_shown(item)} is no operation")
+            raise ValueError(f"{_shown(item)} is not an operation")
     check_path(path)
     return operation
 
@@ -275,7 +273,7 @@ def decode_answer(message: Message) -> Answer:
                 return Expired(session_id)
     except ValueError as error:
         raise BadFrame(str(error)) from None
-    raise BadFrame(f"{_shown(message)} is no answer")
+    raise BadFrame(f"{_shown(message)} is not a response")
 
 
 def _error(error: Any) -> MetadataStoreError:
@@ -284,7 +282,7 @@ def _error(error: Any) -> MetadataStoreError:
             return stores.TransactionFailed(index, _error(cause))
         case [str(name), str(text)]:
             return _ERRORS.get(name, MetadataStoreError)(text)
-    raise ValueError(f"{_shown(error)} is no error")
+    raise ValueError(f"{_shown(error)} is not an error")
 
 
 def _shown(value: Any) -> str:

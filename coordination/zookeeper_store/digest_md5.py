@@ -44,7 +44,7 @@ class DigestMd5Client:
     def evaluate(self, challenge: bytes) -> bytes:
         """Return the next message to send. DigestError."""
         if self.done:
-            raise DigestError("it goes on after the end of the exchange")
+            raise DigestError("it continues after the end of the exchange")
         if self._expected is None:
             return self._respond(_fields(challenge))
         proof = _fields(challenge).get("rspauth")
@@ -58,9 +58,9 @@ class DigestMd5Client:
         if not nonce:
             raise DigestError("its challenge has no nonce")
         if fields.get("algorithm") != b"md5-sess":
-            raise DigestError("it asks for another algorithm than md5-sess")
+            raise DigestError("it requires an algorithm other than md5-sess")
         if _QOP not in [item.strip() for item in fields.get("qop", _QOP).split(b",")]:
-            raise DigestError("it asks for another protection than auth")
+            raise DigestError("it requires a quality of protection other than auth")
         utf8 = fields.get("charset", b"").lower() == b"utf-8"
         who = b":".join((_hashed_text(self._username), realm, _hashed_text(self._password)))
         secret = md5(b":".join((md5(who).digest(), nonce, self._cnonce))).hexdigest().encode()

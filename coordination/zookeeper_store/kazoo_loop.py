@@ -54,12 +54,16 @@ _ERRORS: dict[type[Exception], type[MetadataStoreError]] = {
 }
 
 _ADVICE: dict[type[Exception], str] = {
-    kazoo_errors.NoAuthError: "the node's ACL in ZooKeeper does not let this broker do that. "
-    "Was it made with another login or certificate than this broker's?",
-    kazoo_errors.InvalidACLError: "ZooKeeper does not know this broker, which is to protect its nodes "
-    "(zookeeper.set.acl). Does it ask for certificates (ssl.clientAuth), or has it a login for it?",
-    kazoo_errors.SessionClosedRequireSaslError: "ZooKeeper takes nobody who does not log in "
-    "(kafka.compat.zookeeper.sasl.jaas.config)",
+    kazoo_errors.NoAuthError: (
+        "the node's ACL in ZooKeeper denies this: was it created with another login or certificate?"
+    ),
+    kazoo_errors.InvalidACLError: (
+        "ZooKeeper has not authenticated this broker, but zookeeper.set.acl=true: does it request "
+        "certificates (ssl.clientAuth), or have a login for it?"
+    ),
+    kazoo_errors.SessionClosedRequireSaslError: (
+        "ZooKeeper requires a login (kafka.compat.zookeeper.sasl.jaas.config)"
+    ),
 }
 
 _LOGIN_REFUSED: Final = (
@@ -221,17 +225,17 @@ class LoopHandler:
     def sleep_func(self, seconds: float) -> None:
         """Wait before another attempt."""
         if self._ended.wait(seconds):
-            raise RetryFailedError("the session is over")
+            raise RetryFailedError("the session has ended")
 
     @property
     def other_form(self) -> str:
         """The protocol (TLS or plaintext) that a server without a response may expect."""
-        return "it speaks plain text" if self._tls else "it speaks TLS (zookeeper.ssl.client.enable)"
+        return "it uses plain text" if self._tls else "it uses TLS (zookeeper.ssl.client.enable)"
 
     def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
         """Connect to a server; OSError if that fails, or if the session is over."""
         if self._ended.is_set():
-            raise ConnectionAbortedError("the session is over")
+            raise ConnectionAbortedError("the session has ended")
         named["timeout"] = min(named.get("timeout") or self._connect_timeout_s, self._connect_timeout_s)
         try:
             opened: Socket = utils.create_tcp_connection(sockets, *arguments, **named)
@@ -323,8 +327,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             return super()._connect(host, hostip, port)
         except (ConnectionDropped, KazooTimeoutError):
             if self._socket is not None and not isinstance(self.handler.last_error, Unusable):
-                why = f"either it does not serve yet, or {self.handler.other_form}"
-                self.handler.last_error = ConnectionError(f"{host}:{port} gave no answer: {why}")
+                why = f"either it is not ready, or {self.handler.other_form}"
+                self.handler.last_error = ConnectionError(f"{host}:{port} did not respond: {why}")
             raise
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
@@ -338,8 +342,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
                 token = exchange.evaluate(challenge)
             except DigestError as error:
                 raise self._refused(
-                    f"ZooKeeper at {host} does not log this broker in: {error}. Has it a JAAS file with "
-                    "a section Server, and a DigestLoginModule there?"
+                    f"ZooKeeper at {host} does not log this broker in: {error}. Check that its JAAS file "
+                    "has a section Server with a DigestLoginModule"
                 ) from error
         self._on_login()
 
@@ -350,13 +354,13 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             header, buffer, offset = self._read_header(timeout)
         except ConnectionDropped as error:
             # Old servers report a wrong password only in this way; so does a server that is killed.
-            why = f"ZooKeeper at {host} ended the connection at the login. Is {self._login.setting} right?"
+            why = f"ZooKeeper at {host} closed the connection during the login. Check {self._login.setting}"
             self.handler.last_error = Unusable(why)
             raise ConnectionDropped(why) from error
         if header.err in _LOGIN_REFUSED:
             raise self._refused(
-                f"ZooKeeper at {host} refuses the login of {self._login.username}. Are name and password in "
-                f"{self._login.setting} right?"
+                f"ZooKeeper at {host} rejects the login of {self._login.username}. Check the name and "
+                f"password in {self._login.setting}"
             )
         if header.err or header.xid != xid:
             raise ConnectionDropped(f"error {header.err} at the login")

@@ -141,9 +141,9 @@ class ZooKeeperMetadataStore(StoreSession):
             await store.close()
             error = store._handler.last_error
             reason = f" ({error})" if error else ""
-            advice = "" if isinstance(error, Unusable) else ". Is zookeeper.connect right?"
+            advice = "" if isinstance(error, Unusable) else ". Check zookeeper.connect"
             raise stores.ConnectionLost(
-                f"no ZooKeeper answers at {hosts} within {timeout_ms} ms{reason}{advice}"
+                f"ZooKeeper at {hosts} did not respond within {timeout_ms} ms{reason}{advice}"
             ) from None
         except stores.SessionExpired as error:
             await store.close()

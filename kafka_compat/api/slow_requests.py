@@ -65,7 +65,7 @@ class SlowRequests:
             if request is None or took_ms - request.max_wait_ms < self._threshold_ms:
                 return
         if self._quiet is None:
-            log.warning("A slow request: %s", _described(served, took_ms))
+            log.warning("Slow request: %s", _described(served, took_ms))
             self._be_quiet()
             return
         self._left_out += 1

@@ -355,7 +355,7 @@ class Broker:
             services.replicas.take_offline(lost)
             self.membership.report_offline(lost)
         if self._running is not None and len(self._log_dirs.offline) == len(self._log_dirs.directories):
-            log.critical("every log directory is offline: the broker stops")
+            log.critical("Every log directory is offline: stopping the broker. Check the disks")
             self.on_fatal()
 
     # --- stop
@@ -378,14 +378,14 @@ class Broker:
             await self.membership.shut_down_controlled()
         await self.membership.leave()
         running.server.stop_accepting()
-        stop_log.done("it accepts no more connections")
+        stop_log.done("stopped accepting connections")
         connections = len(running.server.connections)
         await self._stop_serving(running)
-        stop_log.done(f"upkeep has ended, connections closed: {connections}")
+        stop_log.done(f"ended background tasks, closed {connections} connections")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
         log_dirs.close(self.services.replicas.high_watermarks())
-        stop_log.done(f"logs on disk: {count}")
+        stop_log.done(f"closed {count} logs")
         stop_log.over()
 
     async def suspend(self) -> Sockets:
@@ -475,12 +475,12 @@ class _StopLog:
     def done(self, step: str) -> None:
         """Log that a step is done; the next one begins."""
         now_ms = self._monotonic_ms()
-        log.info("Broker %d stops: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
+        log.info("Broker %d is stopping: %s (%d ms)", self._broker_id, step, now_ms - self._step_began_ms)
         self._step_began_ms = now_ms
 
     def over(self) -> None:
         """Log that all steps are done."""
-        log.info("Broker %d has stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
+        log.info("Broker %d stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
 
 
 def _limits(config: BrokerConfig) -> Limits:

@@ -80,7 +80,7 @@ class Entrances:
         for tokens in self._token_sources:
             await self._open_tokens(tokens)
             tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, OnFailure.RESTART)
-        tasks.spawn("looking for new certificates", self._keep_certificates, OnFailure.RESTART)
+        tasks.spawn("checking for new certificates", self._keep_certificates, OnFailure.RESTART)
         users = self._users = Users(context.store)
         await users.load()
         context.entity_changes.listeners.append(users.changed)
@@ -132,7 +132,7 @@ class Entrances:
             await source.open()
         except Unreachable as error:
             raise StartupError(
-                f"this broker gets no token to log in at others from {source.url}: {error} "
+                f"cannot fetch a token for connections to other brokers from {source.url}: {error} "
                 "(sasl.oauthbearer.token.endpoint.url)"
             ) from error
 
@@ -143,7 +143,7 @@ class Entrances:
             await keys.open()
         except Unreachable as error:
             raise StartupError(
-                f"the keys that tokens are signed with cannot be fetched from {source.place.url}: {error} "
+                f"cannot fetch the keys that verify tokens from {source.place.url}: {error} "
                 "(sasl.oauthbearer.jwks.endpoint.url)"
             ) from error
 
@@ -177,8 +177,8 @@ class ListenerTls:
             raise ConfigError(
                 f"listener.name.{listener.name.lower()}.ssl.keystore.location",
                 None,
-                f"the listener {listener.name} speaks TLS, and has no certificate to show",
-                "expected the path of a key store here or in ssl.keystore.location",
+                f"listener {listener.name} uses TLS but has no certificate",
+                "set the path of a keystore here or in ssl.keystore.location",
             )
         self._mapper = PrincipalMapper(
             settings.principal_mapping_rules, settings.named("ssl.principal.mapping.rules")
@@ -199,14 +199,14 @@ class ListenerTls:
     def refusal(self, connection: ssl.SSLObject) -> str | None:
         """The reason to reject a connection after the handshake, if any."""
         suite = self.current.suite_refused(connection)
-        return f"the client has agreed on {suite} alone, which is not in ssl.cipher.suites" if suite else None
+        return f"the client supports only {suite}, which is not in ssl.cipher.suites" if suite else None
 
     def principal(self, certificate: bytes) -> Principal | None:
         """The principal of a certificate (DER); None if no rule of ssl.principal.mapping.rules matches."""
         try:
             return self._mapper.principal(certificate)
         except (NoMatchingRule, ValueError) as error:
-            log.info("listener %s: %s", self._listener.name, error)
+            log.info("Listener %s: %s", self._listener.name, error)
             return None
 
     async def check(self, config: BrokerConfig) -> None:
@@ -241,12 +241,12 @@ class ListenerTls:
         except ConfigError as error:
             if str(error) != self._refused:
                 self._refused = str(error)
-                log.error("listener %s keeps its certificates: %s", self._listener.name, error.in_full)
+                log.error("Listener %s keeps its old certificates: %s", self._listener.name, error.in_full)
             return
         self._refused = None
         if renewed is not current and self.current is current:
             self.current = renewed
-            log.info("listener %s has new certificates", self._listener.name)
+            log.info("Listener %s loaded new certificates", self._listener.name)
 
 
 @contextmanager

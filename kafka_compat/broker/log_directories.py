@@ -23,7 +23,7 @@ def lock(log_dirs: LogDirs) -> None:
     except (StorageError, OSError) as error:
         raise StartupError(str(error)) from error
     if len(log_dirs.offline) == len(log_dirs.directories):
-        raise StartupError("no directory of log.dirs can be used: " + "; ".join(map(str, log_dirs.failures)))
+        raise StartupError("no directory of log.dirs is usable: " + "; ".join(map(str, log_dirs.failures)))
 
 
 def finish_return(log_dirs: LogDirs) -> None:
@@ -36,7 +36,7 @@ def finish_return(log_dirs: LogDirs) -> None:
             saved_states.finish_return(log_dirs.directories)
         except OSError as error:
             raise StartupError(
-                f"cannot restore the snapshot that {first}/{RETURNING} names: {error}"
+                f"cannot restore the snapshot named in {first}/{RETURNING}: {error}"
             ) from error
 
 
@@ -61,12 +61,12 @@ def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
     if stored.get("version", "0") != "0":
         raise StartupError(
             f"{paths} belong to a Kafka in KRaft mode (meta.properties has version={stored['version']}), "
-            "whose folders it does not open: choose other log.dirs"
+            "whose directories this broker cannot open: choose other log.dirs"
         )
     if config.has_broker_id and stored.get("broker.id", "") not in ("", str(config.broker_id)):
         raise StartupError(
-            f"{paths} belong to broker.id={stored['broker.id']}, this broker has "
-            f"broker.id={config.broker_id}: start it with the same, or on other log.dirs"
+            f"{paths} belong to broker.id={stored['broker.id']}, but this broker has "
+            f"broker.id={config.broker_id}: use the same ID or other log.dirs"
         )
 
 
@@ -77,9 +77,7 @@ def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
     except StorageError as error:
         raise StartupError(str(error)) from error
     if not report.clean:
-        log.warning(
-            "the last stop was not clean: checked %d logs, %d bytes", report.log_count, report.recovered_bytes
-        )
+        log.warning("Unclean shutdown: checked %d logs, %d bytes", report.log_count, report.recovered_bytes)
     for directory in report.offline:
-        log.error("log directory %s is offline", directory)
+        log.error("Log directory %s is offline: check the disk", directory)
     return report

@@ -177,4 +177,4 @@ class BrokerServices:
 
         interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1000
         work = partial(tokens.keep_removing, is_controller, interval_s)
-        self._tasks.spawn("removing delegation tokens that have expired", work, OnFailure.RESTART)
+        self._tasks.spawn("removing expired delegation tokens", work, OnFailure.RESTART)

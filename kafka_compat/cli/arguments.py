@@ -80,5 +80,5 @@ def port(text: str) -> int:
 def count(text: str) -> int:
     """Argument type: a number of brokers, at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of brokers; expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is not a valid number of brokers; expected 1 or more")
     return int(text)

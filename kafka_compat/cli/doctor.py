@@ -76,4 +76,4 @@ def _show(finding: Finding) -> None:
     mark = "ok    " if finding.ok else "FAILED"
     print(f"{mark} {finding.address:<24} {finding.step:<12} {finding.text}")
     if not finding.ok:
-        print(f"       → on the side of the {finding.side}: {finding.remedy}")
+        print(f"       → fix on the side of the {finding.side}: {finding.remedy}")

@@ -35,7 +35,7 @@ class EphemeralFolder:
             self.path = path if path is not None else _new_folder()
             self._descriptor = _held(self.path, fcntl.LOCK_SH)
             if self._descriptor is None and path is not None:
-                raise FileNotFoundError(f"{path} was removed meanwhile")
+                raise FileNotFoundError(f"{path} was removed in the meantime")
 
     @staticmethod
     def is_ours(path: str) -> bool:

@@ -67,16 +67,16 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
         keeping = asyncio.ensure_future(kept_modules.keep())
         await stopping
         keeping.cancel()
-    log.info("Broker %d is to stop", broker.broker_id)
+    log.info("Broker %d is stopping", broker.broker_id)
     if hands_over and not failed:
         await _shut_down_controlled(broker, stop)
     try:
         await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
-        log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
+        log.error("The broker did not stop within %s s; the next startup checks its logs", STOP_TIMEOUT_S)
         return 1
     except Exception:
-        log.exception("The broker did not stop cleanly; the next start will check its logs")
+        log.exception("The broker did not stop cleanly; the next startup checks its logs")
         return 1
     return 1 if failed else 0
 
@@ -96,7 +96,7 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
     handing_over.cancel()
     await asyncio.wait([handing_over])
     if not handing_over.cancelled() and handing_over.exception() is not None:
-        log.error("Handing over failed", exc_info=handing_over.exception())
+        log.error("Moving leaderships to other brokers failed", exc_info=handing_over.exception())
 
 
 @contextlib.contextmanager
@@ -181,5 +181,5 @@ def run_loop(serving: Coroutine[Any, Any, int]) -> int:
     except ImportError:
         new_event_loop = None
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        log.info("Serving on the loop of %s", type(runner.get_loop()).__module__)
+        log.info("Using the event loop of %s", type(runner.get_loop()).__module__)
         return runner.run(serving)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         return _fork_topic(args)
     if all(of_folder) and not any((*of_topic, args.groups, args.token)):
         return _fork_folder(args)
-    return _refuse("expected --http URL TOPIC NAME, or --data FOLDER --to FOLDER", EXIT_USAGE)
+    return _refuse("expected --http URL TOPIC NAME, or --data DIR --to DIR", EXIT_USAGE)
 
 
 def _fork_topic(args: argparse.Namespace) -> int:
@@ -67,14 +67,14 @@ def _fork_topic(args: argparse.Namespace) -> int:
         response = request(where, "POST", body, headers, _TIMEOUT_S)
         answer = json.loads(response.body)
     except (Unreachable, ValueError) as error:
-        return _refuse(f"no answer from {args.http}: {error}", EXIT_FAILED)
+        return _refuse(f"no response from {args.http}: {error}", EXIT_FAILED)
     if response.status >= 400:
         return _refuse(answer["detail"], EXIT_FAILED)
     if args.json:
         print(json.dumps(answer))
     else:
-        with_groups = f", with the positions of {', '.join(answer['groups'])}" if answer["groups"] else ""
-        print(f"{args.name} holds what {args.topic} holds{with_groups} ({answer['took_ms']:.0f} ms)")
+        with_groups = f", with the offsets of {', '.join(answer['groups'])}" if answer["groups"] else ""
+        print(f"Forked {args.topic} to {args.name}{with_groups} ({answer['took_ms']:.0f} ms)")
     return 0
 
 
@@ -91,7 +91,7 @@ def _fork_folder(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"data": args.data, "to": args.to, "logs": logs, "took_ms": took_ms}))
     else:
-        print(f"{args.to} holds the {logs} logs of {args.data} ({took_ms:.0f} ms)")
+        print(f"Forked the {logs} logs of {args.data} to {args.to} ({took_ms:.0f} ms)")
     return 0
 
 

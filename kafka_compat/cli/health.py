@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             _ask(host, port, listener, args.timeout)
         except (OSError, EOFError, ValueError) as error:
-            print(f"kafka-compat: no broker answers at {host}:{port}: {error}", file=sys.stderr)
+            print(f"kafka-compat: no broker responds at {host}:{port}: {error}", file=sys.stderr)
             code = EXIT_UNHEALTHY
     return code
 
@@ -79,7 +79,7 @@ def _ask(host: str, port: int, listener: Listener, timeout_s: float) -> None:
         with connection.makefile("rb") as stream:
             start = stream.read(_ANSWER.size)
     if len(start) < _ANSWER.size:
-        raise EOFError("it closed the connection")
+        raise EOFError("the broker closed the connection")
     _, correlation_id, error_code = _ANSWER.unpack(start)
     if (correlation_id, error_code) != (1, 0):
-        raise ValueError("what answers is no broker")
+        raise ValueError("the response is not from a Kafka broker")

@@ -45,8 +45,8 @@ def http_services(config: BrokerConfig) -> HttpServices | None:
         for setting in (_CONTROL, _PAGE):
             if config.bool(setting):
                 raise StartupError(
-                    f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
-                    "(port 0: any that is free)"
+                    f"{setting}=true requires an HTTP listener: set {LISTENER}=http://127.0.0.1:8080 (port "
+                    "0: any free port)"
                 )
         if exporter is None:
             return None
@@ -58,7 +58,7 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
     endpoint, headers = _OTLP
     if not config.str(endpoint):
         if config.str(headers):
-            raise StartupError(f"{headers} is set, and {endpoint} is not: set it to the collector's address")
+            raise StartupError(f"{headers} is set but {endpoint} is not: set it to the collector's address")
         return None
     from kafka_compat.otlp.exporter import OtlpExporter
     from kafka_compat.otlp.settings import otlp_settings
@@ -81,7 +81,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
     try:
         return parse_principal(text)
     except ValueError:
-        raise StartupError(f"{_PRINCIPAL}={text}: expected a type and a name, as User:alice") from None
+        raise StartupError(f"{_PRINCIPAL}={text}: expected a type and a name, such as User:alice") from None
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
@@ -98,7 +98,7 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
-        log.info("clients may not push their metrics: pip install kafka-compat[telemetry]")
+        log.info("Clients cannot push metrics: to enable it, run pip install kafka-compat[telemetry]")
         return None
     return PushedMetrics(config.int("kafka.compat.client.metrics.series.max"))
 

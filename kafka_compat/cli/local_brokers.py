@@ -73,7 +73,7 @@ def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
     if met is not None:
         _, other, port = met
         raise StartupError(
-            f"{LISTENER}={given}: {count} processes need {count} ports in a row, and these meet "
+            f"{LISTENER}={given}: {count} processes need {count} consecutive ports, which overlap with "
             f"those of {other} at {port} (expected ports at least {count} apart)"
         )
     return [f"http://{address(host, first + number if first else 0)}" for number in range(count)]
@@ -96,8 +96,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
         raise ConfigError(
             "listeners",
             listeners_text((each.name, each.host, each.port) for each in listeners),
-            f"{count} brokers need {count} ports in a row for each listener, and those of "
-            f"{name} and {other} meet at {port}",
+            f"{count} brokers need {count} consecutive ports for each listener, and those of {name} and "
+            f"{other} overlap at {port}",
             f"expected ports at least {count} apart",
         )
 

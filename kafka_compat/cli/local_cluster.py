@@ -58,7 +58,7 @@ class LocalCluster:
         if not self.brokers:
             self.brokers.append(broker)
             return False
-        log.error("Broker %d cannot go on and stops; the others go on", broker.broker_id)
+        log.error("Broker %d failed and is stopping; the other brokers keep running", broker.broker_id)
         await broker.stop(controlled=False)
         return True
 
@@ -110,8 +110,6 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     try:
         await asyncio.wait_for(cluster.stop(), STOP_TIMEOUT_S)
     except TimeoutError:
-        log.error(
-            "The brokers did not stop within %s s; the next start will check their logs", STOP_TIMEOUT_S
-        )
+        log.error("The brokers did not stop within %s s; the next startup checks their logs", STOP_TIMEOUT_S)
         return 1
     return 1 if failed else 0

@@ -61,8 +61,8 @@ class FewWordsOnDescriptors(logging.Filter):
         text = record.getMessage()
         error = record.exc_info[1] if record.exc_info else None
         record.msg = (
-            "%s%s. All %s files and connections that the process may open (`ulimit -n`) are in use; "
-            "messages left out since the last of this kind: %d"
+            "%s%s. All %s files and connections that the process may open (`ulimit -n`) are in use: raise "
+            "the limit. Similar messages suppressed since the last one: %d"
         )
         reason = "" if error is None or str(error) in text else f": {error}"
         record.args = (text, reason, limit, self._left_out)
@@ -122,7 +122,7 @@ def write(text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
-        log.warning("Standard output cannot be written to and is closed: %s", error.strerror or error)
+        log.warning("Closed standard output, because writing to it failed: %s", error.strerror or error)
         # Redirect the buffered text, too: otherwise Python would retry it at exit, and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
@@ -178,13 +178,13 @@ def catch_uncaught() -> None:
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error, trace)
         else:
-            log.critical("the process ends", exc_info=(kind, error, trace))
+            log.critical("Uncaught exception: the process exits", exc_info=(kind, error, trace))
 
     def thread_ended(ended: threading.ExceptHookArgs) -> None:
         if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
             name = ended.thread.name if ended.thread is not None else "?"
             trace = (ended.exc_type, ended.exc_value, ended.exc_traceback)
-            log.error("the thread %s ends", name, exc_info=trace)
+            log.error("Uncaught exception in thread %s, which ends", name, exc_info=trace)
 
     sys.excepthook = ended
     threading.excepthook = thread_ended

@@ -113,7 +113,7 @@ def main() -> int:
     try:
         connected = socket.socket(fileno=os.dup(0))
     except OSError:
-        print("this is started by `kafka-compat serve --processes N`", file=sys.stderr)
+        print("only `kafka-compat serve --processes N` can start this", file=sys.stderr)
         return EXIT_REFUSED
     # Child processes must not keep the connection open after this one exits.
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -46,9 +46,9 @@ class End(NamedTuple):
 
     def __str__(self) -> str:
         if self.code < 0:
-            return f"was ended by {signal.Signals(-self.code).name}"
+            return f"was killed by {signal.Signals(-self.code).name}"
         why = f": {self.refusal}" if self.refusal else ""
-        return f"ended with exit code {self.code}{why}"
+        return f"exited with code {self.code}{why}"
 
 
 class SupervisedBroker:
@@ -140,7 +140,7 @@ class SupervisedBroker:
                 self._refusal = why
             case _:
                 if self._server is None:
-                    raise BadFrame(f"broker {self.broker_id} says {message!r:.80}")
+                    raise BadFrame(f"broker {self.broker_id} sent {message!r:.80}")
                 self._server.receive(message)
 
     def _ended(self) -> None:
@@ -260,7 +260,7 @@ class Supervisor:
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"
-            log.warning("Broker %d is started again %s", broker.broker_id, when)
+            log.warning("Restarting broker %d %s", broker.broker_id, when)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._stopping.wait()
@@ -269,7 +269,7 @@ class Supervisor:
             try:
                 await broker.launch()
             except OSError as error:
-                log.error("No process can be made for broker %d: %s", broker.broker_id, error)
+                log.error("Could not create a process for broker %d: %s", broker.broker_id, error)
                 served_s = 0.0
                 continue
             broker.instruct(self._store)
@@ -293,7 +293,7 @@ class Supervisor:
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
         """End the command: a broker could not start."""
         if self._refusal is None:
-            self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it served"
+            self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it was ready"
         self._stop()
 
     def _stop(self) -> None:

@@ -106,8 +106,8 @@ def run(args: argparse.Namespace) -> int:
     if there and not args.force:
         return _refuse(
             f"{folder} has {', '.join(map(str, sorted(there)[:3]))}{' and more' if there[3:] else ''} "
-            "already; choose another folder, or --force, which makes the certificates and passwords that are "
-            "in use worthless",
+            "already; choose another directory, or use --force, which invalidates the current certificates "
+            "and passwords",
             EXIT_USAGE,
         )
     try:
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _days(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 36500:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of days; expected 1 to 36500")
+        raise argparse.ArgumentTypeError(f"{text} is not a valid number of days; expected 1 to 36500")
     return int(text)
 
 

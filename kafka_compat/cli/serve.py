@@ -153,28 +153,28 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
     zookeeper = config.str("zookeeper.connect")
     if args.brokers is not None and args.processes is not None:
         return (
-            f"--brokers {args.brokers} and --processes {args.processes} cannot be given together: "
-            "--brokers runs its brokers in one process, --processes each in one of its own"
+            f"--brokers {args.brokers} and --processes {args.processes} cannot be combined: --brokers runs "
+            "its brokers in one process, --processes runs each in its own"
         )
     if args.brokers is not None and args.brokers > 1 and zookeeper:
-        return "--brokers runs its brokers without ZooKeeper: take zookeeper.connect away, or use --processes"
+        return "--brokers runs its brokers without ZooKeeper: remove zookeeper.connect, or use --processes"
     if args.processes is not None and zookeeper and not config.has_broker_id:
         return (
-            f"--processes {args.processes} with zookeeper.connect={zookeeper} needs broker.id, from which on "
-            "its brokers have their ids: for example --override broker.id=1"
+            f"--processes {args.processes} with zookeeper.connect={zookeeper} needs broker.id, the first of "
+            "the brokers' IDs: for example --override broker.id=1"
         )
     if args.json and args.processes is not None:
-        return "--json is for the brokers of one process: take --brokers in the place of --processes"
+        return "--json works with the brokers of one process only: use --brokers instead of --processes"
     if args.processes is not None and config.bool("kafka.compat.control.enable"):
         return (
-            "kafka.compat.control.enable=true controls the brokers of one process: "
-            "take --brokers in the place of --processes"
+            "kafka.compat.control.enable=true works with the brokers of one process only: use --brokers "
+            "instead of --processes"
         )
     log_dirs = _given_log_dirs(config)
     if args.ephemeral and log_dirs is not None and not EphemeralFolder.is_ours(log_dirs):
         return (
-            f"--ephemeral removes its data, and log.dirs={log_dirs} is no folder of its own: take one of the "
-            f"two away (its own have names that begin with {ephemeral.PREFIX})"
+            f"--ephemeral deletes its data, but log.dirs={log_dirs} is not an ephemeral directory: remove "
+            f"one of the two (names of ephemeral directories begin with {ephemeral.PREFIX})"
         )
     return None
 
@@ -223,8 +223,8 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 def _warn(config: BrokerConfig) -> None:
     if config.ambiguous:
         log.warning(
-            "Read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: %s. Write "
-            "characters beyond ASCII as \\u and four hexadecimal digits",
+            "Read as ISO-8859-1, as Kafka does, although the file looks like UTF-8: %s. Write non-ASCII "
+            "characters as \\u and four hexadecimal digits",
             ", ".join(config.ambiguous),
         )
     if config.unknown:

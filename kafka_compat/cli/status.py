@@ -124,8 +124,8 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
             from kafka_compat.status.as_json import failure
 
             print(json.dumps(failure(str(error)), indent=2))
-        print(f"kafka-compat: nobody can be reached: {error}", file=sys.stderr)
-        print("kafka-compat: `kafka-compat doctor` tells which step fails, and what to do", file=sys.stderr)
+        print(f"kafka-compat: cannot reach any broker: {error}", file=sys.stderr)
+        print("kafka-compat: `kafka-compat doctor` reports which step fails, and what to do", file=sys.stderr)
         return EXIT_UNREACHABLE
     wrong = problems(snapshot)
     if args.json:
@@ -228,11 +228,11 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is no length of time; expected seconds, more than 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a duration; expected a number of seconds above 0")
     return value
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of rows; expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is not a valid number of rows; expected 1 or more")
     return int(text)

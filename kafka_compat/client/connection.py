@@ -44,7 +44,7 @@ class Connection:
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:
-            raise ValueError(f"what answers is no Kafka broker: it begins with {start!r}")
+            raise ValueError(f"the response is not from a Kafka broker: it begins with {start!r}")
         answer = self._exactly(size)
         _, position = headers.decode_response_header(key, version, answer)
         return codec.decode(response_class(key), version, answer, position)

@@ -60,8 +60,8 @@ def read_settings(path: str) -> dict[str, str]:
     for name, entry in properties.items():
         if entry.in_utf8 is not None:
             log.warning(
-                "%s, line %d: %s is read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: "
-                "write characters beyond ASCII as \\u and four hexadecimal digits",
+                "%s, line %d: read %s as ISO-8859-1, as Kafka does, although the file looks like UTF-8. "
+                "Write non-ASCII characters as \\u and four hexadecimal digits",
                 path,
                 entry.line,
                 name,
@@ -75,10 +75,10 @@ def addresses(text: str) -> list[tuple[str, int]]:
     for item in filter(None, (item.strip() for item in text.split(","))):
         host, _, port = item.rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise WrongSettings(f"{item} is no address: expected HOST:PORT, several separated by commas")
+            raise WrongSettings(f"{item} is not an address: expected HOST:PORT, separated by commas")
         found.append((host.strip("[]"), int(port)))
     if not found:
-        raise WrongSettings("bootstrap.servers names no broker: expected HOST:PORT")
+        raise WrongSettings("bootstrap.servers contains no broker: expected HOST:PORT")
     return found
 
 

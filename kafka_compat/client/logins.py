@@ -27,7 +27,7 @@ _LISTENER: Final = "CLIENT"
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
     """The login of `mechanism`, one of MECHANISMS. Raises ValueError, whose text says what is valid."""
     if JAAS not in settings:
-        raise ValueError(f"{JAAS} is missing: it says who the client is")
+        raise ValueError(f"{JAAS} is missing: it contains the client's credentials")
     try:
         module = jaas.parse(settings[JAAS])
     except ValueError as error:
@@ -81,7 +81,7 @@ def _bearer(settings: Mapping[str, str], module: LoginModule) -> NewLogin:
                 sources.pop()
             return new_client()
         except (Unreachable, ConnectionError) as error:
-            raise Untrusted(f"no token to log in with: {error}") from error
+            raise Untrusted(f"cannot get a token to log in: {error}") from error
 
     return begun
 

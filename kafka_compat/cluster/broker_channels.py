@@ -165,7 +165,7 @@ class _Channel:
             except ConnectionError as error:
                 log.info("%s to broker %d: %s", item.name, self.broker.broker_id, error)
             except MalformedRequest as error:
-                log.error("%s to broker %d: its response: %s", item.name, self.broker.broker_id, error)
+                log.error("%s to broker %d: invalid response: %s", item.name, self.broker.broker_id, error)
                 return None
 
     async def close(self) -> None:

@@ -117,7 +117,7 @@ class BrokerClient:
         connection.
         """
         if self._link is None:
-            raise ConnectionError(f"there is no connection to {self._name}")
+            raise ConnectionError(f"not connected to {self._name}")
         self._write(self._link, api_key, version, request, self._request_timeout_s, False, handover)
 
     async def close(self) -> None:
@@ -185,9 +185,9 @@ class BrokerClient:
         try:
             lifetime_ms = await log_in(login, self.host, partial(self._answer, link, self._connect_timeout_s))
         except (ConnectionError, codec.MalformedRequest, asyncio.CancelledError) as error:
-            link.drop(ConnectionError(f"not authenticated at {self._name}"))
+            link.drop(ConnectionError(f"could not authenticate to {self._name}"))
             if isinstance(error, codec.MalformedRequest):
-                raise ConnectionError(f"its answer cannot be read: {error}") from error
+                raise ConnectionError(f"its response cannot be read: {error}") from error
             raise
         if lifetime_ms > 0:
             link.loop.call_later(lifetime_ms * _LIFETIME_SHARE / 1000, self._log_in_again_soon, link)
@@ -204,7 +204,7 @@ class BrokerClient:
             await self._log_in(link)
         except ConnectionError as error:
             if not self._closed:
-                log.warning("the connection to %s ends: %s", self._name, error)
+                log.warning("Closed the connection to %s: %s", self._name, error)
         else:
             link.release()
 
@@ -294,19 +294,19 @@ class _Link(asyncio.BufferedProtocol):
             self.drop(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.drop(ConnectionError(f"the connection to {self._name} broke: {exc or 'it was closed'}"))
+        self.drop(ConnectionError(f"the connection to {self._name} was lost: {exc or 'it was closed'}"))
 
     # --- responses
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
-            raise ConnectionError(f"{self._name} answered what it was not asked")
+            raise ConnectionError(f"{self._name} sent an unexpected response")
         request = self._waiting[0]
         try:
             correlation_id, position = decode_response_header(request.api_key, request.version, frame)
             if correlation_id != request.correlation_id:
                 raise ConnectionError(
-                    f"{self._name} answered {correlation_id} in place of {request.correlation_id}"
+                    f"{self._name} sent response {correlation_id} instead of {request.correlation_id}"
                 )
             body = bytes(frame) if request.keeps else frame
             response: object = codec.decode(
@@ -333,7 +333,7 @@ class _Link(asyncio.BufferedProtocol):
         if deadline_s > self.loop.time():
             self._watch(deadline_s)
         else:
-            self.drop(ConnectionError(f"no answer from {self._name} in time"))
+            self.drop(ConnectionError(f"{self._name} did not respond in time"))
 
 
 def _resolve(answer: asyncio.Future[Any], response: Any) -> None:

@@ -29,8 +29,8 @@ async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
     )
     if handshake.error_code:
         raise ConnectionError(
-            f"it refuses the SASL mechanism {login.mechanism} ({ErrorCode(handshake.error_code).name}), and "
-            f"has {', '.join(handshake.mechanisms)}: see sasl.mechanism.inter.broker.protocol"
+            f"it rejects the SASL mechanism {login.mechanism} ({ErrorCode(handshake.error_code).name}) and "
+            f"supports {', '.join(handshake.mechanisms)}: see sasl.mechanism.inter.broker.protocol"
         )
     client = login.new_client(host)
     token: bytes | None
@@ -44,7 +44,7 @@ async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
         )
         if answer.error_code:
             raise ConnectionError(
-                f"it refuses this broker's user: {answer.error_message or ErrorCode(answer.error_code).name}"
+                f"it rejects this broker's user: {answer.error_message or ErrorCode(answer.error_code).name}"
             )
         try:
             token = client.next(bytes(answer.auth_bytes))

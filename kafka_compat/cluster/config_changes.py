@@ -54,7 +54,7 @@ class ConfigChanges:
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(
-            "listening for changed settings", partial(self._listen, store), OnFailure.RESTART
+            "watching for setting changes", partial(self._listen, store), OnFailure.RESTART
         )
 
     async def stop(self) -> None:
@@ -74,10 +74,10 @@ class ConfigChanges:
             except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
-                log.info("listening for changed settings: %r", error)
+                log.info("Could not read the setting changes; retrying: %r", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                log.exception("listening for changed settings failed; it is tried again")
+                log.exception("Watching for setting changes failed; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _obey(self, path: str, data: bytes | None) -> None:
@@ -88,4 +88,4 @@ class ConfigChanges:
         except MetadataStoreError:
             raise
         except Exception:
-            log.exception("the change that %s tells of cannot be made", path)
+            log.exception("Could not apply the change announced by %s", path)

@@ -64,6 +64,6 @@ async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes)
     try:
         epoch = znodes.decode_controller_epoch(data)
     except MalformedNode as error:
-        malformed.report(error, stat.version, f"the epoch counts as its version, {stat.version},")
+        malformed.report(error, stat.version, f"the node's version, {stat.version}, is used as the epoch")
         epoch = stat.version
     return ControllerEpoch(epoch, stat.version)

@@ -86,8 +86,8 @@ class ControllerNodes:
             if is_number(name, INT32_MAX):
                 ids.append(int(name))
             else:
-                error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
-                self._malformed.report(error, malformed_nodes.NO_VERSION, "nobody is taken for that broker")
+                error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is not a broker ID")
+                self._malformed.report(error, malformed_nodes.NO_VERSION, "no broker is registered for it")
         found = await asked_for_all(
             ids, lambda item: self._broker(item, watch_broker(item), known.get(item)), UNDER_WAY_MOST
         )
@@ -103,7 +103,7 @@ class ControllerNodes:
             czxid = stat.czxid
             return znodes.decode_broker(broker_id, data, czxid)
 
-        consequence = "the broker counts as it was before" if known else "the broker does not count"
+        consequence = "the previous registration stays valid" if known else "the registration is ignored"
         found = await self._read(znodes.broker_path(broker_id), decode, consequence, watch)
         if isinstance(found, MalformedNode) and known is not None and known.epoch == czxid:
             return known
@@ -125,10 +125,10 @@ class ControllerNodes:
             try:
                 check_topic_name(name)
             except KafkaError as error:
-                raise MalformedNode(znodes.topic_path(name), f"no topic is called so: {error}") from error
+                raise MalformedNode(znodes.topic_path(name), f"invalid topic name: {error}") from error
             return znodes.decode_topic(name, data)
 
-        return await self._read(znodes.topic_path(name), decode, "the topic is left as it is", watch)
+        return await self._read(znodes.topic_path(name), decode, "the topic stays unchanged", watch)
 
     async def states(
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
@@ -161,7 +161,7 @@ class ControllerNodes:
             return znodes.decode_partition_state(*partition, data, stat.version)
 
         path = znodes.partition_state_path(*partition)
-        return await self._read(path, decode, "the partition is left as it is", watch)
+        return await self._read(path, decode, "the partition stays unchanged", watch)
 
     async def deletions(self, watch: Watch | None = None) -> tuple[str, ...]:
         return tuple(await self._children(znodes.DELETE_TOPICS, watch))
@@ -192,7 +192,7 @@ class ControllerNodes:
 
         if await self._store.exists(znodes.REASSIGN_PARTITIONS, watch) is None:
             return {}
-        found = await self._read(znodes.REASSIGN_PARTITIONS, decode, "the request is left where it is")
+        found = await self._read(znodes.REASSIGN_PARTITIONS, decode, "the request stays pending")
         return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
@@ -376,7 +376,9 @@ class ControllerNodes:
             znodes.decode_partition_state(*partition, data, stat.version)
             version = None
 
-        await self._read(znodes.partition_state_path(*partition), decode, "the controller knows what it held")
+        await self._read(
+            znodes.partition_state_path(*partition), decode, "the controller keeps the last state"
+        )
         return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:

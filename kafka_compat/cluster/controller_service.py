@@ -99,7 +99,7 @@ class ControllerService:
     def start(self, store: MetadataStore) -> None:
         """Follow /controller and run for election in this session."""
         self._following = self._tasks.spawn(
-            "following the controller", partial(self._follow, store), OnFailure.RESTART
+            "watching the controller", partial(self._follow, store), OnFailure.RESTART
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
@@ -129,7 +129,7 @@ class ControllerService:
         async with self._beginning:
             if self.term is None and self._held is not None:
                 term = self._new_term(*self._held, await asyncio.to_thread(_term_class))
-                self._following = self._tasks.spawn("being the controller", partial(self._serve_held, term))
+                self._following = self._tasks.spawn("running the controller", partial(self._serve_held, term))
         return self.term
 
     async def _serve_held(self, term: ControllerTerm) -> None:
@@ -187,7 +187,7 @@ class ControllerService:
                 await asyncio.sleep(RETRY_S)
             except Exception:
                 # After any failure: a broker that does not know the controller is of no use.
-                log.exception("following the controller failed; it is tried again")
+                log.exception("Watching the controller failed; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _step(self, store: MetadataStore) -> None:
@@ -211,7 +211,7 @@ class ControllerService:
         try:
             self._name(znodes.decode_controller(data).broker_id)
         except MalformedNode as error:
-            self._malformed.report(error, stat.version, "nobody is the controller")
+            self._malformed.report(error, stat.version, "there is no controller")
             self._name(NOBODY)
         await self._changed.wait()
 
@@ -235,7 +235,7 @@ class ControllerService:
         if isinstance(failure, stores.SessionExpired):
             raise failure
         if isinstance(failure, Exception) and not isinstance(failure, Deposed):
-            log.error("the controller failed and resigns", exc_info=failure)
+            log.error("The controller failed and resigned", exc_info=failure)
             with suppress(stores.NoNode):
                 await store.delete(znodes.CONTROLLER)
             # Give another broker the chance: what failed here may fail here again.

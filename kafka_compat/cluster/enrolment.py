@@ -84,12 +84,12 @@ class Enrolment:
     def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
         if state is SessionState.EXPIRED and not self.is_leaving:
             log.warning(
-                "the session with the metadata store expired: broker %d registers anew", self._info.broker_id
+                "Session with the metadata store expired: registering broker %d again", self._info.broker_id
             )
             # The attempt in progress notices a session that expires during registration.
             if not self._reentering:
                 self._reentering = True
-                self._tasks.spawn("registering anew", self._reenter, OnFailure.RESTART)
+                self._tasks.spawn("registering the broker again", self._reenter, OnFailure.RESTART)
 
     async def _reenter(self) -> None:
         """Register again, in new sessions until one succeeds."""
@@ -112,8 +112,8 @@ class Enrolment:
             if isinstance(error, CannotGoOn):
                 raise
             if isinstance(error, MetadataStoreError):
-                log.warning("cannot register anew: %r", error)
+                log.warning("Could not register the broker again; retrying: %r", error)
             else:
-                log.exception("registering anew failed")
+                log.exception("Registering the broker again failed; retrying")
             return False
         return session.state is not SessionState.EXPIRED

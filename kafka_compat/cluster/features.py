@@ -45,7 +45,7 @@ class FinalizedFeatures:
         """Follow the node in this session. Raises UnsupportedFeatures for its present content."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
-            "following the finalized features", partial(self._follow, store), OnFailure.RESTART
+            "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
         )
 
     async def stop(self) -> None:
@@ -65,7 +65,7 @@ class FinalizedFeatures:
             except stores.SessionExpired:
                 return
             except MetadataStoreError as error:
-                log.info("following the finalized features: %r", error)
+                log.info("Could not read the finalized features; retrying: %r", error)
                 await asyncio.sleep(RETRY_S)
 
     async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:

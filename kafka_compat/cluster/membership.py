@@ -236,9 +236,9 @@ class Membership:
             return
         await self.await_metadata()
         assert self._tasks is not None
-        self._tasks.spawn("getting ready to be the controller", self.service.get_ready)
+        self._tasks.spawn("preparing the controller", self.service.get_ready)
         if not self._first_metadata.received.is_set():
-            log.warning("No controller has sent metadata yet: clients learn of no topics until then")
+            log.warning("No controller has sent metadata yet: clients see no topics until one does")
 
     async def await_metadata(self) -> None:
         """Wait, for a limited time, for the first metadata of the cluster."""
@@ -263,7 +263,7 @@ class Membership:
         try:
             await self.topics.ensure(wanted.name, wanted.partitions, wanted.replication_factor, configs)
         except KafkaError as error:
-            log.warning("Cannot create topic %s: %s", wanted.name, error.message or error.code.name)
+            log.warning("Could not create topic %s: %s", wanted.name, error.message or error.code.name)
 
     # --- changes
 
@@ -313,7 +313,7 @@ class Membership:
         if self._peering is None:
             # The controller will report the same: no other replica can be leader.
             self.topics.forget_leaders(lost)
-        self._tasks.spawn("reporting a failed disk", self._report_offline, OnFailure.RESTART)
+        self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
 
     async def _report_offline(self) -> None:
         try:
@@ -322,7 +322,7 @@ class Membership:
             if self._peering is not None:
                 raise
             # The journal may be on the failed disk. The next startup detects the failure.
-            log.error("Cannot store which partitions are offline: %s", error)
+            log.error("Could not store the list of offline partitions: %s", error)
 
     # --- snapshots
 

@@ -269,17 +269,17 @@ class Peering:
                 await asyncio.sleep(config.int("controlled.shutdown.retry.backoff.ms") / 1000)
             response = await self._request_shutdown()
             if response is None:
-                log.warning("no controller took over this broker's leaderships")
+                log.warning("Controlled shutdown failed: no controller responded")
             elif response.error_code != ErrorCode.NONE:
-                log.warning("controlled shutdown: %s", known_code(response.error_code).name)
+                log.warning("Controlled shutdown failed: %s", known_code(response.error_code).name)
             elif not response.remaining_partitions:
                 # Otherwise the new leaders would be reported only by the next controller.
                 await self._service.drain(TELL_S)
                 took_ms = int((loop.time() - began_s) * 1000)
-                log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)
+                log.info("Broker %d is stopping: moved its leaderships (%d ms)", config.broker_id, took_ms)
                 return
             else:
-                log.warning("nobody can take over %d partitions", len(response.remaining_partitions))
+                log.warning("No broker can take over %d partitions", len(response.remaining_partitions))
 
     async def _request_shutdown(self) -> ControlledShutdownResponse | None:
         config = self._context.config

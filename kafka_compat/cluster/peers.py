@@ -28,7 +28,7 @@ class Peers:
         """The client of a broker. Raises ConnectionError for an unknown broker."""
         address = self._address_of(broker_id)
         if address is None:
-            raise ConnectionError(f"broker {broker_id} is not there")
+            raise ConnectionError(f"broker {broker_id} is not available")
         client = self._clients.get(broker_id)
         if client is None or (client.host, client.port) != address:
             if client is not None:

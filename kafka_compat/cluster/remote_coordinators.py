@@ -84,7 +84,7 @@ class ClusterCoordinators:
                 topics=_topics(partitions),
             )
             self._peers.run(
-                f"a question to broker {leader_id}", partial(self._send, pending, transaction, partitions)
+                f"a request to broker {leader_id}", partial(self._send, pending, transaction, partitions)
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:
@@ -116,14 +116,14 @@ class ClusterCoordinators:
                     for item in topic.results_by_partition:
                         errors[topic.name, item.partition_index] = known_code(item.partition_error_code)
         except ConnectionError as problem:
-            log.info("a question to broker %d: %s", pending.broker_id, problem)
+            log.info("Coordinator request to broker %d failed: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except MalformedRequest as problem:
-            log.error("a question to broker %d: its answer: %s", pending.broker_id, problem)
+            log.error("Coordinator request to broker %d: invalid response: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
             # The producer needs a response anyway.
-            log.exception("a question to broker %d failed", pending.broker_id)
+            log.exception("Coordinator request to broker %d failed", pending.broker_id)
         finally:
             self._given_up.pop(pending, None)
         pending.settle(errors)

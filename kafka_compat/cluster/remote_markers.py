@@ -76,7 +76,9 @@ class ClusterMarkerWriter:
         for partition in partitions:
             known = self._metadata.partition(*partition)
             if known is None:
-                self._peers.run(f"looking for topic {partition[0]}", partial(self._look_for, partition, done))
+                self._peers.run(
+                    f"fetching metadata of topic {partition[0]}", partial(self._look_for, partition, done)
+                )
             elif known.leader not in self._metadata.brokers:
                 done(partition, ErrorCode.LEADER_NOT_AVAILABLE)
             else:
@@ -116,14 +118,14 @@ class ClusterMarkerWriter:
                     for item in topic.partitions:
                         request.settle((topic.name, item.partition_index), known_code(item.error_code))
         except ConnectionError as problem:
-            log.info("markers for broker %d: %s", request.leader_id, problem)
+            log.info("Markers for broker %d: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except MalformedRequest as problem:
-            log.error("markers for broker %d: its answer: %s", request.leader_id, problem)
+            log.error("Markers for broker %d: invalid response: %s", request.leader_id, problem)
             error = ErrorCode.NETWORK_EXCEPTION
         except Exception:
             # A partition without a result would keep its transaction open indefinitely.
-            log.exception("markers for broker %d failed", request.leader_id)
+            log.exception("Markers for broker %d failed", request.leader_id)
         finally:
             self._under_way.discard(request)
         for partition in list(request.waiting):

@@ -353,5 +353,5 @@ class Topics:
                 while not reached():
                     await self._metadata_changed.wait()
         except TimeoutError:
-            problem = "The controller did not carry the change out in time."
+            problem = "The controller did not make the change in time."
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, problem) from None

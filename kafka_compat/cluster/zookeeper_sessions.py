@@ -59,9 +59,9 @@ def store_security(config: BrokerConfig) -> StoreSecurity:
             raise ConfigError(
                 "zookeeper.set.acl",
                 "true",
-                "ZooKeeper is to give nodes to this broker, and is not told who it is: no login "
-                f"({_JAAS}, or the section {config.str(_SECTION)} of the file {_JAAS_FILE}) "
-                "and no certificate (zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location)",
+                "this broker cannot own nodes without authenticating to ZooKeeper: it has no login "
+                f"({_JAAS}, or the section {config.str(_SECTION)} of the file {_JAAS_FILE}) and no "
+                "certificate (zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location)",
                 "expected one of them",
             )
         security = security._replace(protects_nodes=True)
@@ -91,11 +91,11 @@ def _login(config: BrokerConfig) -> DigestLogin | None:
         # The file may exist for other Java programs.
         return None
     if not config.bool(_ENABLE):
-        reason = f"there is a login for ZooKeeper, in {where}"
+        reason = f"a login for ZooKeeper is configured in {where}"
         raise ConfigError(_ENABLE, "false", reason, "expected one or the other")
     module = modules[0]
     username, password = module.options.get("username"), module.options.get("password")
     if "Krb5" in module.name or not username or password is None:
-        reason = f"{module.name} does not log this broker in at ZooKeeper: it can do so by DIGEST-MD5 alone"
+        reason = f"{module.name} is not supported for ZooKeeper: only DIGEST-MD5 is"
         raise ConfigError(name, value, reason, _EXPECTED)
     return DigestLogin(username, password, where)

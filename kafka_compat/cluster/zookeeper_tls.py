@@ -46,7 +46,7 @@ class ZooKeeperTls:
             setting = "ssl.truststore.location"
             if error.verify_code in _HOST_NAME_MISMATCH:
                 setting = "ssl.endpoint.identification.algorithm"
-            why = f"its certificate is not to be trusted: {error.verify_message} ({_PREFIX}{setting})"
+            why = f"its certificate is not trusted: {error.verify_message} ({_PREFIX}{setting})"
             raise Unusable(f"ZooKeeper at {host}: {why}") from error
         except (TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
             raise Unusable(f"ZooKeeper at {host}: {_SILENT}") from error
@@ -57,7 +57,7 @@ class ZooKeeperTls:
         suite = context.suite_refused(cast(ssl.SSLObject, wrapped))
         if suite is not None:
             wrapped.close()
-            why = f"it agrees on {suite} alone, which is not in zookeeper.ssl.cipher.suites"
+            why = f"it supports only {suite}, which is not in zookeeper.ssl.cipher.suites"
             raise Unusable(f"ZooKeeper at {host}: {why}")
         return wrapped
 
@@ -67,7 +67,7 @@ class ZooKeeperTls:
         """
         if not isinstance(error, ssl.SSLError):
             return error
-        return Unusable(f"ZooKeeper ends the connection: {_explained(error)}")
+        return Unusable(f"ZooKeeper closed the connection: {_explained(error)}")
 
     def _now(self) -> TlsContext:
         if self._context.changed():
@@ -77,7 +77,7 @@ class ZooKeeperTls:
             except ConfigError as error:
                 if str(error) != self._problem:
                     self._problem = str(error)
-                    log.error("connections to ZooKeeper keep their certificates: %s", error.in_full)
+                    log.error("Connections to ZooKeeper keep their old certificates: %s", error.in_full)
         return self._context
 
     def _read(self) -> TlsContext:
@@ -90,8 +90,8 @@ class ZooKeeperTls:
 
 
 _SILENT: Final = (
-    "there is no answer to TLS. Does the port of zookeeper.connect speak it (secureClientPort), or is it "
-    "one of plain text, for zookeeper.ssl.client.enable=false?"
+    "no response to the TLS handshake. Check that the port of zookeeper.connect uses TLS "
+    "(secureClientPort); for a plain-text port, set zookeeper.ssl.client.enable=false"
 )
 
 
@@ -99,8 +99,8 @@ def _explained(error: OSError) -> str:
     reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
     if "alert" in reason:
         return (
-            f"it refuses this broker: {reason}. Does it trust the certificate of "
-            "zookeeper.ssl.keystore.location, and speak a protocol of zookeeper.ssl.enabled.protocols?"
+            f"it rejects this broker: {reason}. Check that it trusts the certificate of "
+            "zookeeper.ssl.keystore.location and supports a protocol of zookeeper.ssl.enabled.protocols"
         )
     return f"TLS fails: {reason}"
 
@@ -109,12 +109,12 @@ def _settings(config: BrokerConfig) -> TlsSettings:
     socket_class = config.str("zookeeper.clientCnxnSocket")
     if socket_class is not None and socket_class != _NETTY:
         raise ConfigError(
-            "zookeeper.clientCnxnSocket", socket_class, "it speaks no TLS", f"expected {_NETTY}, or nothing"
+            "zookeeper.clientCnxnSocket", socket_class, "it has no TLS", f"expected {_NETTY} or none"
         )
     for name in ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable"):
         if config.bool(name):
             raise ConfigError(
-                name, "true", "this broker cannot ask whether a certificate was revoked", "expected false"
+                name, "true", "this broker cannot check whether a certificate was revoked", "expected false"
             )
     return TlsSettings(
         listener_name="zookeeper",
@@ -136,8 +136,8 @@ def _verifies(config: BrokerConfig) -> bool:
     given = (config.str(name) or "").strip()
     if given.lower() not in ("", "https", "false"):
         # Kafka treats any value other than HTTPS as a request to skip hostname verification.
-        expected = "expected HTTPS, or nothing: names of hosts are not compared"
-        raise ConfigError(name, given, "there is no such algorithm", expected)
+        expected = "expected HTTPS, or no value to disable hostname verification"
+        raise ConfigError(name, given, "unknown algorithm", expected)
     return given.lower() == "https"
 
 
@@ -190,7 +190,7 @@ def _protocols(config: BrokerConfig) -> tuple[str, ...]:
     chosen = tuple(protocol for protocol in SUPPORTED if protocol in given)
     if not chosen or set(given) - {*SUPPORTED, "TLSv1", "TLSv1.1"}:
         expected = f"expected one or both of {', '.join(SUPPORTED)}"
-        raise ConfigError(name, ",".join(given), "these are not protocols that are secure", expected)
+        raise ConfigError(name, ",".join(given), "these protocols are not secure", expected)
     return chosen
 
 

@@ -39,12 +39,12 @@ def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | Non
     if not name:
         return None
     if name not in CLASSES:
-        problem = "No such authorizer: nothing is loaded by its name here"
-        raise ConfigError(CLASS, name, problem, f"expected {CLASSES[0]}, which is built in, or nothing")
+        problem = "Unknown authorizer: this broker does not load classes"
+        raise ConfigError(CLASS, name, problem, f"expected {CLASSES[0]}, which is built in, or no value")
     store = settings.get(_STORE, "").strip()
     if store and store != settings.get("zookeeper.connect", "").strip():
-        problem = "ACLs are kept where the brokers' other metadata are (zookeeper.connect), nowhere else"
-        raise ConfigError(_STORE, store, problem, "expected the value of zookeeper.connect, or nothing")
+        problem = "ACLs are always stored with the other metadata (zookeeper.connect)"
+        raise ConfigError(_STORE, store, problem, "expected the value of zookeeper.connect, or no value")
     return AuthorizerSettings(
         tuple(_super_users(settings.get(SUPER_USERS, ""))),
         _boolean(ALLOW_IF_NO_ACL, settings.get(ALLOW_IF_NO_ACL, "false")),

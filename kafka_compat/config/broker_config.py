@@ -317,8 +317,7 @@ class BrokerConfig(TypedValues):
                 setting,
                 self.str(setting),
                 "At least one log directory must be defined via log.dirs or log.dir",
-                "expected one or more paths, separated by commas; without both settings the data are in "
-                f"{default_log_dir()}",
+                f"expected one or more paths, separated by commas; the default is {default_log_dir()}",
             )
         check_bound(self.listeners, self.str("listeners") or "")
         _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer

@@ -65,8 +65,8 @@ def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCrea
             or policy not in (None, "compact", "delete")
         ):
             raise ValueError(
-                f"KAFKA_CREATE_TOPICS: {item!r}: expected name:partitions:replicas, "
-                "and after another colon compact or delete if wanted"
+                f"KAFKA_CREATE_TOPICS: {item!r}: expected name:partitions:replicas, optionally followed by "
+                ":compact or :delete"
             )
         topics.append(TopicToCreate(name, partitions, replicas, policy))
     return tuple(topics)

@@ -10,7 +10,7 @@ _LISTENER = re.compile(
     r"(?P<name>[^:/\s]+)://(?:\[(?P<ipv6>[0-9a-fA-F:.%\w]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>-?\d+)"
 )
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_EXPECTED = "expected NAME://HOST:PORT, several separated by commas, for example PLAINTEXT://127.0.0.1:9092"
+_EXPECTED = "expected NAME://HOST:PORT, separated by commas, for example PLAINTEXT://127.0.0.1:9092"
 
 
 class Listener(NamedTuple):
@@ -32,7 +32,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
                 "listener.security.protocol.map",
                 text,
                 f"{item} does not name a security protocol",
-                f"expected NAME:PROTOCOL, several separated by commas, with one of {', '.join(_PROTOCOLS)}",
+                f"expected NAME:PROTOCOL, separated by commas; protocols: {', '.join(_PROTOCOLS)}",
             )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
@@ -85,14 +85,14 @@ def check_advertised(advertised: Iterable[Listener], bound: Iterable[Listener], 
                 "advertised.listeners",
                 text,
                 f"{listener.name} is not among the listeners",
-                f"expected names out of listeners: {', '.join(names)}",
+                f"expected names of listeners: {', '.join(names)}",
             )
         if listener.host in ("", "0.0.0.0", "::"):
             raise ConfigError(
                 "advertised.listeners",
                 text,
-                f"{listener.host or 'an empty host'} is no address that a client can dial",
-                "expected the host name or address by which clients reach this broker",
+                f"clients cannot connect to {listener.host or 'an empty host'}",
+                "expected the host name or address at which clients reach this broker",
             )
         if listener.port == 0:
-            raise ConfigError("advertised.listeners", text, "0 is no port that a client can dial", _EXPECTED)
+            raise ConfigError("advertised.listeners", text, "clients cannot connect to port 0", _EXPECTED)

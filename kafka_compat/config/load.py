@@ -216,7 +216,7 @@ def _check_text(what: str, value: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         shown = value.encode("utf-8", "backslashreplace").decode()
-        raise ConfigFileError(f"{what}={shown} is not UTF-8 (expected text, as Kafka does)") from None
+        raise ConfigFileError(f"{what}={shown} is not UTF-8") from None
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:

@@ -144,7 +144,7 @@ class Awaiting:
     ) -> Answer:
         def late(timeout_ms: int) -> str:
             wanted = ", ".join(f"{key}={value}" for key, value in call.query.items() if key != "timeout_ms")
-            return f"{what} did not come to {wanted} within {timeout_ms} ms: {describe()}"
+            return f"{what} did not reach {wanted} within {timeout_ms} ms: {describe()}"
 
         return await self._pulse.answer(call, is_so, describe, late)
 

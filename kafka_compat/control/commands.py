@@ -75,7 +75,7 @@ class Commands:
             for partition in broker.services.replicas.of_topics([topic])
         ]
         if not held:
-            raise BadCall(f"there is no topic {topic}", NOT_FOUND)
+            raise BadCall(f"unknown topic {topic}", NOT_FOUND)
         for broker, partition in held:
             await command(broker, partition)
         return {"partitions": len({partition.partition for _, partition in held})}
@@ -86,13 +86,13 @@ class Commands:
             groups = broker.services.coordinators.groups.made
             if groups is None or groups.describe_group(group)[1] is None:
                 continue
-            leaving = MemberIdentity(member_id=member, reason="a test has ended its session")
+            leaving = MemberIdentity(member_id=member, reason="a test ended its session")
             request = LeaveGroupRequest(group_id=group, members=[leaving])
             result = await broker.calls.ask(_CALLER, ApiKey.LEAVE_GROUP, _LEAVE_VERSION, request)
             if result.error_code or any(each.error_code for each in result.members):
                 raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
             return {}
-        raise BadCall(f"there is no group {group}", NOT_FOUND)
+        raise BadCall(f"unknown group {group}", NOT_FOUND)
 
 
 async def _compact(broker: Broker, partition: Partition) -> None:
@@ -203,9 +203,7 @@ class PartitionCommands:
         if "broker" in call.body:
             wanted = integer(call, "broker", least=0)
             if wanted not in led.isr:
-                raise BadCall(
-                    f"broker={wanted}: expected one of {_ids(led.isr)}, which are in sync", CONFLICT
-                )
+                raise BadCall(f"broker={wanted}: expected an in-sync replica: {_ids(led.isr)}", CONFLICT)
             replicas = (wanted, *(each for each in replicas if each != wanted))
             if replicas != led.in_sync.replicas:
                 await self._reorder(key, replicas)
@@ -213,7 +211,7 @@ class PartitionCommands:
             lambda request_id: ElectionRequested(request_id, ElectionType.PREFERRED, (key,))
         )
         if not isinstance(found, ElectionReply):
-            raise BadCall("no controller has answered", UNAVAILABLE)
+            raise BadCall("no controller responded", UNAVAILABLE)
         outcome = found.partitions.get(key)
         if outcome is not None and outcome.error not in _DONE:
             raise BadCall(f"{led}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
@@ -227,7 +225,7 @@ class PartitionCommands:
             lambda request_id: ReassignmentRequested(request_id, {key: replicas})
         )
         if not isinstance(found, ReassignmentReply):
-            raise BadCall("no controller has answered", UNAVAILABLE)
+            raise BadCall("no controller responded", UNAVAILABLE)
         outcome = found.partitions[key]
         if outcome.error != ControllerError.NONE:
             raise BadCall(f"{key}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
@@ -236,7 +234,7 @@ class PartitionCommands:
         led, follower = self._leading(call), self._follower(call)
         following = follower.services.replicas.get(led.topic, led.partition)
         if following is None:
-            raise BadCall(f"broker {follower.broker_id} has not begun to follow {led}", CONFLICT)
+            raise BadCall(f"broker {follower.broker_id} does not follow {led} yet", CONFLICT)
         self._fetching_of(follower).hold(following)
 
         def is_out() -> bool:
@@ -273,9 +271,9 @@ class PartitionCommands:
         ]
         led = [partition for partition in held if partition.is_leader]
         if not held:
-            raise BadCall(f"there is no partition {topic}-{number}", NOT_FOUND)
+            raise BadCall(f"unknown partition {topic}-{number}", NOT_FOUND)
         if not led:
-            raise BadCall(f"nobody here leads {topic}-{number}", CONFLICT)
+            raise BadCall(f"no broker of this process leads {topic}-{number}", CONFLICT)
         return max(led, key=lambda partition: partition.leader_epoch)
 
     def _follower(self, call: Call) -> Broker:
@@ -283,7 +281,7 @@ class PartitionCommands:
         followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
         if wanted not in led.in_sync.followers or wanted not in followers:
             known = _ids(led.in_sync.followers) or "none: it has one replica"
-            raise BadCall(f"broker={wanted}: expected one that follows {led}: {known}", CONFLICT)
+            raise BadCall(f"broker={wanted}: expected a follower of {led}: {known}", CONFLICT)
         return followers[wanted]
 
     def _controller(self) -> Broker:

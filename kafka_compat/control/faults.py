@@ -66,7 +66,7 @@ class FaultRoutes:
         body = call.body
         given = [kind for kind in _KINDS if body.get(kind)]
         if len(given) != 1:
-            raise BadCall(f"expected one of {', '.join(_KINDS)}, and not {', '.join(given) or 'none'}")
+            raise BadCall(f"expected one of {', '.join(_KINDS)}, not {', '.join(given) or 'none'}")
         rule = Rule(
             self._rules.next_number(),
             _fault(call),
@@ -102,9 +102,7 @@ class FaultRoutes:
         hits = natural(call.query.get("hits", "1"), "hits")
 
         def late(timeout_ms: int) -> str:
-            return (
-                f"fault {rule.number} was hit by {rule.hits} requests, and not {hits}, within {timeout_ms} ms"
-            )
+            return f"fault {rule.number} was hit by {rule.hits} requests, not {hits}, within {timeout_ms} ms"
 
         return await self._pulse.answer(call, lambda: rule.hits >= hits, lambda: _shown(rule), late)
 
@@ -112,7 +110,7 @@ class FaultRoutes:
         text = call.path["number"]
         rule = self._rules.rules.get(natural(text, "the fault"))
         if rule is None:
-            raise BadCall(f"there is no fault {text}", NOT_FOUND)
+            raise BadCall(f"unknown fault {text}", NOT_FOUND)
         return rule
 
 
@@ -125,7 +123,7 @@ def _fault(call: Call) -> Fault:
     if "error" in body:
         name = body["error"]
         if not isinstance(name, str) or name not in ErrorCode.__members__ or name == "NONE":
-            raise BadCall(f"error={name!r}: expected the name of one of Kafka's, as NOT_LEADER_OR_FOLLOWER")
+            raise BadCall(f"error={name!r}: expected a Kafka error, such as NOT_LEADER_OR_FOLLOWER")
         return Fault(error=KafkaError(ErrorCode[name]))
     if "delay_ms" in body:
         return Fault(delay_ms=integer(call, "delay_ms", least=1))
@@ -139,7 +137,7 @@ def _api(name: object) -> int | None:
         return None
     found = api_named(name) if isinstance(name, str) else None
     if found is None:
-        raise BadCall(f"api={name!r}: expected the name of one of Kafka's APIs, as Produce or OffsetCommit")
+        raise BadCall(f"api={name!r}: expected a Kafka API, such as Produce or OffsetCommit")
     return found
 
 

@@ -196,7 +196,7 @@ class DiskFaults:
         body = call.body
         given = [kind for kind in _KINDS if body.get(kind)]
         if len(given) != 1:
-            raise BadCall(f"expected one of {', '.join(_KINDS)}, and not {', '.join(given) or 'none'}")
+            raise BadCall(f"expected one of {', '.join(_KINDS)}, not {', '.join(given) or 'none'}")
         fault = DiskFault(
             is_full=body.get("full") is True,
             has_failed=body.get("failed") is True,
@@ -211,7 +211,7 @@ class DiskFaults:
         ]
         if not meant:
             known = ", ".join(f"{path} of broker {broker.broker_id}" for broker, path in self._paths())
-            raise BadCall(f"there is no such log directory: expected one of {known}", NOT_FOUND)
+            raise BadCall(f"unknown log directory: expected one of {known}", NOT_FOUND)
         self._disks.faults.update(dict.fromkeys(meant, fault))
         return await self._all(call)
 

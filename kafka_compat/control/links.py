@@ -299,7 +299,7 @@ class BrokerFaults:
     async def _cut(self, call: Call) -> Answer:
         broker = self._found(call)
         if ("from" in call.body) == (call.body.get("coordination") is True):
-            raise BadCall("expected one of from, the id of another broker, and coordination=true")
+            raise BadCall("expected either from, the ID of another broker, or coordination=true")
         if "from" not in call.body:
             self._session(broker)
             self._links.cut_coordination(broker.broker_id)
@@ -324,8 +324,8 @@ class BrokerFaults:
     def _session(self, broker: Broker) -> None:
         if broker.broker_id not in self._links.coordination:
             raise BadCall(
-                f"broker {broker.broker_id} has no session that can be ended here: expected one of several "
-                "brokers of a process (--brokers)",
+                f"the session of broker {broker.broker_id} cannot be expired: expected one of several "
+                "brokers in a process (--brokers)",
                 CONFLICT,
             )
 
@@ -334,7 +334,7 @@ class BrokerFaults:
         for broker in self._brokers:
             if broker.broker_id == broker_id:
                 return broker
-        raise BadCall(f"there is no broker {broker_id} here: expected one of {self._known()}", NOT_FOUND)
+        raise BadCall(f"unknown broker {broker_id}: expected one of {self._known()}", NOT_FOUND)
 
     def _known(self) -> str:
         return ", ".join(str(broker.broker_id) for broker in self._brokers)

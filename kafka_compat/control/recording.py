@@ -93,7 +93,7 @@ class Recording:
 
     async def _begin(self, call: Call) -> Answer:
         if self._is_on:
-            raise BadCall("a recording is under way: end it first (DELETE)", CONFLICT)
+            raise BadCall("a recording is in progress: end it first (DELETE)", CONFLICT)
         self._is_on = True
 
     async def _all(self, call: Call) -> Answer:

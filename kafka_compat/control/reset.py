@@ -57,7 +57,7 @@ class Reset:
 
         # A cluster's controller updates its brokers one after the other.
         if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
-            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", UNAVAILABLE)
+            raise BadCall(f"some brokers have not deleted {', '.join(topics)} yet", UNAVAILABLE)
         self._hooks.travel.reset()
         self._events.events.clear()
         return {"topics": topics}
@@ -83,5 +83,5 @@ class Reset:
         await self._hooks.pulse.until(lambda: active() is not None, _TIMEOUT_MS)
         found = active()
         if found is None:
-            raise BadCall("the controller is not a broker of this process", UNAVAILABLE)
+            raise BadCall("the controller is not in this process", UNAVAILABLE)
         return found

@@ -71,7 +71,7 @@ class Snapshots:
             try:
                 await self._save_all(name)
             except (OSError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be kept: {error}", UNAVAILABLE) from None
+                raise BadCall(f"cannot store the snapshot: {error}", UNAVAILABLE) from None
             topics = len(self._brokers[0].services.metadata.topics)
             self._tidy_up_later()
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
@@ -103,7 +103,7 @@ class Snapshots:
                 self._hooks.travel.clock.ahead_ms = ahead_ms
                 await self._return_to(name)
             except (OSError, StartupError, StorageError) as error:
-                raise BadCall(f"the snapshot cannot be restored: {error}", UNAVAILABLE) from None
+                raise BadCall(f"cannot restore the snapshot: {error}", UNAVAILABLE) from None
         self._hooks.pulse.beat()
         topics = len(self._brokers[0].services.metadata.topics)
         return {"name": name, "topics": topics, "took_ms": _since(began_s)}
@@ -141,14 +141,14 @@ class Snapshots:
 
     def _check(self) -> None:
         if self._tree is None and not self._brokers[0].membership.is_standalone:
-            problem = "snapshots need all brokers of the cluster in one process: start it with --brokers"
+            problem = "snapshots require all brokers in one process: start them with --brokers"
             raise BadCall(problem, _NOT_IMPLEMENTED)
 
     def _find(self, call: Call) -> str:
         self._check()
         name, there = call.path["name"], saved_states.names(self._directories[0])
         if name not in there:
-            raise BadCall(f"there is no snapshot {name}; there are {', '.join(there) or 'none'}", NOT_FOUND)
+            raise BadCall(f"unknown snapshot {name}; expected: {', '.join(there) or 'none'}", NOT_FOUND)
         return name
 
     def _remove_leftovers(self) -> None:

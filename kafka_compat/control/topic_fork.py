@@ -49,17 +49,17 @@ async def fork_topic(
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
-        raise KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is not a broker of this process.")
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is not in this process.")
     known = controller.metadata.topics.get(source)
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{source}' does not exist.")
     if known.is_internal:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{source} is Kafka's own: it cannot be forked.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{source} is an internal topic and cannot be forked.")
     topic_rules.check_new_name(name, controller.metadata)
     services = {each.broker_id: each for each in brokers}
     away = {replica for each in known.partitions for replica in each.replicas} - services.keys()
     if away:
-        problem = f"Replicas of {source} are on brokers of other processes: {sorted(away)}."
+        problem = f"Replicas of {source} are on brokers in other processes: {sorted(away)}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
     fork = _Fork(controller, services, known, name)
     async with controller.topics.lock:
@@ -259,7 +259,7 @@ def _groups(call: Call) -> list[str] | None:
         return None
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         return given
-    raise BadCall(f"groups={given!r}: expected true, or an array of their names")
+    raise BadCall(f"groups={given!r}: expected true, or an array of group names")
 
 
 async def copy_positions(
@@ -280,7 +280,7 @@ async def _copy_positions(
     groups: GroupCoordinator, source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
     if groups.is_loading:
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The groups are not known yet.")
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The groups are not loaded yet.")
     stored: dict[str, asyncio.Future[ErrorCode]] = {}
 
     def outcome(group: str) -> asyncio.Future[ErrorCode]:
@@ -290,5 +290,5 @@ async def _copy_positions(
     for group in copied:
         error = await outcome(group)
         if error:
-            raise KafkaError(error, f"The positions of group {group} cannot be stored.")
+            raise KafkaError(error, f"The offsets of group {group} cannot be stored.")
     return copied

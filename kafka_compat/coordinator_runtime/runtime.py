@@ -133,7 +133,7 @@ class CoordinatorRuntime(Generic[M, R]):
         def on_error(error: Exception) -> None:
             expected = isinstance(error, KafkaError)
             log.error(
-                "%s-%d: it cannot be loaded: %s",
+                "Could not load %s-%d: %s",
                 self._topic,
                 index,
                 error,
@@ -159,7 +159,7 @@ class CoordinatorRuntime(Generic[M, R]):
                 record = self._decode(key, value)
             except MalformedRequest as error:
                 log.warning(
-                    "%s-%d: a record before offset %d cannot be read: %s",
+                    "%s-%d: could not read a record before offset %d: %s",
                     self._topic,
                     shard.index,
                     log_offset,
@@ -272,7 +272,7 @@ class CoordinatorRuntime(Generic[M, R]):
             self._refused(running, write, refusal.code)
             return
         except ValueError as problem:
-            log.warning("%s %s: a record cannot be written: %s", self._noun, running.key, problem)
+            log.warning("%s %s: could not write a record: %s", self._noun, running.key, problem)
             self._refused(running, write, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         append = Append(running, write, end_offset)

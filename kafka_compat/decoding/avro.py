@@ -41,7 +41,7 @@ class AvroSchema:
         try:
             from fastavro.schema import parse_schema
         except ImportError:
-            raise NotSo("Avro needs the package fastavro: install kafka-compat[schemas]") from None
+            raise NotSo("Avro requires the package fastavro: install kafka-compat[schemas]") from None
         named: dict[str, Any] = {}
         try:
             for each in references:
@@ -51,7 +51,7 @@ class AvroSchema:
                 {"type": "record", "name": _WRAPPER, "fields": fields}, named_schemas=named
             )
         except Exception as error:
-            raise NotSo(f"no Avro schema: {type(error).__name__}: {error}") from None
+            raise NotSo(f"not an Avro schema: {type(error).__name__}: {error}") from None
         _check_items(self._schema, named)
 
     def read(self, content: bytes) -> str:
@@ -65,10 +65,10 @@ class AvroSchema:
             record: Any = reader.schemaless_reader(stream, self._schema)
             shown = json.dumps(record[_VALUE], indent=2, ensure_ascii=False, default=_shown)
         except Exception as error:
-            raise NotSo(f"not of its Avro schema: {type(error).__name__}: {error}") from None
+            raise NotSo(f"does not match its Avro schema: {type(error).__name__}: {error}") from None
         rest = len(content) - stream.tell()
         if rest:
-            raise NotSo(f"{rest} bytes behind what its Avro schema describes")
+            raise NotSo(f"{rest} bytes after the value of its Avro schema")
         return shown
 
 
@@ -113,7 +113,7 @@ def _check_items(schema: Any, named: Mapping[str, Any]) -> None:
             check(each["type"])
         elif each["type"] == "array":
             if least_bytes(each["items"], ()) == 0:
-                raise NotSo("its Avro schema has a list of what takes no bytes: it could be endless")
+                raise NotSo("its Avro schema has an array of zero-byte items, which could be endless")
             check(each["items"])
         elif each["type"] == "map":
             check(each["values"])

@@ -24,7 +24,7 @@ def json_of(text: str) -> str:
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        raise NotSo(f"no JSON: {error}") from None
+        raise NotSo(f"not JSON: {error}") from None
     parts: list[str] = []
     depth = 0
     before = ""
@@ -48,7 +48,7 @@ def _ignored(number: str) -> int:
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no value of JSON")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 AUTO: Final = "auto"
@@ -125,7 +125,7 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
         if found is not None and found.problem is None:
             return found
         if asked == SCHEMA:
-            no_start = "it does not begin as values of a schema registry do: 0, and a schema's id"
+            no_start = "it does not begin with 0 and a schema ID, as values of a schema registry do"
             problem = no_start if found is None else found.problem
         elif found is not None:
             problem = found.problem
@@ -150,7 +150,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
     if isinstance(schema, str):
         return Decoded("", None, size, start.schema_id, schema)
     if is_cut:
-        long = f"with {size:,} bytes it is too long to be decoded in a list: look at this record alone"
+        long = f"it has {size:,} bytes, too many to be decoded in a list: open the record by itself"
         return Decoded("", None, size, start.schema_id, long)
     try:
         return Decoded(schema.kind, schema.read(start.content), size, start.schema_id)

@@ -32,7 +32,7 @@ def text_of(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise NotSo(f"no UTF-8: byte {content[error.start]:#04x} at {error.start}") from None
+        raise NotSo(f"not UTF-8: byte {content[error.start]:#04x} at {error.start}") from None
 
 
 def is_readable(text: str) -> bool:
@@ -44,7 +44,7 @@ def number_of(content: bytes, kind: str) -> str:
     """Decode a number. Raises NotSo."""
     packed = NUMBERS[kind]
     if len(content) != packed.size:
-        raise NotSo(f"{len(content)} bytes, and a {kind} has {packed.size}")
+        raise NotSo(f"{len(content)} bytes, but a {kind} has {packed.size}")
     (value,) = packed.unpack(content)
     return str(value)
 
@@ -94,21 +94,21 @@ def bytes_of(text: str, form: str) -> bytes:
         try:
             return text.encode()
         except UnicodeEncodeError:
-            raise NotSo("there is half a character in it") from None
+            raise NotSo("it contains half a surrogate pair") from None
     if form == "hex":
         try:
             return bytes.fromhex(text)
         except ValueError:
-            raise NotSo(f"{text[:40]!r} are no hexadecimal digits, as 00ff or 00 ff") from None
+            raise NotSo(f"{text[:40]!r} is not hexadecimal, such as 00ff or 00 ff") from None
     if form == "base64":
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except binascii.Error:
-            raise NotSo(f"{text[:40]!r} is no base64") from None
+            raise NotSo(f"{text[:40]!r} is not base64") from None
     packed = NUMBERS.get(form)
     if packed is None:
-        raise NotSo(f"{form!r} is no format; there are {', '.join(FORMATS)}")
+        raise NotSo(f"unknown format {form!r}; the formats are {', '.join(FORMATS)}")
     try:
         return packed.pack(float(text) if form in ("float", "double") else int(text))
     except (ValueError, OverflowError, struct.error):
-        raise NotSo(f"{text[:40]!r} is no {form} ({packed.size} bytes)") from None
+        raise NotSo(f"{text[:40]!r} is not a valid {form} ({packed.size} bytes)") from None

@@ -28,7 +28,7 @@ class ProtobufSchema:
         try:
             from google.protobuf import descriptor_pb2, descriptor_pool
         except ImportError:
-            raise NotSo("Protobuf needs the package protobuf: install kafka-compat[schemas]") from None
+            raise NotSo("Protobuf requires the package protobuf: install kafka-compat[schemas]") from None
         self._pool = descriptor_pool.DescriptorPool()
         self._own: set[str] = set()
         try:
@@ -42,9 +42,9 @@ class ProtobufSchema:
             # In the order of the file, which descriptors do not preserve.
             self._messages = [each.name for each in file.message_type]
         except (binascii.Error, UnicodeError):
-            raise NotSo("the registry does not give it as a serialized descriptor") from None
+            raise NotSo("the registry does not return it as a serialized descriptor") from None
         except Exception as error:
-            raise NotSo(f"no Protobuf file: {type(error).__name__}: {error}") from None
+            raise NotSo(f"not a Protobuf file: {type(error).__name__}: {error}") from None
 
     def _add_own(self, name: str) -> None:
         """Add a file that comes with Protobuf."""

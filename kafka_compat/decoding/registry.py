@@ -64,11 +64,11 @@ class Registry:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-                self._is_away(f"no answer within {PATIENCE_S:.0f} s")
+                self._is_away(f"no response within {PATIENCE_S:.0f} s")
         found: dict[int, Schema | str] = {}
         for each in ids:
             known = self._known.get(each)
-            reason = self._reason(each) or "its schema was not asked for, with those of so many others"
+            reason = self._reason(each) or "its schema was not fetched, because too many schemas were needed"
             found[each] = reason if known is None else known
         return found
 
@@ -119,7 +119,7 @@ class Registry:
             serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
             references = await self._references(named, "?format=serialized")
             return await asyncio.to_thread(ProtobufSchema, serialized["schema"], references)
-        raise NotSo(f"its type {str(kind)[:40]!r} is not known here")
+        raise NotSo(f"its type {str(kind)[:40]!r} is not supported")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
         """Referenced schemas by reference name, each after those that it references."""
@@ -133,7 +133,7 @@ class Registry:
                     continue
                 begun.add(name)
                 if len(begun) > _REFERENCES_MAX:
-                    raise NotSo(f"it refers to more than {_REFERENCES_MAX} others")
+                    raise NotSo(f"it references more than {_REFERENCES_MAX} other schemas")
                 subject, version = quote(str(each["subject"]), safe=""), quote(str(each["version"]), safe="")
                 answer = await self._get(f"/subjects/{subject}/versions/{version}{query}")
                 await add(answer.get("references", []))
@@ -146,7 +146,7 @@ class Registry:
         content = await ask(self._where.below(path), headers=self._headers, timeout_s=PATIENCE_S)
         answer = json.loads(content)
         if not isinstance(answer, dict):
-            raise NotSo("the schema registry's answer is no JSON object")
+            raise NotSo("the schema registry's response is not a JSON object")
         return answer
 
 
@@ -155,11 +155,11 @@ def registry_of(config: BrokerConfig) -> Registry | None:
     url, user_info = config.str(URL), config.str(USER)
     if not url:
         if user_info:
-            raise StartupError(f"{USER} is set, and {URL} is not: set it to the registry's address")
+            raise StartupError(f"{USER} is set but {URL} is not: set it to the registry's address")
         return None
     if user_info is not None and ":" not in user_info:
-        raise StartupError(f"{USER}: expected a user and a password, as user:password")
+        raise StartupError(f"{USER}: expected user:password")
     try:
         return Registry(place(url), user_info)
     except ValueError as error:
-        raise StartupError(f"{URL}={url}: {error}; expected an address as http://127.0.0.1:8081") from None
+        raise StartupError(f"{URL}={url}: {error}; expected for example http://127.0.0.1:8081") from None

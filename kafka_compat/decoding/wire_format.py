@@ -43,7 +43,7 @@ def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
             # The short form of [0], by far the most common path.
             return [0], content[position:]
         if not 0 < count <= _DEPTH_MAX:
-            raise NotSo(f"a message within {count} others")
+            raise NotSo(f"a message nested in {count} others")
         indexes = []
         for _ in range(count):
             index, position = read_varint(content, position)

@@ -113,7 +113,7 @@ class Joining:
             self._update_member(member, request, waiter)
             why = "leader" if member.member_id == self._roster.leader_id else "member"
             self._rebalance.prepare_unless_preparing(
-                f"{why} {member.member_id} joins again; client reason: {request.reason}", now
+                f"{why} {member.member_id} rejoined; client reason: {request.reason}", now
             )
 
     def _replace_static_member(
@@ -127,12 +127,12 @@ class Joining:
         member = self._roster.rename(old_id, new_id)
         self._rebalance.restart_session(member, now)
         self._update_member(member, request, waiter)
-        self._outbox.note(f"static member {instance_id} returns as {new_id} in place of {old_id}")
+        self._outbox.note(f"static member {instance_id} rejoined as {new_id}, replacing {old_id}")
         if self._rebalance.state is COMPLETING_REBALANCE:
-            self._rebalance.prepare(f"static member {instance_id} has returned as {new_id}", now)
+            self._rebalance.prepare(f"static member {instance_id} rejoined as {new_id}", now)
         elif self._rebalance.state is STABLE:
             if self._roster.select_protocol() != self._rebalance.protocol_name:
-                self._rebalance.prepare(f"static member {instance_id} has returned with other protocols", now)
+                self._rebalance.prepare(f"static member {instance_id} rejoined with different protocols", now)
             else:
                 assignments = {
                     other.member_id: self._rebalance.stored.assignment(other)
@@ -207,6 +207,6 @@ class Joining:
         elif error := self._rebalance.check_member(member_id, leaving.group_instance_id):
             return error
         self._rebalance.remove_and_rebalance(
-            member_id, f"member {member_id} leaves; client reason: {leaving.reason}", now
+            member_id, f"member {member_id} left; client reason: {leaving.reason}", now
         )
         return ErrorCode.NONE

@@ -293,7 +293,7 @@ class Rebalance:
             elif timer.kind is TimerKind.SYNC:
                 self._sync_wait_over(now)
             elif timer.kind is TimerKind.PENDING:
-                self.outbox.note(f"removing pending member {timer.member_id}: it has not come back in time")
+                self.outbox.note(f"removing pending member {timer.member_id}: it did not rejoin in time")
                 self.remove(timer.member_id)
                 self.complete_join_if_all_joined(now)
             else:

@@ -32,7 +32,7 @@ async def allocate_producer_ids(
     except NoNode:
         return AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
     except MalformedNode as error:
-        cluster.service.tell_of_malformed(error, "no producer ids are given out")
+        cluster.service.tell_of_malformed(error, "no producer IDs are allocated")
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except MetadataStoreError:
         # The session is lost or expired: another broker is or becomes the controller.

@@ -50,7 +50,7 @@ def _binding(item: AclCreation) -> Binding:
         or entry.permission is Permission.ANY
     ):
         # Kafka's message, too, for every ACL of the request.
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH stand in filters alone")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH are valid in filters only")
     return Binding(pattern, entry)
 
 

@@ -79,9 +79,9 @@ class Guard:
         """
         if for_browsers:
             if not _is_of_same_origin(headers):
-                return Refusal(403, "pages of other sites may not ask")
+                return Refusal(403, "cross-site requests are rejected")
         elif self._token is None and "Origin" in headers:
-            return Refusal(403, "pages of other sites may not ask: set kafka.compat.http.token, and send it")
+            return Refusal(403, "cross-site requests are rejected: set kafka.compat.http.token, and send it")
         if self._token is not None:
             if for_anybody or (for_browsers and has_session) or self._is_shown(headers):
                 return None
@@ -90,7 +90,8 @@ class Guard:
         if host is None or not (host == self._host or is_loopback(host)):
             return Refusal(
                 403,
-                f"the Host {host} is no name of this listener: use 127.0.0.1, or set kafka.compat.http.token",
+                f"the Host {host} does not match this listener: use 127.0.0.1, or set "
+                "kafka.compat.http.token",
             )
         return None
 

@@ -45,8 +45,8 @@ class HttpListener:
         token = config.str("kafka.compat.http.token")
         if token is None and not is_loopback(host):
             raise StartupError(
-                f"{SETTING}={address} can be reached from other machines: set "
-                "kafka.compat.http.token, which is then asked for, or listen on 127.0.0.1"
+                f"{SETTING}={address} can be reached from other machines: set kafka.compat.http.token to "
+                "require a token, or listen on 127.0.0.1"
             )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -203,7 +203,7 @@ def _fields(data: bytes) -> dict[str, str]:
             )
         }
     except ValueError as error:
-        raise BadCall(f"the form cannot be read: {error}") from None
+        raise BadCall(f"cannot read the form: {error}") from None
 
 
 def _json_object(data: bytes) -> dict[str, Any]:
@@ -212,9 +212,9 @@ def _json_object(data: bytes) -> dict[str, Any]:
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadCall(f"the body is no JSON: {error}") from None
+        raise BadCall(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise BadCall(f"expected a JSON object, for example {{}}, and not {str(body)[:100]}")
+        raise BadCall(f"expected a JSON object, for example {{}}, not {str(body)[:100]}")
     return body
 
 
@@ -253,7 +253,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
 def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> None:
     unknown = sorted(given.keys() - known.keys())
     if unknown:
-        raise BadCall(f"{unknown[0]!r} is no {what} of it; there are {', '.join(known) or 'none'}")
+        raise BadCall(f"unknown {what} {unknown[0]!r}; expected: {', '.join(known) or 'none'}")
 
 
 def _problem(web: Any, status: int, text: str) -> Any:
@@ -271,7 +271,7 @@ def address_of(text: str) -> tuple[str, int]:
     except ValueError:
         port = None
     if parts.scheme != "http" or not parts.hostname or port is None or parts.path not in ("", "/"):
-        raise StartupError(f"{SETTING}={text}: expected an address as http://127.0.0.1:8080 (port 0: any)")
+        raise StartupError(f"{SETTING}={text}: expected for example http://127.0.0.1:8080 (port 0: any)")
     return parts.hostname, port
 
 

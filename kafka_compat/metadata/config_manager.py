@@ -85,7 +85,7 @@ class ConfigManager:
             default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
             broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
         except MalformedNode as error:
-            log.error("%s; the dynamic broker settings stay as they are", error)
+            log.error("%s; the dynamic broker settings stay unchanged", error)
             return
         try:
             self._config.set_dynamic(default, broker)
@@ -272,7 +272,7 @@ class ConfigManager:
         whom = f"broker {name}" if name else "all brokers"
         for item, value in _different(old, settings).items():
             if not broker_setting_has_effect(item):
-                log.warning("%s=%s of %s is stored and has no effect in this version", item, value, whom)
+                log.warning("%s=%s of %s is stored but has no effect in this version", item, value, whom)
         changes = self._config.set_dynamic(*layers)
         self._metadata.feed.publish_config(
             ConfigChange(f"brokers/{entity}", names=frozenset(changes), is_local=True)
@@ -342,7 +342,7 @@ def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         key = topic_keys().get(name)
         if key is None or not key.has_effect:
-            log.warning("%s=%s of topic %s is stored and has no effect in this version", name, value, topic)
+            log.warning("%s=%s of topic %s is stored but has no effect in this version", name, value, topic)
 
 
 def _is_password(name: str) -> bool:

@@ -50,7 +50,7 @@ class Health:
 
 async def _reasons(broker: Broker) -> list[str]:
     if not broker.is_running:
-        return ["it stops, or starts anew"]
+        return ["it is stopping or restarting"]
     services = broker.services
     return await services.long_work.finish(reasons_against(services))
 
@@ -61,7 +61,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
     if services.store.state is not SessionState.CONNECTED:
         reasons.append(f"its session with the metadata store is {services.store.state.name.lower()}")
     if metadata.local_id not in metadata.brokers:
-        reasons.append("it is not among the brokers that the controller tells of")
+        reasons.append("the controller does not list it as a live broker")
     if metadata.controller_id < 0:
         reasons.append("no controller is known")
     failed = len(services.log_dirs.offline)
@@ -69,7 +69,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
         reasons.append(f"{failed} of its {len(services.log_dirs.directories)} log directories have failed")
     unknown = yield from _not_taken_up(services)
     if unknown:
-        reasons.append(f"{unknown} partitions of it are not taken up yet")
+        reasons.append(f"{unknown} of its partitions are not ready yet")
     return reasons
 
 

@@ -15,7 +15,7 @@ def metrics_routes(scraper: Scraper) -> list[Route]:
         try:
             view = scraper.look()
         except NoBrokerRuns:
-            raise BadCall("the broker stops, or starts anew", UNAVAILABLE) from None
+            raise BadCall("the broker is stopping or restarting", UNAVAILABLE) from None
         return Stream(await scraper.text(view, by_partition=by_partition), CONTENT_TYPE)
 
     async def everything(call: Call) -> Answer:

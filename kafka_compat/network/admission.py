@@ -127,7 +127,7 @@ class Admission:
         per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self._per_ip[host] < per_ip_max:
             return True
-        log.info("refusing a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
+        log.info("Rejected a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
         self._note_refusal(host, f"max.connections.per.ip={per_ip_max} is reached")
         return False
 
@@ -185,7 +185,7 @@ class Door:
         if wait_ms > 0:
             self._waits = self._loop.call_later(wait_ms / 1000, self._look)
         else:
-            log.info("listener %s accepts no more for now: max.connections is reached", listener)
+            log.info("Listener %s stopped accepting connections: max.connections is reached", listener)
             admission.waiting.append(self._look)
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class Door:
                 self._let_in(self._listener, accepted, peer)
             except OSError as error:
                 # The connection has just ended: its options cannot be set.
-                log.debug("a connection ended as it began: %s", error)
+                log.debug("A connection was closed during its setup: %s", error)
                 accepted.close()
 
     def _close_left(self, left: socket.socket) -> None:

@@ -425,7 +425,7 @@ class Connection:
         self._charge()
 
     def _broke(self, reason: str) -> None:
-        log.debug("the connection from %s ends: %s", self.peer_host, reason)
+        log.debug("Closed the connection from %s: %s", self.peer_host, reason)
         self.abort()
 
     def abort(self) -> None:

@@ -76,24 +76,24 @@ class Dispatcher:
         except MalformedRequest as error:
             _note_malformed(connection, error)
         except Exception:
-            log.exception("closing the connection from %s: a request failed", connection.peer_host)
+            log.exception("Closed the connection from %s: a request failed", connection.peer_host)
         return False
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
         if len(frame) < HEADER_BYTES:
-            raise MalformedRequest(f"a header of {len(frame)} bytes")
+            raise MalformedRequest(f"the header has only {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
         calls = self._calls
         api = calls.apis.get(key) or calls.api(key)
         if api is None:
-            raise MalformedRequest(f"API key {key} is not served")
+            raise MalformedRequest(f"API key {key} is not supported")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
                 # KIP-511: the response to an unknown version is in version 0; the client can choose again.
                 # another.
                 result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
-            raise MalformedRequest(f"{api.key.name} version {version} is not served")
+            raise MalformedRequest(f"{api.key.name} version {version} is not supported")
         client_id: str | None = None
         position = SHORT_HEADER_BYTES
         if version > 0 or not api.has_short_header:
@@ -248,7 +248,7 @@ class Dispatcher:
             if parts.cancelled() or parts.exception() is not None:
                 slot.connection.abort()
                 if not parts.cancelled():
-                    log.error("closing a connection: an answer failed", exc_info=parts.exception())
+                    log.error("Closed a connection: encoding a response failed", exc_info=parts.exception())
             else:
                 self._send(slot, parts.result(), deferred)
 
@@ -265,8 +265,8 @@ class Dispatcher:
 
 
 def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
-    log.info("closing the connection from %s: %s", connection.peer_host, error)
-    connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
+    log.info("Closed the connection from %s: %s", connection.peer_host, error)
+    connection.server.note_refusal(connection.peer_host, f"it sent an invalid request: {error}")
 
 
 def _kept(frame: memoryview) -> memoryview:

@@ -103,9 +103,7 @@ class ListenerEntrance:
             certificate = tls.peer_certificate()
             principal = ANONYMOUS if certificate is None else self._tls.principal_of(certificate)
             if principal is None:
-                connection.turn_away(
-                    "no rule of ssl.principal.mapping.rules applies to its certificate's name"
-                )
+                connection.turn_away("no rule of ssl.principal.mapping.rules matches its certificate's name")
             else:
                 self._server.authentications.count(connection.listener_name, PASSED)
                 connection.let_in(principal)
@@ -119,7 +117,7 @@ class ListenerEntrance:
         if exchange.ends:
             connection.dispatch = self.dispatch
         log.debug(
-            "%s from %s is authenticated by %s",
+            "%s from %s authenticated with %s",
             exchange.principal,
             connection.peer_host,
             exchange.mechanism_name,
@@ -138,8 +136,8 @@ class ListenerEntrance:
         if stage is Stage.COMPLETE:
             if exchange.has_ended and key != ApiKey.SASL_HANDSHAKE:
                 log.info(
-                    "closing the connection of %s from %s: its session has ended, and it did not "
-                    "authenticate itself again (connections.max.reauth.ms)",
+                    "Closed the connection of %s from %s: its session expired and it did not reauthenticate "
+                    "(connections.max.reauth.ms)",
                     connection.principal,
                     connection.peer_host,
                 )

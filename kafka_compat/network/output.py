@@ -278,7 +278,7 @@ class Output:
             sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
             if sent == 0:
                 # The frame cannot be completed; the client must retry.
-                raise EOFError("a segment ended before a slice that was promised")
+                raise EOFError("a segment ended before the announced slice")
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent
         # sendfile may leave the last segment corked, waiting for more; setting the option again pushes it out
@@ -292,7 +292,7 @@ class Output:
             size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
             data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
             if len(data) < size_bytes:
-                raise EOFError("a segment ended before a slice that was promised")
+                raise EOFError("a segment ended before the announced slice")
             sent = self._socket.send(data)
             self._head_sent_bytes += sent
             self.unsent_bytes -= sent

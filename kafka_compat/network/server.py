@@ -217,8 +217,8 @@ class Server:
         ]
         if others:
             idlest = min(others, key=lambda one: one.active_s)
-            log.info("closing the connection from %s: brokers need its slot", idlest.peer_host)
-            self.note_refusal(idlest.peer_host, "its slot was needed by brokers (max.connections)")
+            log.info("Closed the connection from %s: a broker needed its slot", idlest.peer_host)
+            self.note_refusal(idlest.peer_host, "a broker needed its slot (max.connections)")
             idlest.abort()
 
     def forget(self, connection: Connection) -> None:
@@ -244,9 +244,9 @@ class Server:
         again = connection.principal is not ANONYMOUS
         self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
-        text = f"Refused a client from {host} on the listener {connection.listener_name}: {reason}"
+        text = f"Rejected a client from {host} on listener {connection.listener_name}: {reason}"
         self._strangers.tell(host, text, monotonic())
-        self.note_refusal(host, f"not let in on the listener {connection.listener_name}: {reason}")
+        self.note_refusal(host, f"rejected on listener {connection.listener_name}: {reason}")
 
     def note_refusal(self, host: str, reason: str) -> None:
         """Record the rejection of this address and its reason, for the status displays."""
@@ -263,23 +263,24 @@ class Server:
                 continue
             quiet_s = now_s - connection.active_s
             if connection.frame_is_late(now_s, deadline_s):
-                log.info("closing the connection from %s: a frame stayed unfinished", connection.peer_host)
+                log.info("Closed the connection from %s: incomplete request", connection.peer_host)
                 self.note_refusal(
-                    connection.peer_host, "a request stayed unfinished (kafka.compat.frame.timeout.ms)"
+                    connection.peer_host, "a request was incomplete (kafka.compat.frame.timeout.ms)"
                 )
                 connection.abort()
             elif memory_is_short and connection.holds_up(now_s, STALLED_S):
                 log.info(
-                    "closing the connection from %s: it holds memory that others wait for "
+                    "Closed the connection from %s: it held memory that other connections needed "
                     "(queued.max.request.bytes)",
                     connection.peer_host,
                 )
                 self.note_refusal(
-                    connection.peer_host, "it held memory that others waited for (queued.max.request.bytes)"
+                    connection.peer_host,
+                    "it held memory that other connections needed (queued.max.request.bytes)",
                 )
                 connection.abort()
             elif quiet_s > idle_max_s and connection.idle:
-                log.debug("closing the connection from %s: connections.max.idle.ms", connection.peer_host)
+                log.debug("Closed the connection from %s: connections.max.idle.ms", connection.peer_host)
                 connection.abort()
             elif quiet_s > QUIET_S:
                 connection.release_memory()
@@ -303,7 +304,7 @@ class Server:
         cut_off = budget.relieve(self.connections, monotonic())
         if cut_off:
             log.warning(
-                "Closed %d connections that did not take their answers: more than twice "
+                "Closed %d connections that did not read their responses: more than twice "
                 "kafka.compat.queued.max.response.bytes=%d was waiting to be sent",
                 cut_off,
                 budget.limit_bytes,

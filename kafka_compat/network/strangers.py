@@ -27,7 +27,7 @@ class Strangers:
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
         """Log the bytes that the peer at `host` sent instead of a request size."""
-        self.tell(host, f"Closing a connection from {host}: {describe(error, max_bytes)}", now_s)
+        self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
         """Log a message about the peer at `host`, unless it was just logged."""
@@ -46,16 +46,16 @@ def describe(error: InvalidFrame, max_bytes: int) -> str:
     """The protocol that the four bytes look like, and advice."""
     if error.prefix.startswith(_TLS_HANDSHAKE):
         return (
-            "this looks like a TLS hello, and the listener speaks plaintext: "
-            "set security.protocol=PLAINTEXT in the client"
+            "this looks like a TLS handshake, but the listener uses plain text: set "
+            "security.protocol=PLAINTEXT in the client"
         )
     if error.prefix in _HTTP_BEGINNINGS:
-        return "this looks like an HTTP request, and the listener speaks Kafka's protocol: use a Kafka client"
+        return "this looks like an HTTP request, but the listener uses Kafka's protocol: use a Kafka client"
     if error.size_bytes <= 0:
-        return f"a request of {error.size_bytes} bytes: the client does not speak Kafka's protocol"
+        return f"a request of {error.size_bytes} bytes: the client does not use Kafka's protocol"
     return (
-        f"a request of {error.size_bytes} bytes, and socket.request.max.bytes={max_bytes}: "
-        "raise that if the client means it, else it does not speak Kafka's protocol"
+        f"a request of {error.size_bytes} bytes exceeds socket.request.max.bytes={max_bytes}: raise the "
+        "limit if the request is valid; otherwise the client does not use Kafka's protocol"
     )
 
 

@@ -100,7 +100,7 @@ class TlsSocket:
             # An alert, a session ticket, or a key update requested by the peer.
             self._flush()
             if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
-                raise ConnectionAbortedError("it takes none of the answers that it asks TLS for")
+                raise ConnectionAbortedError("it does not read the responses that it requests")
         if not count and not self._ended:
             raise BlockingIOError
         return count
@@ -208,33 +208,33 @@ def reason_of(error: ssl.SSLError) -> str:
 
 
 _CLIENT_DISTRUSTS: Final = (
-    "the client does not trust this broker's certificate: give it the CA that signed it "
+    "the client does not trust this broker's certificate: configure its CA in the client "
     "(ssl.truststore.location, ssl.ca.location)"
 )
 _REASONS: Final = {
     "UNEXPECTED_EOF_WHILE_READING": (
-        "it hung up in the middle of the TLS handshake, as some clients do that do not trust a certificate: "
-        "give it the CA that signed this broker's (ssl.truststore.location, ssl.ca.location)"
+        "the client closed the connection during the TLS handshake, as some clients do if they do not trust "
+        "the certificate: configure its CA in the client (ssl.truststore.location, ssl.ca.location)"
     ),
-    "HTTP_REQUEST": "this looks like an HTTP request, and the listener speaks TLS: use a Kafka client",
+    "HTTP_REQUEST": "this looks like an HTTP request, but the listener uses TLS: use a Kafka client",
     "WRONG_VERSION_NUMBER": (
-        "this is no TLS, and the listener speaks TLS: set security.protocol=SSL or SASL_SSL in the client"
+        "this is not TLS, but the listener uses TLS: set security.protocol=SSL or SASL_SSL in the client"
     ),
-    "UNSUPPORTED_PROTOCOL": "the client knows only versions of TLS that ssl.enabled.protocols does not allow",
-    "NO_SHARED_CIPHER": "the client knows none of the cipher suites that ssl.cipher.suites allows",
+    "UNSUPPORTED_PROTOCOL": "the client supports only TLS versions that are not in ssl.enabled.protocols",
+    "NO_SHARED_CIPHER": "the client supports none of ssl.cipher.suites",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
-        "the client has shown no certificate, and ssl.client.auth=required: give it a keystore"
+        "the client sent no certificate, but ssl.client.auth=required: configure a keystore in the client"
     ),
     "CERTIFICATE_VERIFY_FAILED": (
-        "the client's certificate is not signed by a CA of ssl.truststore, or is no longer valid"
+        "the client's certificate is not signed by a CA in ssl.truststore, or has expired"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
     # The client knows a CA of that name with a different key.
     "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
-        "the client does not accept this broker's certificate: it does not trust the CA, or the name in "
-        "advertised.listeners is not among the certificate's names"
+        "the client rejects this broker's certificate: it does not trust the CA, or the certificate does "
+        "not contain the name in advertised.listeners"
     ),
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept this broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejects this broker's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this broker's certificate has expired: renew it",
 }

@@ -52,7 +52,7 @@ class OtlpExporter:
 
     def start(self, scraper: Scraper) -> None:
         """Start pushing, on the brokers' event loop."""
-        log.info("Metrics are pushed to %s every %d ms", self._settings.shown, self._settings.interval_ms)
+        log.info("Pushing metrics to %s every %d ms", self._settings.shown, self._settings.interval_ms)
         self._tasks.spawn("pushing metrics", partial(self._run, scraper), OnFailure.RESTART)
 
     async def close(self) -> None:

@@ -50,19 +50,19 @@ class Schedule:
             self._failures += 1
             if self._failures == 1:
                 log.warning(
-                    "metrics cannot be pushed to %s: %s; it is tried again, with pauses that grow to %.0f s, "
-                    "and nothing more is said until it works",
+                    "Could not push metrics to %s: %s. Retrying at intervals of up to %.0f s; further "
+                    "failures are not logged until a push succeeds",
                     self._where,
                     outcome.failure[:_REASON_MAX],
                     max(self._interval_s, _PAUSE_MAX_S),
                 )
             return
         if self._failures:
-            log.info("metrics are pushed to %s again, after %d failures", self._where, self._failures)
+            log.info("Pushed metrics to %s again, after %d failures", self._where, self._failures)
         self._failures = 0
         if outcome.refused and not self._refuses:
             log.warning(
-                "%s refuses %d of the metrics that are pushed to it: %s",
+                "%s rejected %d of the pushed metrics: %s",
                 self._where,
                 outcome.refused,
                 outcome.reason[:_REASON_MAX],

@@ -18,7 +18,7 @@ INTERVAL_MS: Final = "kafka.compat.otlp.interval.ms"
 _PATH: Final = "/v1/metrics"
 """The default path of collectors for metrics."""
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_EXPECTED: Final = "expected an address as http://127.0.0.1:4318/v1/metrics"
+_EXPECTED: Final = "expected an address such as http://127.0.0.1:4318/v1/metrics"
 
 
 class OtlpSettings(NamedTuple):
@@ -35,13 +35,12 @@ def otlp_settings(config: BrokerConfig) -> OtlpSettings:
     endpoint = config.str(ENDPOINT) or ""
     if not has_otlp():
         raise StartupError(
-            f"{ENDPOINT}={_without_query(endpoint)} needs what is not installed: "
-            "pip install 'kafka-compat[otel]'"
+            f"{ENDPOINT}={_without_query(endpoint)} requires more packages: pip install 'kafka-compat[otel]'"
         )
     try:
         parts = urlsplit(endpoint)
         if "@" in parts.netloc:
-            raise ValueError(f"a user and a password belong into {HEADERS}")
+            raise ValueError(f"put the user and password into {HEADERS}")
         if not parts.path or parts.path == "/":
             endpoint = urlunsplit(parts._replace(path=_PATH))
         where = place(endpoint)
@@ -65,9 +64,9 @@ def _headers(config: BrokerConfig) -> dict[str, str]:
             continue
         if not (equals and _NAME.fullmatch(name)):
             raise StartupError(
-                f"{HEADERS}: expected name=value, with commas between several, as Authorization=Bearer%20abc"
+                f"{HEADERS}: expected name=value, separated by commas, such as Authorization=Bearer%20abc"
             )
         if not (value.isascii() and value.isprintable()):
-            raise StartupError(f"{HEADERS}: the value of {name} has characters that no header may have")
+            raise StartupError(f"{HEADERS}: the value of {name} contains characters invalid in headers")
         found[name] = value
     return found

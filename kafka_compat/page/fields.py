@@ -22,7 +22,7 @@ def text(body: Mapping[str, Any], name: str, default: str = "") -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise BadCall(f"{name}={value!r}: expected a text")
+        raise BadCall(f"{name}={value!r}: expected a string")
     return value
 
 
@@ -60,7 +60,7 @@ def content(body: Mapping[str, Any], name: str) -> bytes | None:
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:
-            raise BadCall(f"{name}: {EMPTY} is chosen, and {given[:40]!r} is given")
+            raise BadCall(f"{name}: {EMPTY} is selected, but {given[:40]!r} is given")
         return b""
     if form not in FORMATS:
         raise BadCall(f"{name}_as={form[:40]}: expected one of {', '.join(CONTENT_FORMATS)}")
@@ -91,12 +91,12 @@ def headers(body: Mapping[str, Any], name: str = "headers") -> list[tuple[str, b
             and isinstance(pair[0], str)
             and isinstance(pair[1], str | None)
         ):
-            raise BadCall(f"{name}: {str(pair)[:60]} is no name and value")
+            raise BadCall(f"{name}: {str(pair)[:60]} is not a name and a value")
         try:
             pair[0].encode()
             found.append((pair[0], None if pair[1] is None else bytes_of(pair[1], "text")))
         except (NotSo, UnicodeEncodeError):
-            raise BadCall(f"{name}: {str(pair)[:60]!r} has half a character in it") from None
+            raise BadCall(f"{name}: {str(pair)[:60]!r} contains half a surrogate pair") from None
     return found
 
 
@@ -112,7 +112,7 @@ def array(body: Mapping[str, Any], name: str) -> list[Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise BadCall(f"{name} is no JSON: {error}") from None
+            raise BadCall(f"{name} is not JSON: {error}") from None
     if not isinstance(value, list):
         raise BadCall(f"{name}={str(value)[:60]}: expected an array")
     return value

@@ -45,7 +45,7 @@ def listed(
     column = asked.removeprefix("-")
     if column not in columns:
         known = ", ".join(columns)
-        raise BadCall(f"sort={asked}: expected one of {known}, with - in front of it the greatest first")
+        raise BadCall(f"sort={asked}: expected one of {known}, with a leading - for descending order")
     descending = asked.startswith("-")
     q = query.get("q", "").strip()
     wanted = q.lower()

@@ -83,13 +83,13 @@ def _step(
         wanted = end
     elif scenario == SHIFT:
         if old is None:
-            return Step(topic, partition, old, None, start, end, "nothing is committed that could be moved")
+            return Step(topic, partition, old, None, start, end, "there is no committed offset to move")
         wanted = old + number
     elif scenario == TIME:
         wanted = end if at_time is None else at_time
         if at_time is None:
-            note = "no record is of that time or later"
+            note = "no record has that timestamp or a later one"
     new = min(max(wanted, start), end)
     if new != wanted:
-        note = f"{wanted:,} lies {'behind the end' if wanted > end else 'before the start'}"
+        note = f"{wanted:,} is {'after the end' if wanted > end else 'before the start'}"
     return Step(topic, partition, old, new, start, end, note)

@@ -13,7 +13,7 @@ from kafka_compat.search.scan import Found
 from kafka_compat.search.source import Leader, Source
 from kafka_compat.storage.records.kinds import TimestampType
 
-_NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.registry.url to its address"
+_NO_REGISTRY: Final = "no schema registry is configured: set kafka.compat.schema.registry.url to its address"
 
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:

@@ -59,7 +59,7 @@ class Forms:
         given = str(body.get(FIELD, ""))
         if not hmac.compare_digest(given.encode(), self.token(session).encode()):
             text = (
-                "this form is not of now (the broker or your session began anew): go back, reload, send again"
+                "this form is outdated (the broker or session restarted): go back, reload, and send it again"
             )
             raise BadCall(text, FORBIDDEN)
         return {name: value for name, value in body.items() if name != FIELD}
@@ -182,13 +182,13 @@ class Site:
         try:
             cluster = ClusterView(self._brokers)
         except NoBrokerRuns:
-            raise BadCall("the broker stops, or starts anew", UNAVAILABLE) from None
+            raise BadCall("the broker is stopping or restarting", UNAVAILABLE) from None
         rights = Rights(cluster.services[0].authorizer, self._principal, call.host)
         return Visit(cluster, rights, self._observed, call.query, call.body, may_write=self._may_write)
 
     def _acting_visit(self, call: Call) -> Visit:
         if not self._may_write:
-            text = "nothing may be changed here: set kafka.compat.http.page.write.enable=true to allow it"
+            text = "changes are disabled: set kafka.compat.http.page.write.enable=true to allow them"
             raise BadCall(text, FORBIDDEN)
         if call.is_form:
             call = call._replace(body=self._forms.check(call.body, call.session))
@@ -233,7 +233,7 @@ class Site:
         return await self._page(call, "problem.html", data, "That did not work", "", error.status)
 
     async def _not_found(self, call: Call) -> Answer:
-        problem = BadCall(f"there is no page {ROOT}/{call.path['unknown']}", NOT_FOUND)
+        problem = BadCall(f"unknown page {ROOT}/{call.path['unknown']}", NOT_FOUND)
         if call.path["unknown"].endswith(".json"):
             raise problem
         return await self._problem(call, problem)
@@ -257,7 +257,7 @@ class Site:
         back = _own(str(call.body.get("back", "")))
         if self._listener.guard.is_token(str(call.body.get("token", ""))):
             return Redirect(back, self._listener.sessions.open())
-        text = f"Refused a browser at {call.host}: the token that it gave is not kafka.compat.http.token"
+        text = f"Rejected a browser at {call.host}: its token is not kafka.compat.http.token"
         self._strangers.tell(call.host, text, time.monotonic())
         self._observed.refusals.note(call.host, "the token for the page is not kafka.compat.http.token")
         return await self._page(

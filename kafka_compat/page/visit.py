@@ -55,8 +55,8 @@ class Rights:
         ):
             what = resource_type.name.lower().replace("_", " ")
             raise BadCall(
-                f"{self.principal} from {self.host} may not {operation.name} the {what} {name}: give it an "
-                "ACL, or set kafka.compat.http.page.principal to somebody who may",
+                f"{self.principal} from {self.host} may not {operation.name} the {what} {name}: add an ACL, "
+                "or set kafka.compat.http.page.principal to an authorized principal",
                 FORBIDDEN,
             )
 
@@ -152,12 +152,12 @@ class Visit:
                 return await ask_here(self.cluster.calls[services.broker_id], caller, key, version, request)
             remote = self.cluster.remote_partitions()
             if remote is None or broker_id is None:
-                raise ConnectionError(f"there is no broker {broker_id}")
+                raise ConnectionError(f"unknown broker {broker_id}")
             if version is None:
                 version = self.cluster.services[0].served[key][1]
             return await remote.ask(broker_id, key, version, request)
         except (ConnectionError, TimeoutError) as error:
-            raise BadCall(f"broker {broker_id} does not answer: {error}", 502) from None
+            raise BadCall(f"broker {broker_id} does not respond: {error}", 502) from None
 
     def _services_of(self, broker_id: int | None) -> BrokerServices | None:
         services = self.cluster.services

@@ -152,9 +152,9 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
-        raise RecordsLost("\n".join(fatal), "Archive the topic as it is now to a new folder.")
+        raise RecordsLost("\n".join(fatal), "Archive the topic as it is now to a new directory.")
     if lost and not job.accept_loss:
-        raise RecordsLost("\n".join(lost), "To go on after them, counting them as gaps, add --accept-loss.")
+        raise RecordsLost("\n".join(lost), "To continue and count them as gaps, add --accept-loss.")
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:

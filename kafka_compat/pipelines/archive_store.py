@@ -103,8 +103,9 @@ class ArchiveStore:
         state = self.state()
         if state.batch_id >= 0 and not (self.checkpoint / "offsets").is_dir():
             raise NotStarted(
-                f"{self.directory} holds records up to batch {state.batch_id}, but its checkpoint is gone.",
-                f"Restore {self.checkpoint}, or archive to a new folder: here, records would come twice.",
+                f"{self.directory} holds records up to batch {state.batch_id}, but its checkpoint is "
+                "missing.",
+                f"Restore {self.checkpoint}, or archive to a new directory to avoid duplicates.",
             )
         return state
 
@@ -118,7 +119,7 @@ class ArchiveStore:
         elif holds_more_than(self.directory, _FIRST_FILES):
             raise NotStarted(
                 f"{self.directory} is not empty and not an archive.",
-                "Choose an empty or a new folder with --to.",
+                "Choose an empty or new directory with --to.",
             )
 
     def state(self) -> ArchiveState:
@@ -185,8 +186,8 @@ class ArchiveStore:
                 os.replace(staged, final)
             elif not final.exists():
                 raise RecordsLost(
-                    f"{final} vanished before its batch was published.",
-                    "Archive to a new folder, or restore the file.",
+                    f"{final} was deleted before its batch was published.",
+                    "Archive to a new directory, or restore the file.",
                 )
         for folder in folders | {self.directory}:
             sync(folder)
@@ -211,7 +212,7 @@ def add_batch(
             if begin != known.end:
                 raise RecordsLost(
                     f"{topic}-{partition}: the batch begins at {begin}, but the archive ends at {known.end}.",
-                    "Was the topic created anew, or _checkpoint replaced? Archive to a new folder.",
+                    "The topic may have been recreated, or _checkpoint replaced. Archive to a new directory.",
                 )
             runs = merged(by_partition.pop((topic, partition), []))
             gaps = gaps_in(runs, begin, stop, GAP_RANGES_KEPT)

@@ -67,8 +67,8 @@ def look(
         raise
     except Exception as error:
         raise NotStarted(
-            f"The cluster at {servers} does not answer: {cause(error)}",
-            "Is the broker up, and the address right?",
+            f"The cluster at {servers} does not respond: {cause(error)}",
+            "Is the broker running, and is the address correct?",
         ) from None
     finally:
         admin.close(jvm.java.time.Duration.ofSeconds(1))
@@ -93,7 +93,7 @@ def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str
             continue
         known, now = topic_ids.get(topic, ""), view.topic_ids[topic]
         if known and now and known != now:
-            reasons.append(f"{topic} was deleted and created anew (topic id {known}, now {now}).")
+            reasons.append(f"{topic} was deleted and recreated (topic ID {known}, now {now}).")
             continue
         for partition, offset in partitions.items():
             earliest = view.earliest[topic].get(partition, 0)

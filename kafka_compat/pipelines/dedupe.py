@@ -112,7 +112,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 def run_dedupe(job: DedupeJob) -> StreamReport:
     """Process the existing records, or continuously. Raises PipelineError."""
     if job.target_servers is None and job.to_topic in job.source.topics:
-        raise NotStarted(f"{job.to_topic} would be read again.")
+        raise NotStarted(f"{job.to_topic} cannot be both read and written.")
     target = target_of(job.source, job.target_servers, job.target_options)
     folder = job.source.folder(
         "dedupe", to_topic=job.to_topic, target=job.target_servers, within_ms=job.within_ms, by=job.by

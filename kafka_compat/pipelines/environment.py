@@ -85,7 +85,7 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
-        raise NotStarted("Spark needs Java, and there is no java on PATH.", _JAVA_HINT)
+        raise NotStarted("Spark needs Java, but java is not on the PATH.", _JAVA_HINT)
     return java
 
 

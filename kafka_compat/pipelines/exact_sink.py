@@ -62,8 +62,8 @@ class Target:
             topics = AdminClient(dict(self.properties)).list_topics(timeout=REQUEST_TIMEOUT_S).topics
         except KafkaException as error:
             raise NotStarted(
-                f"The cluster at {self.address} does not answer: {error.args[0].str()}",
-                "Is the broker up, and the address right?",
+                f"The cluster at {self.address} does not respond: {error.args[0].str()}",
+                "Is the broker running, and is the address correct?",
             ) from None
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
@@ -98,7 +98,7 @@ class Target:
                 try:
                     admin.create_partitions([NewPartitions(topic, count)])[topic].result(REQUEST_TIMEOUT_S)
                 except KafkaException as error:
-                    raise NotStarted(f"{topic} gets no more partitions: {error.args[0].str()}") from None
+                    raise NotStarted(f"Cannot add partitions to {topic}: {error.args[0].str()}") from None
         self.require(wanted)
 
     def ends(self, topics: list[str]) -> Ends:

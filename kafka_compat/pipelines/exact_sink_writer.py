@@ -143,7 +143,7 @@ def read_back(plan: Plan, topic: str, partition: int, start: int) -> set[str]:
                     return origins
                 else:
                     raise JobFailed(f"Reading back {topic}-{partition}: {error.str()}")
-        raise JobFailed(f"Reading back {topic}-{partition} took no step for {READ_BACK_TIMEOUT_S:.0f} s.")
+        raise JobFailed(f"Reading back {topic}-{partition} made no progress for {READ_BACK_TIMEOUT_S:.0f} s.")
     finally:
         consumer.close()
 

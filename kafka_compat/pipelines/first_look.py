@@ -100,8 +100,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
             state = f"has {there[topic]} partitions" if topic in there else "does not exist"
             raise NotStarted(
                 f"The topic {topic} on {servers} {state}; {count} are needed.",
-                "Create it with as many, and with retention.ms=-1 if old timestamps are to stay; --create "
-                "does so where it is missing.",
+                "Create it with as many, and with retention.ms=-1 to keep old timestamps; --create creates "
+                "missing topics.",
             )
 
 
@@ -134,7 +134,7 @@ def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
         telling = [error for error in failures if not isinstance(error, ConnectionRefusedError)]
         if not any(isinstance(error, TimeoutError) for error in failures) or timeout_s == PATIENT_S:
             break
-        print(f"{servers} has not answered yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
+        print(f"{servers} has not responded yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
     first = (telling or failures)[0]
     if isinstance(first, KafkaError) and first.code == ErrorCode.UNSUPPORTED_VERSION:
         return None
@@ -169,12 +169,12 @@ def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
 
 def _explained(servers: str, error: Exception) -> NotStarted:
     """The error with advice for the user."""
-    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] tells which step fails."
+    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] shows which step fails."
     if isinstance(error, KafkaError | Untrusted):
         reason = getattr(error, "message", "") or str(error)
         return NotStarted(
-            f"The cluster at {servers} refuses the login: {reason}",
-            "Look at sasl.mechanism, and at the name and the password in sasl.jaas.config.",
+            f"The cluster at {servers} rejects the login: {reason}",
+            "Check sasl.mechanism, and the name and password in sasl.jaas.config.",
         )
     if isinstance(error, HandshakeFailed):
         return NotStarted(
@@ -184,18 +184,19 @@ def _explained(servers: str, error: Exception) -> NotStarted:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         return NotStarted(
-            f"The cluster at {servers} does not answer in TLS: {reason}",
-            "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where "
-            f"it wants a certificate, ssl.keystore.location has it. {doctor}",
+            f"The cluster at {servers} does not respond in TLS: {reason}",
+            "For a plain-text listener, set security.protocol=PLAINTEXT or SASL_PLAINTEXT; for one that "
+            f"requires a client certificate, set ssl.keystore.location. {doctor}",
         )
     if isinstance(error, EOFError | ValueError):
         return NotStarted(
-            f"The cluster at {servers} does not answer: {error}",
+            f"The cluster at {servers} does not respond: {error}",
             f"Does it want TLS or a login (security.protocol)? {doctor}",
         )
-    reason = "nobody listens there" if isinstance(error, ConnectionRefusedError) else str(error)
+    reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)
     return NotStarted(
-        f"The cluster at {servers} does not answer: {reason}", "Is the broker up, and the address right?"
+        f"The cluster at {servers} does not respond: {reason}",
+        "Is the broker running, and is the address correct?",
     )
 
 
@@ -208,7 +209,7 @@ def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
         if refused or (may >= 0 and not may >> bit & 1):
             raise NotStarted(
                 f"This user may not {verb} the topic {topic.name} on {servers}.",
-                f"Somebody who may gives the right: kafka-acls --bootstrap-server {servers} --add "
+                f"Ask an administrator to allow it: kafka-acls --bootstrap-server {servers} --add "
                 f"--allow-principal User:… --operation {operation} --operation Describe --topic {topic.name}",
             )
 
@@ -221,7 +222,7 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error as error:
-        raise NotStarted(f"--topic-pattern {pattern} is no regular expression: {error}.") from None
+        raise NotStarted(f"--topic-pattern {pattern} is not a regular expression: {error}.") from None
 
 
 def _there(names: list[str]) -> str:

@@ -46,11 +46,12 @@ class JobFolder:
                 changes = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
                 raise NotStarted(
                     f"{self.directory} belongs to a job with other settings ({changes}).",
-                    "Go on with the settings as they were, or choose a new folder.",
+                    "Use the previous settings, or choose a new directory.",
                 )
         elif holds_more_than(self.directory, _FIRST_FILES):
             raise NotStarted(
-                f"{self.directory} is not empty and not a job's folder.", "Choose an empty or a new folder."
+                f"{self.directory} is not empty and not a job's directory.",
+                "Choose an empty or new directory.",
             )
 
     def open(self) -> str:
@@ -105,8 +106,8 @@ class JobFolder:
     def _require_checkpoint(self) -> None:
         if not (self.checkpoint / "offsets").is_dir():
             raise NotStarted(
-                f"{self.directory} has finished batches, but its checkpoint is gone.",
-                f"Restore {self.checkpoint}, or start in a new folder: here, batches would be skipped.",
+                f"{self.directory} has finished batches, but its checkpoint is missing.",
+                f"Restore {self.checkpoint}, or start in a new directory: here, batches would be skipped.",
             )
 
 
@@ -138,8 +139,8 @@ class FolderLock:
                     return
             if _is_alive(owner) or time.monotonic() > deadline:
                 raise NotStarted(
-                    f"Another job (process {owner}) is working on {self._path.parent}.",
-                    "Wait for its end, or stop it.",
+                    f"Another job (process {owner}) is using {self._path.parent}.",
+                    "Wait until it ends, or stop it.",
                 )
             time.sleep(_POLL_S)
 
@@ -150,9 +151,7 @@ class FolderLock:
         file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")
         lock = file.getChannel().tryLock()
         if lock is None:
-            raise NotStarted(
-                f"Another job is working on {self._path.parent}.", "Wait for its end, or stop it."
-            )
+            raise NotStarted(f"Another job is using {self._path.parent}.", "Wait until it ends, or stop it.")
         self._held = [file, lock]
         file.setLength(0)
         file.writeBytes(f"{os.getpid()}\n")

@@ -120,7 +120,7 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
     from kafka_compat.storage.directories import checkpoints
 
     if not (folder / checkpoints.META_PROPERTIES).is_file():
-        raise ValueError(f"{folder} is not a broker's data folder (no {checkpoints.META_PROPERTIES})")
+        raise ValueError(f"{folder} is not a broker's data directory (no {checkpoints.META_PROPERTIES})")
 
     def offsets(name: str) -> dict[tuple[str, int], int]:
         path = folder / name

@@ -199,7 +199,7 @@ def run_lag(job: LagJob) -> LagReport:
     if not (job.checkpoint / "offsets").is_dir():
         raise NotStarted(
             f"{job.checkpoint} is not the checkpoint of a streaming query.",
-            "Give the folder of the query's option checkpointLocation.",
+            "Give the directory in the query's option checkpointLocation.",
         )
     properties = named_values(job.kafka_options)
     settings = java_names({"bootstrap.servers": job.bootstrap_servers, **properties})
@@ -217,7 +217,7 @@ def run_lag(job: LagJob) -> LagReport:
                     return LagReport(job.group, committed, committer.ends(committed))
     except Exception as error:
         raise JobFailed(
-            f"{job.bootstrap_servers}: {error}", "Is the broker up, and the group without members?"
+            f"{job.bootstrap_servers}: {error}", "Is the broker running, and is the group without members?"
         ) from None
     finally:
         committer.close()
@@ -230,6 +230,6 @@ def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool)
     except Exception as error:
         if not keep_going:
             raise
-        print(f"lag: not committed, will try again: {error}", file=sys.stderr, flush=True)
+        print(f"lag: could not commit, retrying: {error}", file=sys.stderr, flush=True)
         return False
     return True

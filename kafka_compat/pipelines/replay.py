@@ -144,7 +144,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
     files = _files(job)
     ranges = _ranges(job, files)
     if not ranges:
-        raise NotStarted(f"{job.directory} holds no records of that choice.")
+        raise NotStarted(f"{job.directory} holds no records that match.")
     require_spark()
     if not job.dry_run:
         target = Target({"bootstrap.servers": job.bootstrap_servers, **named_values(job.kafka_options)})
@@ -199,10 +199,10 @@ def _replay(
                 counted = _count(rows)
             except Exception as error:
                 raise JobFailed(
-                    cause(error), "What was written is kept: run the same command again to go on."
+                    cause(error), "Records written so far are kept: run the command again to continue."
                 ) from error
             if written.written + written.written_before != sum(counted.values()):
-                raise JobFailed(f"{counted} rows were read, but {written}. Did the archive change?")
+                raise JobFailed(f"{counted} rows were read, but {written}. The archive may have changed.")
             done = _advanced(done, batch["part"])
             folder.commit(batch_id, {"done": done, "generation": generation})
             for key, count in counted.items():
@@ -242,7 +242,7 @@ def _files(job: ReplayJob) -> list[ArchiveFile]:
             files.append(ArchiveFile(str(path), match[1], match[2], *(int(match[i]) for i in (3, 4, 5))))
     absent = set(job.topics) - {file.topic for file in files}
     if absent:
-        raise NotStarted(f"{job.directory} holds no records of {', '.join(sorted(absent))} of that choice.")
+        raise NotStarted(f"{job.directory} holds no matching records of {', '.join(sorted(absent))}.")
     return files
 
 

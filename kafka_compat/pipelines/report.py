@@ -79,7 +79,7 @@ def run_report(job: ReportJob) -> LogReport:
         raise NotStarted(str(error), "Give a broker's log.dirs with --log-dir.") from None
     absent = set(job.topics) - {file.topic for file in files}
     if absent:
-        raise NotStarted(f"No such topics there: {', '.join(sorted(absent))}.")
+        raise NotStarted(f"Unknown topics: {', '.join(sorted(absent))}.")
     spark = create_session("kafka-compat report", job.spark, connector=False)
     spark.dataSource.register(KafkaLog)
     options = {"path": ",".join(map(str, job.folders)), "topic": ",".join(job.topics)}
@@ -91,7 +91,7 @@ def run_report(job: ReportJob) -> LogReport:
             progress.batch(0, sum(line.rows for line in segment_lines), 0)
             keys = hot_keys(reader.option("payload", "keys").load(), job.hot_keys) if job.hot_keys else []
         except Exception as error:
-            raise JobFailed(cause(error), "A segment that is broken is named above.") from error
+            raise JobFailed(cause(error), "The damaged segment is listed above.") from error
     partitions = partition_lines(job, segment_lines, sizes)
     report = LogReport(partitions, keys, progress.seconds)
     if job.plot is not None:

@@ -105,11 +105,11 @@ def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
     reason = cause(failures[0] if failures else error)
     if "data may have been missed" in reason or "KAFKA_DATA_LOSS" in str(error):
         return RecordsLost(
-            f"Records are gone from the topic that were to be read: {reason}",
-            "Retention overtook the job, or the topic was deleted. --accept-loss goes on, counting gaps.",
+            f"Records were deleted from the topic before they were read: {reason}",
+            "Retention overtook the job, or the topic was deleted. --accept-loss continues and counts gaps.",
         )
     return JobFailed(
-        reason, "What was finished is kept: run the same command again to go on. --verbose says more."
+        reason, "Finished batches are kept: run the same command again to continue. --verbose prints more."
     )
 
 
@@ -272,7 +272,7 @@ def run_stream(
         topic_ids = last[1]["topic_ids"] if last else {}
         lost = lost_since(view, next_offsets(folder.checkpoint), topic_ids)
         if lost:
-            raise RecordsLost("\n".join(lost), "Start in a new folder with the topic as it is now.")
+            raise RecordsLost("\n".join(lost), "Start in a new directory with the topic as it is now.")
 
         def behind() -> int:
             done = next_offsets(folder.checkpoint)

@@ -103,9 +103,9 @@ class _SliceWriter:
         self._next = committed_token(self._group, self._token)
         if self._next is None:
             raise JobFailed(
-                f"The group {group} has no offset of {topic}-{partition} any more, which would tell whether "
-                "this batch was copied before the last stop.",
-                "Offsets expire (offsets.retention.minutes). Compare by hand, and start in a new folder.",
+                f"Group {group} no longer has an offset for {topic}-{partition}, which shows whether this "
+                "batch was copied before the last stop.",
+                "Offsets expire (offsets.retention.minutes). Compare by hand, and start in a new directory.",
             )
 
     def write(self, batch: Any) -> None:

@@ -55,7 +55,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
     if job.to_topic == job.dead_letter_topic:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
-        raise NotStarted("A topic that is written to would be read again.")
+        raise NotStarted("A topic cannot be both read and written.")
     target = target_of(job.source, job.target_servers, job.target_options)
     folder = job.source.folder(
         "windows",

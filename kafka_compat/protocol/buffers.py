@@ -83,7 +83,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
         if shift > 28:
-            raise ValueError("an unsigned varint of more than five bytes")
+            raise ValueError("an unsigned varint longer than five bytes")
 
 
 def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
@@ -94,7 +94,7 @@ def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
         size_bytes, position = read_uvarint(buffer, position)
         position += size_bytes
         if position > end:
-            raise ValueError("a tagged field reaches beyond the end")
+            raise ValueError("a tagged field extends past the end")
     return position
 
 

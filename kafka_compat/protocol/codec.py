@@ -55,7 +55,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
     if exact and end != len(buffer):
-        raise MalformedRequest(f"{cls.__name__} v{version}: {len(buffer) - end} bytes after its end")
+        raise MalformedRequest(f"{cls.__name__} v{version}: {len(buffer) - end} bytes after the end")
     return message  # type: ignore[no-any-return]
 
 

@@ -38,7 +38,7 @@ def decode_client_id(
         start = position
         position += length
         if position > len(buffer):
-            raise MalformedRequest(f"request header: client id of {length} bytes reaches beyond the end")
+            raise MalformedRequest(f"request header: client id of {length} bytes extends past the end")
         try:
             client_id = str(buffer[start:position], "utf-8")
         except UnicodeDecodeError as error:

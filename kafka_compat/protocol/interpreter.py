@@ -106,7 +106,7 @@ class _Decoder:
             spec = known[tag]
             value, position = self.field(spec, start, f"{path}.{spec.name}")
             if position != stop:
-                raise Refused(f"{path}.{spec.name}", start, f"takes {position - start} of {size_bytes} bytes")
+                raise Refused(f"{path}.{spec.name}", start, f"uses {position - start} of {size_bytes} bytes")
             setattr(message, spec.name, value)
         return position
 

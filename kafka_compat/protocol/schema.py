@@ -231,7 +231,7 @@ def _wire_type(annotation: Any) -> tuple[WireType, bool]:
         return _wire_type(inner)[0], True
     if getattr(annotation, "__origin__", None) is list:
         return ArrayOf(_wire_type(annotation.__args__[0])[0]), False
-    raise TypeError(f"{annotation!r} is no wire type")
+    raise TypeError(f"{annotation!r} is not a wire type")
 
 
 def frozen_default(factory: Callable[[], T]) -> T:

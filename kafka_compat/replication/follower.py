@@ -241,7 +241,7 @@ class Follower:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
             ):
-                log.warning("a fetch was answered with error %d", response.error_code)
+                log.warning("A fetch failed with error %d; retrying", response.error_code)
                 self._delay([item for item, _ in sent.asked.values()], now_ms)
             return
         self._session.responded(response.session_id)
@@ -267,7 +267,7 @@ class Follower:
             return
         if data.diverging_epoch.end_offset >= 0:
             offset = truncation_offset(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-            log.info("%r: parts from its leader's log, truncated to %d", partition, offset)
+            log.info("%r: diverged from its leader's log, truncated to %d", partition, offset)
             partition.truncate_to(offset)
             self._look_at_all_ms = 0
             self._await_disk(item)
@@ -330,7 +330,7 @@ class Follower:
         elif item.state is State.END:
             if answer.offset < partition.log.log_end_offset:
                 log.warning(
-                    "%r: ends at %d, behind the end %d of its leader, elected uncleanly: truncated",
+                    "%r: ended at %d, after the end %d of its leader, elected uncleanly: truncated",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -342,7 +342,7 @@ class Follower:
         else:
             if answer.offset > partition.log.log_end_offset:
                 log.warning(
-                    "%r: ends at %d, before the start %d of its leader: starts anew",
+                    "%r: ended at %d, before the log start %d of its leader: restarted there",
                     partition,
                     partition.log.log_end_offset,
                     answer.offset,
@@ -364,11 +364,11 @@ class Follower:
             log.info("%r: its leader is in a later epoch than %d", item.partition, item.leader_epoch)
             self._drop(item)
         elif code in _EARLY:
-            log.info("%r: its leader has not begun to lead (error %d)", item.partition, code)
+            log.info("%r: its leader is not ready (error %d)", item.partition, code)
             self._delay([item], now_ms, item.early_backoff_ms)
             item.early_backoff_ms *= 2
         else:
-            log.info("%r: its leader answered with error %d", item.partition, code)
+            log.info("%r: its leader responded with error %d", item.partition, code)
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
@@ -376,10 +376,10 @@ class Follower:
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
-            log.error("%r: no longer follows its leader: %s", item.partition, error)
+            log.error("%r: stopped following its leader: %s", item.partition, error)
             self._drop(item)
         except StorageError as full:
-            log.error("%r: cannot store what its leader sent: %s", item.partition, full)
+            log.error("%r: could not store records from its leader: %s", item.partition, full)
             self._session.lost()
             self._delay([item], now_ms)
 

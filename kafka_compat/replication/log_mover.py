@@ -133,9 +133,9 @@ class LogMover:
                     future = moves.futures.get(key, future)
             except StorageError as error:
                 if future.disk.failure is not None:
-                    log.error("the move of %s-%d has ended: %s", *key, error)
+                    log.error("Stopped moving %s-%d: %s", *key, error)
                     return
-                log.warning("the move of %s-%d waits: %s", *key, error)
+                log.warning("Could not move %s-%d; retrying: %s", *key, error)
                 await asyncio.sleep(RETRY_S)
                 if future.closed and moves.futures.get(key) is future:
                     # Refused during its last step.
@@ -173,7 +173,7 @@ class LogMover:
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:
             future.append_as_follower(memoryview(found.read()))
         held.replace_log(self._log_dirs.moves.finish((held.topic, held.partition)))
-        log.info("%s-%d is in %s now", held.topic, held.partition, held.log.directory)
+        log.info("Moved %s-%d to %s", held.topic, held.partition, held.log.directory)
         return True
 
 

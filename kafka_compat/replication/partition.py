@@ -363,9 +363,7 @@ class Partition:
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
-            log.warning(
-                "%s is truncated to %d, below its high watermark %d", self, offset, self.high_watermark
-            )
+            log.warning("Truncated %s to %d, below its high watermark %d", self, offset, self.high_watermark)
         self.log.truncate_to(offset)
         self._truncated()
 
@@ -411,7 +409,7 @@ class Partition:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
-            log.info("%s: in-sync replicas shrink from %s to %s", self, self.isr, isr)
+            log.info("%s: shrinking in-sync replicas from %s to %s", self, self.isr, isr)
             self._propose(isr)
         # A hanging follower that is not in sync has been waited for long enough, too.
         self._advance_high_watermark(now_ms)
@@ -443,7 +441,7 @@ class Partition:
         if answer.is_for_now:
             code = answer.error.name
             log.warning(
-                "%s: in-sync replicas %s were refused with %s; proposed again", self, proposal.isr, code
+                "%s: in-sync replicas %s were rejected with %s; proposed again", self, proposal.isr, code
             )
             self._propose(proposal.isr)
             return

@@ -195,12 +195,12 @@ class ReplicaFetcher:
                 if not await self._exchange():
                     await self._rest()
             except (ConnectionError, MalformedRequest) as error:
-                log.info("fetching from broker %d: %s", self._leader_id, error)
+                log.info("Could not fetch from broker %d: %s", self._leader_id, error)
                 self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
                 # A fetcher that stopped would leave its partitions without a fetcher.
-                log.exception("fetching from broker %d failed", self._leader_id)
+                log.exception("Fetching from broker %d failed", self._leader_id)
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:

@@ -227,11 +227,11 @@ class ReplicaManager:
         try:
             self._set_stray_aside(key, topic_id)
             if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
-                raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
+                raise LogDirFailure(f"{topic}-{partition} may be in an offline log directory")
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
         except (LogDirFailure, RefusedForNow, DirectoryExists) as error:
             if not isinstance(error, LogDirFailure):
-                logger.error("cannot hold %s-%d: %s", topic, partition, error)
+                logger.error("Could not host %s-%d: %s", topic, partition, error)
             self._offline.add(key)
             self._refusals[key] = error
             return None
@@ -268,7 +268,7 @@ class ReplicaManager:
         if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
             self._high_watermarks.pop(key, None)
-            logger.warning("%s-%d has the id of another topic: it is now %s", *key, path)
+            logger.warning("%s-%d has the ID of another topic: renamed its directory to %s", *key, path)
 
     async def delete_all(
         self, keys: Iterable[tuple[str, int]], turn: Turn | None = None

@@ -46,9 +46,9 @@ def cursor_of(text: str) -> Cursor:
         for part in parts.split(","):
             found = _PART.fullmatch(part)
             if found is None:
-                raise BadCursor("it holds no offsets")
+                raise BadCursor("it contains no offsets")
             partition, first, end = map(int, found.groups())
             left[partition] = (first, end)
         return Cursor(left, int(total))
     except (binascii.Error, zlib.error, ValueError) as error:
-        raise BadCursor(f"cursor={text[:40]}: no cursor of a search here: {error}") from None
+        raise BadCursor(f"cursor={text[:40]}: not a cursor of this search: {error}") from None

@@ -119,7 +119,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
     for part in filter(None, (each.strip() for each in text.split(","))):
         matched = _RANGE.fullmatch(part)
         if matched is None:
-            raise BadQuery(f"partitions={text[:100]}: {part[:20]!r} is no number or range, as in 0,3-5")
+            raise BadQuery(f"partitions={text[:100]}: {part[:20]!r} is not a number or range, as in 0,3-5")
         first, last = int(matched[1]), int(matched[2] or matched[1])
         if last - first >= PARTITIONS_MAX:
             raise BadQuery(f"partitions={text[:100]}: at most {PARTITIONS_MAX} can be searched at once")
@@ -135,8 +135,8 @@ def chosen(query: Query, known: Iterable[int]) -> list[int]:
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:
             raise BadQuery(
-                f"the topic has {len(there):,} partitions, and at most {PARTITIONS_MAX} can be searched at "
-                f"once: say which, as partitions=0-{PARTITIONS_MAX - 1}"
+                f"the topic has {len(there):,} partitions, but at most {PARTITIONS_MAX} can be searched at "
+                f"once: select some, such as partitions=0-{PARTITIONS_MAX - 1}"
             )
         return there
     missing = sorted(set(query.partitions) - set(there))
@@ -158,7 +158,7 @@ def time_ms_of(text: str, name: str) -> int:
         except ValueError:
             pass
     raise BadQuery(
-        f"{name}={text[:40]}: expected a time, as 2026-01-31T12:00:00Z, or milliseconds since 1970"
+        f"{name}={text[:40]}: expected a time, such as 2026-01-31T12:00:00Z, or milliseconds since 1970"
     )
 
 

@@ -108,7 +108,7 @@ async def _left(
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None
     if goes_on is not None and not goes_on.keys() <= set(partitions):
-        raise BadQuery("cursor: it is of a search through other partitions")
+        raise BadQuery("cursor: it belongs to a search of other partitions")
     bounds = await source.bounds(partitions if goes_on is None else goes_on)
     for partition, found in bounds.items():
         if isinstance(found, Unreadable):

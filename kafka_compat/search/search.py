@@ -185,7 +185,7 @@ class Search:
         self.records_seen += scanned.record_count
         self.problems += scanned.problems
         if scanned.next_offset <= read.offset:
-            self.unreadable(read, "what is there is no batch")
+            self.unreadable(read, "the data is not a batch")
         elif self._newest:
             self._feed_newest(stream, read, scanned)
         else:

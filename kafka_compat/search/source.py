@@ -96,7 +96,7 @@ class Source:
                     else:
                         remote[leader.broker_id][partition] = leader.epoch
                 elif led.epoch_start_offset > led.high_watermark:
-                    found[partition] = Unreadable("its leader does not know yet how far it is committed")
+                    found[partition] = Unreadable("its leader does not know the high watermark yet")
                 else:
                     found[partition] = led.log.log_start_offset, self._end(led)
             yield None
@@ -113,7 +113,7 @@ class Source:
         found: dict[int, _Bounds] = {}
         for place in places:
             known = bounds.get(place)
-            unknown = Unreadable(f"broker {broker_id} does not lead it any more")
+            unknown = Unreadable(f"broker {broker_id} is no longer its leader")
             found[place[1]] = unknown if known is None else (known.oldest, known.newest)
         return found
 
@@ -133,7 +133,7 @@ class Source:
         found = await self._answer_of(leader.broker_id, asked)
         offset = found.get((self._topic, partition))
         if offset is None:
-            raise Unreadable(f"broker {leader.broker_id} does not lead it any more")
+            raise Unreadable(f"broker {leader.broker_id} is no longer its leader")
         return offset if offset >= 0 else None
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
@@ -161,7 +161,7 @@ class Source:
     def _leader(self, partition: int) -> Leader:
         leader = self._leader_of(partition)
         if leader is None or self._remote is None:
-            raise Unreadable("nobody leads it now")
+            raise Unreadable("it has no leader now")
         return leader
 
     async def _remote_content(self, partition: int, offset: int, max_bytes: int) -> Content | None:
@@ -173,7 +173,9 @@ class Source:
         )
         found = await self._answer_of(leader.broker_id, asked)
         if found is None:
-            raise Unreadable(f"broker {leader.broker_id} does not have offset {offset}, or leads it no more")
+            raise Unreadable(
+                f"broker {leader.broker_id} does not have offset {offset}, or is no longer its leader"
+            )
         records = found.records
         return Content(lambda: records, found.aborted) if records else None
 
@@ -182,4 +184,4 @@ class Source:
             async with asyncio.timeout(PATIENCE_S):
                 return await asked
         except _REMOTE_READS as error:
-            raise Unreadable(f"broker {broker_id}, which leads it, does not answer: {error!r}") from error
+            raise Unreadable(f"its leader, broker {broker_id}, does not respond: {error!r}") from error

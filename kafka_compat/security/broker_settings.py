@@ -55,7 +55,7 @@ def _login(
         raise ConfigError(
             settings.named(_MECHANISM),
             mechanism,
-            f"this broker cannot log in at others by {mechanism}",
+            f"this broker cannot authenticate to other brokers with {mechanism}",
             f"expected PLAIN, OAUTHBEARER, GSSAPI, {' or '.join(MECHANISMS)}",
         )
     module = login_module(settings, mechanism)
@@ -65,7 +65,7 @@ def _login(
         raise ConfigError(
             f"listener.name.{settings.listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config",
             None,
-            "brokers log in at each other, and this one has no name and password for it",
+            "brokers authenticate to each other, but this one has no name and password",
             'expected username="NAME" password="PASSWORD" among its options',
         )
     return SaslLogin(mechanism, lambda _: make(name, password))

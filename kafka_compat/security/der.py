@@ -29,13 +29,13 @@ def first(data: bytes, offset: int = 0) -> Element:
         if length & 0x80:
             size = length & 0x7F
             if not 1 <= size <= 4:
-                raise ValueError("DER: a length of another form")
+                raise ValueError("DER: an unsupported form of length")
             length, start = int.from_bytes(data[start : start + size]), start + size
     except IndexError:
-        raise ValueError("DER: the data end too early") from None
+        raise ValueError("DER: the data is truncated") from None
     end = start + length
     if end > len(data):
-        raise ValueError("DER: the data end too early")
+        raise ValueError("DER: the data is truncated")
     return Element(tag, data[start:end], data[offset:end])
 
 
@@ -52,7 +52,7 @@ def sequence(data: bytes) -> list[Element]:
     """The elements of the sequence at the start of `data`; ValueError if it is invalid."""
     outer = first(data)
     if outer.tag != SEQUENCE:
-        raise ValueError("DER: no sequence")
+        raise ValueError("DER: not a sequence")
     return list(elements(outer.content))
 
 
@@ -66,6 +66,6 @@ def dotted(oid: bytes) -> str:
             numbers.append(number)
             number, begun = 0, False
     if begun or not numbers:
-        raise ValueError("DER: a broken object identifier")
+        raise ValueError("DER: an invalid object identifier")
     head = min(numbers[0] // 40, 2)
     return ".".join(map(str, (head, numbers[0] - 40 * head, *numbers[1:])))

@@ -34,7 +34,7 @@ def subject(certificate: bytes) -> bytes:
         del fields[0]
     # serialNumber, signature, issuer, validity, subject
     if len(fields) < 5:
-        raise ValueError("DER: no certificate")
+        raise ValueError("DER: not a certificate")
     return fields[4].whole
 
 

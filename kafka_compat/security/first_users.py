@@ -48,16 +48,16 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
     users: dict[str, dict[str, Credential]] = {}
     for user, credentials in entries.items():
         if not user or not isinstance(credentials, dict):
-            raise ValueError(f"expected of the user {user!r} a credential for each mechanism")
+            raise ValueError(f"expected a credential for each mechanism of user {user!r}")
         users[user] = {}
         for mechanism, text in credentials.items():
             if mechanism not in scram.MECHANISMS:
-                raise ValueError(f"{mechanism} of the user {user!r} is none of {', '.join(scram.MECHANISMS)}")
+                raise ValueError(f"{mechanism} of user {user!r} is not one of {', '.join(scram.MECHANISMS)}")
             try:
                 users[user][mechanism] = scram.decode(str(text))
             except ValueError:
                 expected = "salt=...,stored_key=...,server_key=...,iterations=..."
-                raise ValueError(f"{mechanism} of the user {user!r} is not {expected}") from None
+                raise ValueError(f"{mechanism} of user {user!r} is not {expected}") from None
     return users
 
 
@@ -70,14 +70,14 @@ async def take_over(path: str, store: MetadataStore) -> None:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        log.warning("%s=%s: there is no such file; users stay as they are", SETTING, path)
+        log.warning("%s=%s: the file does not exist; users stay unchanged", SETTING, path)
         return
     except OSError as error:
-        raise StartupError(f"{SETTING}={path} cannot be read: {error.strerror or error}") from error
+        raise StartupError(f"cannot read {SETTING}={path}: {error.strerror or error}") from error
     try:
         users = decode(content)
     except ValueError as error:
-        raise StartupError(f"{SETTING}={path} has no users: {error}") from error
+        raise StartupError(f"{SETTING}={path} contains no users: {error}") from error
     mark = f"{_TAKEN}/{hashlib.sha256(content).hexdigest()}"
     if await store.exists(mark) is not None:
         return
@@ -85,7 +85,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         await _store(store, user, credentials)
     # Last: if the broker crashes before, all of it is repeated with the same result.
     await store.ensure(mark)
-    log.info("took over %d users from %s", len(users), path)
+    log.info("Imported %d users from %s", len(users), path)
 
 
 async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Credential]) -> None:

@@ -49,7 +49,7 @@ def parse(text: str) -> LoginModule:
     if len(tokens) < 2 or _SIGN in (tokens[0].kind, tokens[1].kind):
         raise ValueError("JAAS config does not begin with a login module and its flag")
     if tokens[1].text.lower() not in _FLAGS:
-        raise ValueError(f"the login module's flag is none of {', '.join(_FLAGS)}")
+        raise ValueError(f"the login module's flag is not one of {', '.join(_FLAGS)}")
     options: dict[str, str] = {}
     position = 2
     while position < len(tokens) and tokens[position] != _END:
@@ -114,7 +114,7 @@ def _tokens(text: str) -> list[_Token]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ValueError("JAAS config has a quotation mark without its counterpart")
+            raise ValueError("JAAS config has an unmatched quotation mark")
         kind = match.lastgroup or ""
         found = match[kind]
         tokens.append(_Token(kind, _ESCAPE.sub(r"\1", found[1:-1]) if kind == _QUOTED else found))

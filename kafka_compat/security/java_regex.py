@@ -93,7 +93,7 @@ class _Translation:
         if flags is None or not set(flags[1] + (flags[2] or "")) <= set("imsx"):
             raise self._wrong(f"the group {self._pattern[begin : begin + 4]}... is not supported")
         if flags[0].endswith(")") and (begin or flags[2]):
-            raise self._wrong(f"{flags[0]} is supported only at the very beginning")
+            raise self._wrong(f"{flags[0]} is supported only at the beginning")
         if "s" in flags[1]:
             self._dot = "."
         if "x" in flags[1] or "m" in flags[1]:
@@ -114,7 +114,7 @@ class _Translation:
                 parts.append(self._escape(in_class=True))
                 continue
             if char == "[" or self._pattern.startswith("&&", self._at):
-                raise self._wrong("a character class made of others is not supported")
+                raise self._wrong("a combined character class is not supported")
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
@@ -131,7 +131,7 @@ class _Translation:
                 (text, 8 if index == 3 else 16) for index, text in enumerate(number.groups()) if text
             )
             if int(digits, base) > 0x10FFFF:
-                raise self._wrong(f"no character has the number {digits}")
+                raise self._wrong(f"{digits} is not a character number")
             return re.escape(chr(int(digits, base)))
         char = self._pattern[self._at]
         self._at += 1

@@ -56,7 +56,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
     Raises WrongPassword, and ValueError if the bytes are no such store.
     """
     if not is_jks(data) or len(data) < 12 + _DIGEST_BYTES:
-        raise ValueError("it is no JKS key store, or a part of one")
+        raise ValueError("it is not a complete JKS keystore")
     content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if password is not None:
         found = hashlib.sha1(_utf16(password) + _WHITENER + content, usedforsecurity=False).digest()
@@ -65,7 +65,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
     try:
         return _Reader(content).store()
     except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"the key store is broken: {error}") from error
+        raise ValueError(f"the keystore is damaged: {error}") from error
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
@@ -90,7 +90,7 @@ class _Reader:
     def store(self) -> JksStore:
         _, self._version, count = struct.unpack(">4sii", self._take(12))
         if self._version not in (1, 2):
-            raise ValueError(f"the key store has the unknown version {self._version}")
+            raise ValueError(f"the keystore has the unknown version {self._version}")
         keys: list[JksKey] = []
         trusted: list[bytes] = []
         for _ in range(count):
@@ -106,7 +106,7 @@ class _Reader:
             elif tag == _SECRET_KEY:
                 raise ValueError(f"the entry {alias} is a secret key, which only Java can read")
             else:
-                raise ValueError(f"the entry {alias} is of the unknown kind {tag}")
+                raise ValueError(f"the entry {alias} has the unknown type {tag}")
         return JksStore(tuple(keys), tuple(trusted))
 
     def _certificate(self) -> bytes:
@@ -125,7 +125,7 @@ class _Reader:
     def _take(self, size_bytes: int) -> bytes:
         end = self._offset + size_bytes
         if size_bytes < 0 or end > len(self._data):
-            raise ValueError("the key store ends too early")
+            raise ValueError("the keystore is truncated")
         taken = self._data[self._offset : end]
         self._offset = end
         return taken
@@ -156,7 +156,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
     from cryptography.hazmat.primitives.ciphers.modes import CBC
 
     if len(salt) != 8 or not 1 <= iterations <= _ITERATIONS_MAX:
-        raise ValueError("a key is protected in a form that Java does not write")
+        raise ValueError("a key is protected in a form that Java does not use")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
         # Java intends to reverse the half but has a bug, which is reproduced here.

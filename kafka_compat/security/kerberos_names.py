@@ -96,7 +96,7 @@ def _replacement(text: str, match: re.Match[str]) -> str:
         if escaped is not None:
             return str(escaped)
         if group is None or int(group) > match.re.groups:
-            raise NoName(f"the replacement {text!r} of a rule has no such group")
+            raise NoName(f"the replacement {text!r} of a rule refers to an unknown group")
         return match[int(group)] or ""
 
     return _GROUP.sub(part, text)

@@ -65,7 +65,7 @@ def _identity(settings: ListenerConfig, module: LoginModule | None) -> gssapi.Id
     options = module.options if module else {}
     principal, key_table = options.get("principal"), options.get("keyTab")
     if not principal or not key_table or not _is_true(options, "useKeyTab"):
-        problem = f"{settings.listener_name} is to have GSSAPI, and has no principal with a key table"
+        problem = f"listener {settings.listener_name} offers GSSAPI but has no principal with a keytab"
         raise ConfigError(_jaas(settings), None, problem, _EXPECTED)
     return gssapi.Identity(principal, key_table)
 

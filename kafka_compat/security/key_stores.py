@@ -94,8 +94,8 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
     if not entries:
         raise StoreError(
             where,
-            "the key store has no private key",
-            "expected a store with an entry of kind PrivateKeyEntry",
+            "the keystore has no private key",
+            "expected a keystore with an entry of type PrivateKeyEntry",
         )
     return tuple(_checked(entry, where) for entry in entries)
 
@@ -124,7 +124,7 @@ def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ..
         signers = _chain(own, others) if own else ()
         trusted = [item for item in ([own] if own else []) + others if item is own or item not in signers]
     if not trusted:
-        raise StoreError(where, "the trust store has no certificate")
+        raise StoreError(where, "the truststore has no certificate")
     return tuple(trusted)
 
 
@@ -141,18 +141,18 @@ def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
-        raise StoreError(where, "the file is no PEM", f"for this file set {setting}={kind}")
+        raise StoreError(where, "the file is not PEM", f"for this file set {setting}={kind}")
     if given != "PEM" and not binary:
         if pem.is_pem(data):
-            raise StoreError(where, f"the file is no {given} store but PEM", f"set {setting}=PEM")
-        raise StoreError(where, "the file is no key store", "expected JKS, PKCS12, JCEKS or PEM")
+            raise StoreError(where, f"the file is PEM, not a {given} store", f"set {setting}=PEM")
+        raise StoreError(where, "the file is not a keystore", "expected JKS, PKCS12, JCEKS or PEM")
 
 
 def _text(setting: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise StoreError(setting, "the file is no text, so no PEM") from error
+        raise StoreError(setting, "the file is not text, so it is not PEM") from error
 
 
 # -- PEM
@@ -164,7 +164,7 @@ def _pem_entry(
     keys = [block for block in _blocks(where, key_text) if block.is_private_key]
     if len(keys) != 1:
         problem = f"Expected one private key, but found {len(keys)}" if keys else "Private key not provided"
-        raise StoreError(where, problem, "expected PEM with one block BEGIN PRIVATE KEY")
+        raise StoreError(where, problem, "expected PEM with one BEGIN PRIVATE KEY block")
     password = None if settings.key_password is None else settings.key_password.encode()
     try:
         key = load_pem_private_key(keys[0].text(), password)
@@ -173,7 +173,7 @@ def _pem_entry(
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
-            "ssl.key.password", "the private key is not encrypted", "leave ssl.key.password away"
+            "ssl.key.password", "the private key is not encrypted", "remove ssl.key.password"
         ) from error
     except ValueError as error:
         if password is not None:
@@ -190,7 +190,7 @@ def _pem_certificates(where: str, text: str) -> tuple[x509.Certificate, ...]:
         raise StoreError(
             where,
             "At least one certificate expected, but none found",
-            "expected PEM with blocks BEGIN CERTIFICATE",
+            "expected PEM with BEGIN CERTIFICATE blocks",
         )
     return found
 
@@ -239,8 +239,8 @@ def _pkcs12_entries(data: bytes, settings: KeyStoreSettings) -> list[KeyEntry]:
     if settings.key_password is not None and settings.key_password != settings.password:
         raise StoreError(
             "ssl.key.password",
-            "it is another than the key store's, and a PKCS12 store has one password for all",
-            "leave ssl.key.password away",
+            "it differs from the keystore password, but a PKCS12 keystore has only one password",
+            "remove ssl.key.password",
         )
     where = "ssl.keystore.location"
     store = _pkcs12(where, "ssl.keystore.password", data, str(settings.password))
@@ -259,10 +259,10 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         return pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:
         if not _is_pkcs12(data):
-            raise StoreError(where, "the file is no PKCS12 store, or a part of one") from error
+            raise StoreError(where, "the file is not a complete PKCS12 store") from error
         problem = "Keystore was tampered with, or password was incorrect"
         if password is None:
-            raise StoreError(asked, "a PKCS12 store cannot be read without its password") from error
+            raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
     except Exception as error:  # the library may not support the encryption
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
@@ -306,14 +306,14 @@ def _checked(entry: KeyEntry, where: str) -> KeyEntry:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
     own = entry.chain[0].public_key()
     if _public_bytes(own) != _public_bytes(entry.key.public_key()):
-        expected = "expected the certificate of the key first"
-        raise StoreError(where, "the first certificate is not the private key's", expected)
+        expected = "expected the key's certificate first"
+        raise StoreError(where, "the first certificate does not belong to the private key", expected)
     for certificate, signer in zip(entry.chain, entry.chain[1:], strict=False):
         if certificate.issuer != signer.subject:
             raise StoreError(
                 where,
                 "Certificate chain is not valid",
-                "expected the key's certificate first, and after each the one that signed it",
+                "expected the key's certificate first, each followed by its issuer's",
             )
     return entry
 
@@ -324,7 +324,7 @@ def _public_bytes(key: object) -> bytes:
 
 
 def _wrong_password(setting: str, problem: str) -> StoreError:
-    return StoreError(setting, problem, "expected the password that the store was made with")
+    return StoreError(setting, problem, "expected the password that the store was created with")
 
 
 def first_of_each_kind(entries: Iterable[KeyEntry]) -> list[KeyEntry]:

@@ -107,8 +107,8 @@ class PrincipalMapper:
             raise self._wrong(f"Invalid rule: `{item}`: {error}", "") from error
         if _REPEATED_REPETITION.search(match["pattern"]):
             log.warning(
-                "%s: the rule %s repeats what repeats, so it may take very long for names to which it does "
-                "not apply; (?>...) and possessive quantifiers, as in [^,]++, do not",
+                "%s: the rule %s has nested quantifiers, so names that do not match it can take very long "
+                "to evaluate. Use (?>...) or possessive quantifiers, as in [^,]++",
                 self._setting,
                 item,
             )
@@ -129,7 +129,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
         parts.append(replacement[end:start])
         end = match.end()
         if match["bad"]:
-            raise ValueError(f"{match['bad']} at the end, or before what is no group, in {replacement!r}")
+            raise ValueError(f"{match['bad']} at the end, or not before a group, in {replacement!r}")
         if match["escaped"]:
             parts.append(match["escaped"])
         elif match["name"]:

@@ -147,7 +147,7 @@ class Address(NamedTuple):
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise WishError(f"{text} is no address: expected HOST:PORT, for example broker1.example.com:9093")
+            raise WishError(f"{text} is not an address: expected HOST:PORT, such as broker1.example.com:9093")
         return cls(checked_host(host), int(port))
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ def checked_host(host: str) -> str:
     except UnicodeError:
         name = ""
     if not _HOST.fullmatch(name):
-        raise WishError(f"{host!r} is neither the name nor the address of a host")
+        raise WishError(f"{host!r} is neither a host name nor an address")
     return name
 
 
@@ -230,14 +230,14 @@ def _check(wish: Wish) -> None:
     for user in wish.users:
         if not _USER.fullmatch(user):
             raise WishError(
-                f"{user!r} cannot be a user here: expected letters, digits and . _ @ -, at most 64 in all"
+                f"{user!r} is not a valid user name: expected at most 64 letters, digits and . _ @ -"
             )
         if user == BROKER:
-            raise WishError(
-                f"{BROKER} is the user as which brokers log in at each other; choose another name"
-            )
+            raise WishError(f"brokers authenticate to each other as {BROKER}; choose another name")
     if len(wish.advertised) > 1 and not wish.zookeeper:
-        raise WishError("several brokers need a ZooKeeper: give --zookeeper HOST:PORT, or one --advertised")
+        raise WishError(
+            "several brokers need ZooKeeper: give --zookeeper HOST:PORT, or only one --advertised"
+        )
     if len(set(wish.advertised)) < len(wish.advertised):
         raise WishError("two brokers cannot have the same address")
 
@@ -261,7 +261,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
     several = len(wish.advertised) > 1
     sections: list[tuple[str, dict[str, str]]] = [
         (
-            "Where it listens, and what clients are told.",
+            "Listeners, and the addresses that clients connect to.",
             {
                 "broker.id": str(number),
                 "listeners": f"{_LISTENER}://{bound}:{address.port}",
@@ -272,7 +272,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "TLS: the broker shows server.pem, and trusts what the authority of this folder has signed.",
+            "TLS: the broker uses server.pem, and trusts certificates signed by the CA in this directory.",
             {
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(wish.folder / keys),
@@ -281,7 +281,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "Who may come in: users with SCRAM credentials. Brokers log in at each other, too.",
+            "Authentication: users with SCRAM credentials. Brokers authenticate to each other, too.",
             {
                 "sasl.enabled.mechanisms": MECHANISM,
                 "sasl.mechanism.inter.broker.protocol": MECHANISM,
@@ -290,7 +290,7 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
             },
         ),
         (
-            "What they may do: the super users everything, all others what an ACL allows.",
+            "Authorization: super users may do everything, other users what an ACL allows.",
             {
                 "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
                 "super.users": f"User:{ADMIN};User:{BROKER}",

@@ -60,4 +60,4 @@ def decode(text: str) -> Credential:
         )
         return Credential(salt, stored_key, server_key, int(parts["iterations"]))
     except KeyError as error:
-        raise ValueError(f"a SCRAM credential without {error.args[0]}") from None
+        raise ValueError(f"the SCRAM credential has no {error.args[0]}") from None

@@ -67,7 +67,7 @@ class ScramCredentials:
                 try:
                     iterations = await self._iterations(name)
                 except MalformedNode as error:
-                    log.error("user %r is left out: %s", name, error)
+                    log.error("Ignored user %r: %s", name, error)
                     continue
                 if iterations:
                     listed.append(Listed(name, iterations))
@@ -155,7 +155,7 @@ class ScramCredentials:
                 count = settings[name].rpartition("iterations=")[2]
                 if not is_number(count, scram.ITERATIONS_MAX):
                     path = znodes.config_path("users", node_name(user))
-                    raise MalformedNode(path, f"{name} has no number of iterations")
+                    raise MalformedNode(path, f"{name} has no iteration count")
                 iterations[mechanism] = int(count)
         return iterations
 

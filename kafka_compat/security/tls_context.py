@@ -137,21 +137,21 @@ class TlsContext:
         suites = self.settings.cipher_suites
         newest = {suite for suite in suites if cipher_suites.is_tls13(suite)}
         older = [suite for suite in suites if suite not in newest]
-        lacking = "ssl.cipher.suites has no suite for the ssl.enabled.protocols"
+        lacking = "ssl.cipher.suites has no suite for ssl.enabled.protocols"
         if not newest:
             if self.settings.protocols[0] == "TLSv1.3":
                 raise self._suites_error(lacking, f"expected {_PREFERRED_TLS13} among them")
             context.maximum_version = ssl.TLSVersion.TLSv1_2
         elif newest != _ALL_TLS13 and _PREFERRED_TLS13 not in newest and "TLSv1.3" in self.settings.protocols:
             raise self._suites_error(
-                "OpenSSL prefers another suite of TLS 1.3, and Python cannot tell it otherwise",
+                "OpenSSL prefers another suite of TLS 1.3, and Python cannot change that",
                 f"expected {_PREFERRED_TLS13} among them, or none of TLS 1.3",
             )
         if older:
             context.set_ciphers(":".join(older))
         elif self.settings.protocols[-1] == "TLSv1.2":
             raise self._suites_error(
-                lacking, "expected a suite of TLS 1.2, as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+                lacking, "expected a suite of TLS 1.2, such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
             )
         else:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -169,7 +169,7 @@ class TlsContext:
             reason = (error.reason or str(error)).replace("_", " ").lower()
             raise _config_error(
                 self.settings,
-                StoreError(_place_of_keys(self.settings), f"OpenSSL refuses the certificates: {reason}"),
+                StoreError(_place_of_keys(self.settings), f"OpenSSL rejects the certificates: {reason}"),
             ) from error
 
     def _trust(self, context: ssl.SSLContext) -> None:
@@ -183,11 +183,11 @@ class TlsContext:
         now = datetime.now(UTC)
         shown = [certificate for entry in self.stores.keys for certificate in entry.chain]
         trusted = [item for item in self.stores.trusted or () if item not in shown]
-        for certificates, useless in ((shown, "clients refuse it"), (trusted, "nobody is trusted for it")):
+        for certificates, useless in ((shown, "clients reject it"), (trusted, "it is not trusted")):
             for certificate in dict.fromkeys(certificates):
                 if problem := _date_problem(certificate, now, useless):
                     log.warning(
-                        "listener %s: the certificate of %s %s",
+                        "Listener %s: the certificate of %s %s",
                         self.settings.listener_name,
                         certificate.subject.rfc4514_string(),
                         problem,
@@ -330,7 +330,7 @@ def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
                 "Keystore DistinguishedName does not match:  "
                 f"existing={{alias={before.alias}, DN={_name(before)}}}, "
                 f"new={{alias={after.alias}, DN={_name(after)}}}",
-                "expected the same owner, or ssl.allow.dn.changes=true",
+                "expected the same distinguished name, or ssl.allow.dn.changes=true",
             )
         if not allow_hosts and not _hosts(after) >= _hosts(before):
             raise _refused_change(

@@ -112,7 +112,7 @@ class Observer:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 self._faults[node_id] = _reason(error)
             else:
-                self.note(f"broker {node_id} is too old to be asked {key.name}")
+                self.note(f"broker {node_id} does not support {key.name}")
         except (OSError, EOFError, ValueError, HandshakeFailed, Untrusted) as error:
             self._faults[node_id] = _reason(error)
         return None
@@ -149,7 +149,7 @@ class Observer:
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
                 return answer
-            found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it knows no brokers yet")
+            found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it does not know any broker yet")
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
@@ -312,7 +312,7 @@ def _parts(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "it does not answer in time"
+        return "no response in time"
     if isinstance(error, KafkaError):
         return f"{error.code.name}: {error}" if str(error) else error.code.name
     if isinstance(error, OSError) and error.strerror:

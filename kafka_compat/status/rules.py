@@ -61,7 +61,7 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
         return
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     if snapshot.controller_id is None:
-        yield Problem("no-controller", "there is no controller: topics and leaders cannot change", ())
+        yield Problem("no-controller", "no controller: topics and leaders cannot change", ())
     elif snapshot.controller_id not in up:
         text = f"the controller, broker {snapshot.controller_id}, is not up: topics and leaders cannot change"
         yield Problem("no-controller", text, (str(snapshot.controller_id),))
@@ -73,14 +73,14 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
 def _partitions(snapshot: Snapshot) -> Iterator[Problem]:
     leaderless = _by_topic(snapshot, lambda topic, each: each.leader is None)
     if leaderless:
-        text = f"{_places(leaderless)} no leader: nobody can write or read"
+        text = f"{_places(leaderless)} no leader: clients cannot read or write"
         text += f" {_them(leaderless)}{_awaited(snapshot, leaderless)}"
         yield Problem("no-leader", text, _all(leaderless))
     too_few = _by_topic(
         snapshot, lambda topic, each: each.leader is not None and each.is_under_min_isr(topic.min_isr)
     )
     if too_few:
-        text = "fewer replicas in sync than min.insync.replicas: producers with acks=all are refused"
+        text = "fewer in-sync replicas than min.insync.replicas: producers with acks=all are rejected"
         yield Problem("under-min-isr", f"{_places(too_few)} {text}{_numbers(too_few)}", _all(too_few))
     missing = _by_topic(
         snapshot, lambda topic, each: each.is_under_replicated and not each.is_under_min_isr(topic.min_isr)
@@ -124,7 +124,7 @@ def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
-    return f"; {_ids(awaited)} may lead again when up" if awaited else ""
+    return f"; {_ids(awaited)} can become leader when up" if awaited else ""
 
 
 def _out_of_sync(found: dict[str, list[Partition]]) -> str:

@@ -65,16 +65,16 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:
-        parts += [Text(), _mark("NOBODY CAN BE REACHED", plain(view.stale), _BAD)]
+        parts += [Text(), _mark("NO BROKER CAN BE REACHED", plain(view.stale), _BAD)]
     if snapshot is None:
         return Group(*parts)
     height = console.height if rows is None and console.is_terminal else None
     if view.stale is not None:
-        parts += [Text(f"What follows is of {_time(snapshot.time_ms)}.", _ODD)]
+        parts += [Text(f"State as of {_time(snapshot.time_ms)}:", _ODD)]
     most = ROWS if rows is None else rows
     named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
     parts += [Text(), *_verdict(view.problems, named)]
-    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.missing]
+    parts += [Text(f"unknown: {plain(each)}", _FAINT) for each in snapshot.missing]
     sections = [
         _brokers(snapshot),
         _topics(snapshot, view.rates),
@@ -131,14 +131,13 @@ def _top(view: View) -> Text:
 
 def _verdict(problems: Sequence[Problem], most: int) -> Iterable[Text]:
     if not problems:
-        yield _mark("nothing is wrong", "", _GOOD)
+        yield _mark("healthy", "", _GOOD)
         return
-    is_or_are = "thing is" if len(problems) == 1 else "things are"
-    yield Text(f"{len(problems):,} {is_or_are} wrong:", _BAD)
+    yield Text(f"{counted(len(problems), 'problem')}:", _BAD)
     for problem in problems[:most]:
         yield _mark("-", plain(problem.text), _BAD)
     if len(problems) > most:
-        yield Text(f"- and {len(problems) - most:,} more, which --json tells", _BAD)
+        yield Text(f"- and {len(problems) - most:,} more, listed by --json", _BAD)
 
 
 def _mark(mark: str, text: str, style: str) -> Text:

@@ -111,11 +111,11 @@ def _parsed(data: bytes) -> Any:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
     if fields_up_to(_FIELDS_MAX, data, MetricsData.DESCRIPTOR) > _FIELDS_MAX:
-        raise PushRefused(f"more than {_FIELDS_MAX} fields in it", is_too_large=True)
+        raise PushRefused(f"it has more than {_FIELDS_MAX} fields", is_too_large=True)
     try:
         return MetricsData.FromString(data)
     except (DecodeError, RecursionError) as error:
-        raise PushRefused(f"no MetricsData of OTLP: {error}") from error
+        raise PushRefused(f"not an OTLP MetricsData message: {error}") from error
 
 
 def _samples(metric: Metric) -> Iterator[Sample | None]:
@@ -245,7 +245,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
         if shift > 63:
-            raise IndexError("no varint is so long")
+            raise IndexError("the varint is too long")
 
 
 @cache

@@ -117,9 +117,8 @@ class PushedMetrics:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "of what {%s} pushes %d series are left out: histograms, or too many for "
-                "kafka.compat.client.metrics.series.max=%d, of which one client has a tenth; /metrics counts "
-                "those that follow",
+                "Client {%s} pushed %d series that were ignored: histograms, or over its limit, a tenth of "
+                "kafka.compat.client.metrics.series.max=%d. /metrics counts further ignored series",
                 ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,
                 self._series_max,

@@ -60,7 +60,7 @@ class ClientTelemetry:
                 try:
                     await self._following.start()
                 except MetadataStoreError as error:
-                    log.info("clients are asked for no metrics yet: %r", error)
+                    log.info("Could not read the client metrics subscriptions: %r", error)
                 else:
                     self._has_started = True
 
@@ -73,7 +73,7 @@ class ClientTelemetry:
                 if settings:
                     subscriptions.append(subscription(settings))
             except (MalformedNode, KafkaError) as error:
-                log.error("what clients are asked for by %s is left out: %s", name, error)
+                log.error("Ignored client metrics subscription %s: %s", name, error)
         self._instances.subscribe(subscriptions)
 
     def _changed(self, event: Event) -> None:
@@ -100,7 +100,9 @@ class ClientTelemetry:
         try:
             read = yield lambda: read_push(metrics, push.compression_type, size_max, series_max)
         except PushRefused as refused:
-            log.info("a push of %s at %s: %s", client.client_id, client.client_source_address, refused)
+            log.info(
+                "Rejected a push of %s at %s: %s", client.client_id, client.client_source_address, refused
+            )
             instance.last_error = (
                 ErrorCode.TELEMETRY_TOO_LARGE if refused.is_too_large else ErrorCode.INVALID_RECORD
             )

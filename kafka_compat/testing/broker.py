@@ -65,7 +65,7 @@ class BrokerProcess:
     def start(self, timeout_s: float) -> dict[str, Any]:
         """Start the process, and wait until it serves; returns its ready message. Raises BrokerFailed."""
         if self.running:
-            raise RuntimeError("the broker runs already")
+            raise RuntimeError("the broker is already running")
         if self._log.closed:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115
         if self._folder is None:
@@ -170,7 +170,7 @@ def adjacent_ports(count: int) -> int:
         first = chance.randrange(_LOWEST, _HIGHEST)
         if all(_is_free(port) for port in range(first, first + count)):
             return first
-    raise OSError(f"no {count} free ports in a row between {_LOWEST} and {_HIGHEST}")
+    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {_HIGHEST}")
 
 
 def _is_free(port: int) -> bool:
@@ -272,7 +272,7 @@ class KafkaBroker:
     def control(self) -> Control:
         """Control API: operations that clients cannot perform, such as advancing time."""
         if self._control is None:
-            raise RuntimeError("the broker was not started, or its settings took away its control API")
+            raise RuntimeError("the broker was not started, or its settings disable the control API")
         return self._control
 
     def _addresses(self) -> list[tuple[str, int]]:

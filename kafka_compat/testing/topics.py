@@ -45,12 +45,12 @@ def create(
         (result,) = answer.topics
         if result.error_code:
             reason = f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip()
-            raise TopicsFailed(f"cannot make {name}: {reason}")
+            raise TopicsFailed(f"cannot create {name}: {reason}")
         brokers, deadline_s = cluster.brokers(), time.monotonic() + _TIMEOUT_S
         # The controller updates the brokers one after the other, and clients learn only when they ask.
         while any(topic.error_code for topic in _topics(cluster, brokers, name)):
             if time.monotonic() > deadline_s:
-                raise TopicsFailed(f"not all brokers know {name} after {_TIMEOUT_S:g} s")
+                raise TopicsFailed(f"some brokers do not know {name} after {_TIMEOUT_S:g} s")
             time.sleep(_AGAIN_S)
 
 

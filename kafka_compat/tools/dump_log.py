@@ -524,7 +524,9 @@ def _shown(options: Options) -> Shown:
 def _decoder(options: Options) -> internal_records.Decoder | None:
     for name in _NOT_HERE:
         if options.has(name):
-            raise Failure("java.lang.UnsupportedOperationException", f"--{name} is not there: no such log is")
+            raise Failure(
+                "java.lang.UnsupportedOperationException", f"--{name} is not supported by this broker"
+            )
     if options.has("offsets-decoder"):
         return internal_records.of_offsets
     if options.has("transaction-log-decoder"):

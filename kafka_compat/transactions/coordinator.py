@@ -137,7 +137,7 @@ class MarkerDelivery:
         if error in _FENCED:
             # A newer coordinator has taken over and completes the transaction.
             log.info(
-                "transactional id %s: the marker for %s-%d is refused: %s",
+                "transactional id %s: the marker for %s-%d was rejected: %s",
                 self._running.key,
                 *partition,
                 error.name,

@@ -68,7 +68,7 @@ def _encode_status(status: Status, transaction_version: int) -> bytes:
 def _decode_status(data: bytes) -> Status:
     value, _ = decode_versioned(TransactionLogValue, data)
     if not 0 <= value.transaction_status < len(_STATES):
-        raise MalformedRequest(f"there is no transaction status {value.transaction_status}")
+        raise MalformedRequest(f"unknown transaction status {value.transaction_status}")
     return Status(
         value.producer_id,
         value.producer_epoch,

@@ -82,7 +82,7 @@ class LogCleaner:
                 if str(error) != self._reported:
                     self._reported = str(error)
                     logger.warning(
-                        "cannot clean %s-%d, trying again: %s", found[0].topic, found[0].partition, error
+                        "Could not clean %s-%d, retrying: %s", found[0].topic, found[0].partition, error
                     )
                 return
             self._reported = ""
@@ -170,7 +170,7 @@ class LogCleaner:
             self._clean_up_to[key] = child.job.first_dirty_offset
             self._log_dirs.checkpoint_clean_offsets()
         if not log_cleaning.swap(child.log, child.job, group):
-            logger.info("%s-%d changed while it was cleaned: it is cleaned again later", *key)
+            logger.info("%s-%d changed while it was being cleaned; retrying later", *key)
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
@@ -180,13 +180,13 @@ class LogCleaner:
         log = child.log
         key = log.topic, log.partition
         self._clean_up_to[key] = done.end_offset
-        logger.info("%s-%d is clean up to offset %d", *key, done.end_offset)
+        logger.info("Cleaned %s-%d up to offset %d", *key, done.end_offset)
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
         """Skip a log whose records or indexes are unreadable; other disk errors are retried."""
-        later = "it is tried again" if may_try_again else "it is left alone"
-        logger.error("cannot clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
+        later = "retrying later" if may_try_again else "not retrying"
+        logger.error("Could not clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
         if not may_try_again:
             self._uncleanable.add(child.log)
 
@@ -253,7 +253,9 @@ class _Child:
             try:
                 self._process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                logger.warning("the process %d that cleans hangs in the disk", self._process.pid)
+                logger.warning(
+                    "The log cleaner process %d is blocked in disk I/O: check the disk", self._process.pid
+                )
             self._close()
 
     def _read(self) -> None:
@@ -267,10 +269,10 @@ class _Child:
             try:
                 self._obey(json.loads(line))
             except StorageError as error:
-                logger.error("cleaning of %s-%d: %s", self.log.topic, self.log.partition, error)
+                logger.error("Cleaning %s-%d failed: %s", self.log.topic, self.log.partition, error)
                 self._process.kill()
             except Exception:
-                logger.exception("cleaning of %s-%d failed", self.log.topic, self.log.partition)
+                logger.exception("Cleaning %s-%d failed", self.log.topic, self.log.partition)
                 self._process.kill()
 
     def _obey(self, message: dict[str, Any]) -> None:
@@ -308,5 +310,5 @@ class _Child:
             try:
                 log_cleaning.discard(self.log)
             except StorageError as error:
-                logger.error("cleaning of %s-%d: %s", self.log.topic, self.log.partition, error)
+                logger.error("Cleaning %s-%d failed: %s", self.log.topic, self.log.partition, error)
         self._cleaner.exited(self)

@@ -147,7 +147,7 @@ class Maintenance:
                     if steps is not None:
                         await self._long_work.finish(steps)
                 except Exception:
-                    log.exception("%s failed; it is tried again in %d ms", job.run.__name__, job.interval_ms)
+                    log.exception("%s failed; retrying in %d ms", job.run.__name__, job.interval_ms)
 
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
@@ -174,7 +174,7 @@ class Maintenance:
         def look(partition: Partition) -> None:
             partition.maybe_shrink_isr(now_ms)
 
-        return self._each("looking for followers that lag", look, self._replicas)
+        return self._each("checking for lagging followers", look, self._replicas)
 
     def _flush_due(self, now_ms: int) -> Steps[None]:
         def look(partition: Partition) -> None:

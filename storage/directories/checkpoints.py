@@ -59,7 +59,7 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
             topic, partition, offset = line.split()
             offsets[intern(topic), int(partition)] = int(offset)
         if len(lines) != int(count):
-            raise CorruptFile(f"offset checkpoint announces {count} entries and has {len(lines)}")
+            raise CorruptFile(f"offset checkpoint announces {count} entries but has {len(lines)}")
     except ValueError as error:
         raise CorruptFile(f"malformed offset checkpoint: {error}") from None
     return offsets

@@ -40,7 +40,7 @@ class Deletions:
             try:
                 yield from _remove_in_steps(self._filesystem, path)
             except OSError as error:
-                logger.warning("cannot remove %s: %s", path, error)
+                logger.warning("Could not remove %s: %s", path, error)
 
 
 def remove(filesystem: Filesystem, path: str) -> None:

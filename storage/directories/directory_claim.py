@@ -52,7 +52,7 @@ class DirectoryClaim:
             raise OSError(error.errno, why_unusable(self._path, error)) from error
         if self._lock is None:
             raise LogDirInUse(
-                f"another broker uses {self._path}: stop it, or give this one a log.dirs of its own"
+                f"another broker uses {self._path}: stop it, or give this broker its own log.dirs"
             )
 
     def unlock(self) -> None:
@@ -67,8 +67,8 @@ class DirectoryClaim:
         for name, value in {"cluster.id": cluster_id, "broker.id": str(broker_id)}.items():
             if stored.get(name, value) != value:
                 raise InconsistentMetaProperties(
-                    f"{self._path}/{META_PROPERTIES} says {name}={stored[name]}, this broker has "
-                    f"{name}={value}: start it with the same, or on other log.dirs"
+                    f"{self._path}/{META_PROPERTIES} has {name}={stored[name]}, but this broker has "
+                    f"{name}={value}: use the same value or other log.dirs"
                 )
         return not stored
 
@@ -95,9 +95,9 @@ def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
             continue
         name, separator, value = (part.strip() for part in text.partition("="))
         if not separator or not name.isprintable() or not value.isprintable():
-            raise _unreadable(path, number, "is no name=value")
+            raise _unreadable(path, number, "is not name=value")
         if name in _NUMBERS and not value.removeprefix("-").isdecimal():
-            raise _unreadable(path, number, f"says {name}={value}, which is no number")
+            raise _unreadable(path, number, f"contains {name}={value}, which is not a number")
         properties[name] = value
     return properties
 
@@ -121,6 +121,6 @@ def stored_meta_properties(
 
 def _unreadable(path: str, number: int, problem: str) -> InconsistentMetaProperties:
     return InconsistentMetaProperties(
-        f"{path}, line {number} {problem}: restore the file from before it was damaged, "
-        "or remove it when the directory is this broker's for certain"
+        f"{path}, line {number} {problem}: restore the file from a backup, or remove it if the directory "
+        "certainly belongs to this broker"
     )

@@ -121,7 +121,7 @@ class DirectoryRemovals:
                     yield
             self._filesystem.sync_directory(path)
         except OSError as error:
-            raise self._disk.refuse(error, f"rename of folders in {path}") from error
+            raise self._disk.refuse(error, f"rename of directories in {path}") from error
         for removal in removals:
             removal.is_renamed = True
             if removal.due_ms is not None:

@@ -135,4 +135,4 @@ def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | N
 def log_failure(error: Exception) -> None:
     """Log the error of a job that nothing waits for."""
     foreseen = isinstance(error, StorageError)
-    logger.error("work on a log directory failed: %s", error, exc_info=None if foreseen else error)
+    logger.error("A log directory operation failed: %s", error, exc_info=None if foreseen else error)

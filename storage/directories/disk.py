@@ -87,14 +87,14 @@ class Disk:
         refusal = reason(message)
         if self.refusing is not reason:
             self.refusing = reason
-            logger.error("%s. It is refused until there is enough again", refusal)
+            logger.error("%s. Such operations are rejected until enough is available", refusal)
         return refusal
 
     def accepted(self) -> None:
         """Record a successful write: the next refusal is logged again."""
         if self.refusing is not None:
             self.refusing = None
-            logger.warning("log directory %s takes writes again", self.path)
+            logger.warning("Log directory %s accepts writes again", self.path)
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:

@@ -120,14 +120,14 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
             try:
                 remove(filesystem, path)
             except OSError as error:
-                logger.warning("Cannot remove %s, trying again later: %s", path, error)
+                logger.warning("Could not remove %s, retrying later: %s", path, error)
                 directory.deletions.schedule(path, 0)
 
 
 def _is_directory(filesystem: Filesystem, path: str) -> bool:
     if filesystem.is_directory(path):
         return True
-    logger.warning("ignoring %s: it has the name of a log's folder, and is a file", path)
+    logger.warning("Ignored %s: it has the name of a log's directory but is a file", path)
     return False
 
 
@@ -138,7 +138,7 @@ def _read_summaries(filesystem: Filesystem, directory: str) -> dict[TopicPartiti
     except FileNotFoundError:
         return {}
     except CorruptFile as error:
-        logger.warning("ignoring %s: %s", path, error)
+        logger.warning("Ignored %s: %s", path, error)
         return {}
 
 

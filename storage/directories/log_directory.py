@@ -170,7 +170,7 @@ class LogDirectory:
         if error is not None:
             raise error
         if self._truncations:
-            raise RefusedForNow(f"a truncation in {self.path} is not on disk")
+            raise RefusedForNow(f"a truncation in {self.path} is not on disk yet")
         for log in self.logs.values():
             log.truncations.all_done()
 
@@ -231,7 +231,7 @@ class LogDirectory:
 
     def _check_vacant(self, path: str) -> None:
         if self._filesystem.exists(path):
-            raise DirectoryExists(f"{path} is there already, and is no log of this broker: move it away")
+            raise DirectoryExists(f"{path} exists but is not a log of this broker: move it away")
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """Add `log` to this directory and its checkpoints."""
@@ -338,11 +338,11 @@ class LogDirectory:
         try:
             yield from self._settle_truncations()
         except RefusedForNow as error:
-            logger.warning("a truncation waits: %s", error)
+            logger.warning("Could not finish a truncation; retrying: %s", error)
         try:
             yield from self._removals.settle()
         except RefusedForNow as error:
-            logger.warning("a deletion waits: %s", error)
+            logger.warning("Could not finish a deletion; retrying: %s", error)
 
     def _settle_truncations(self) -> Iterator[None]:
         waiting = list(self._truncations)

@@ -78,7 +78,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
     """The lines of a file, which `decode` takes. Raises CorruptFile."""
     head, _, rest = content.partition(b"\n")
     if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
-        raise CorruptFile("it is damaged, or of another version")
+        raise CorruptFile("it is damaged or from another version")
     found: dict[TopicPartition, str] = {}
     for line in rest.decode().splitlines():
         topic, partition, summary = line.split(" ", 2)

@@ -133,11 +133,11 @@ def fork_data(source: str, target: str) -> int:
     filesystem = RealFilesystem()
     if not os.path.exists(f"{source}/{checkpoints.META_PROPERTIES}"):
         raise FileNotFoundError(
-            f"{source} is no folder of a broker: it has no {checkpoints.META_PROPERTIES}. "
-            "Name one of its log.dirs"
+            f"{source} is not a broker's data directory: it has no {checkpoints.META_PROPERTIES}. Use one "
+            "of its log.dirs"
         )
     if os.path.exists(target):
-        raise DirectoryExists(f"{target} is there already: name a folder that is not, or remove it")
+        raise DirectoryExists(f"{target} already exists: choose another directory, or remove it")
     lock = filesystem.lock(f"{source}/{checkpoints.LOCK}")
     if lock is None:
         raise LogDirInUse(f"a broker uses {source}: stop it, or fork its topics (--http)")
@@ -151,7 +151,9 @@ def fork_data(source: str, target: str) -> int:
 
         shutil.rmtree(building, ignore_errors=True)
         if error.errno == errno.EXDEV:
-            reason = f"{target} is on another disk than {source}: closed segments can be shared on one alone"
+            reason = (
+                f"{target} is on another disk than {source}: closed segments cannot be shared between disks"
+            )
             raise OSError(errno.EXDEV, reason) from error
         raise
     finally:

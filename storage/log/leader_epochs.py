@@ -125,7 +125,7 @@ class LeaderEpochs:
                     raise CorruptFile(f"a leader epoch checkpoint is out of order at {line!r}")
                 entries.append(EpochEntry(epoch, start_offset))
             if len(lines) != int(count):
-                raise CorruptFile(f"a leader epoch checkpoint announces {count} entries and has {len(lines)}")
+                raise CorruptFile(f"a leader epoch checkpoint announces {count} entries but has {len(lines)}")
         except ValueError as error:
             raise CorruptFile(f"a malformed leader epoch checkpoint: {error}") from None
         return cls(tuple(entries))

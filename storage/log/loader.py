@@ -113,7 +113,7 @@ class LogLoader:
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(
-                    "%s ends at %d, before its start at %d: starting anew there",
+                    "%s ended at %d, before its log start offset %d: continued it there",
                     directory,
                     opening.end_offset,
                     log_start_offset,
@@ -191,7 +191,7 @@ class LogLoader:
         """Keep the whole batches of a closed segment that was changed by something other than a broker."""
         end_position = segment.last_batch_end()[1]
         logger.warning(
-            "%s has %d bytes, and had %d when the broker stopped: kept %d bytes of whole batches",
+            "%s has %d bytes but had %d when the broker stopped: kept %d bytes of complete batches",
             segment.path(LOG_SUFFIX),
             segment.size_bytes,
             expected_bytes,
@@ -221,7 +221,7 @@ class LogLoader:
         try:
             topic_id = checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("ignoring %s: %s", path, error)
+            logger.warning("Ignored %s: %s", path, error)
             return None
         # Zeros are not a topic ID: a broker without IDs, or an earlier version of this one, wrote them.
         return topic_id if topic_id.int else None
@@ -284,7 +284,7 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
         if base not in logs
     }
     for name in sorted(orphans):
-        logger.warning("removing %s/%s: its log file is missing", directory, name)
+        logger.warning("Removed %s/%s: its log file is missing", directory, name)
         filesystem.unlink(f"{directory}/{name}")
     return [name for name in names if name not in orphans]
 

@@ -262,7 +262,7 @@ class Log:
             headers: Sequence[BatchHeader] = read_headers(data)
             if len(data) > self.config.max_message_bytes:
                 raise MessageTooLarge(
-                    f"{len(data)} bytes of a coordinator exceed "
+                    f"a coordinator's {len(data)} bytes exceed "
                     f"max.message.bytes={self.config.max_message_bytes}"
                 )
         else:
@@ -470,7 +470,7 @@ class Log:
         not take the log directory offline.
         """
         if self.closed:
-            return LogDirFailure(f"{self.name} is not in {self.directory} any more")
+            return LogDirFailure(f"{self.name} is no longer in {self.directory}")
         if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.files.exists()):
             return self.disk.fail(error, f"read of {self.name}")
         damage = str(error)
@@ -482,7 +482,8 @@ class Log:
         if damage != self._reported_damage:
             self._reported_damage = damage
             logger.error(
-                "Cannot read %s: %s. A restart recovers what is left; restore the file first if you can",
+                "Could not read %s: %s. Restore the file if you can; then restart the broker to recover the "
+                "rest",
                 self.name,
                 damage,
             )
@@ -532,7 +533,7 @@ class Log:
     def advance_log_start_offset(self, offset: int) -> None:
         """Raise the log start to `offset` (DeleteRecords); retention removes segments wholly below it."""
         if offset > self.log_end_offset:
-            raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
+            raise OffsetOutOfRange(f"offset {offset} is after the end {self.log_end_offset}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.disk.log_starts_moved = True
@@ -555,7 +556,7 @@ class Log:
         if not going:
             return []
         for segment, reason in going:
-            logger.info("%s: delete the segment at %d, %s", self.name, segment.base_offset, reason.value)
+            logger.info("%s: deleted the segment at %d, %s", self.name, segment.base_offset, reason.value)
         if len(going) == len(self.segments.all):
             try:
                 self.roll(now_ms)

@@ -338,13 +338,13 @@ class ProducerState:
         try:
             version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)
         except struct.error:
-            raise CorruptFile(f"a producer snapshot of {len(content)} bytes is cut off") from None
+            raise CorruptFile(f"a producer snapshot of {len(content)} bytes is truncated") from None
         if version != _SNAPSHOT_VERSION:
             raise CorruptFile(f"a producer snapshot has the unknown version {version}")
         if crc32c(memoryview(content)[_SNAPSHOT_CRC_START:]) != crc:
             raise CorruptFile(f"the CRC of a producer snapshot is not {crc}")
         if len(content) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
-            raise CorruptFile(f"a producer snapshot of {len(content)} bytes does not hold {count} entries")
+            raise CorruptFile(f"a producer snapshot of {len(content)} bytes does not contain {count} entries")
         state = cls(expiration_ms=expiration_ms)
         for (
             producer_id,

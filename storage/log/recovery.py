@@ -64,7 +64,7 @@ class Opening:
         try:
             return LeaderEpochs.decode(filesystem.read_file(path))
         except CorruptFile as error:
-            logger.warning("ignoring %s: %s", path, error)
+            logger.warning("Ignored %s: %s", path, error)
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
@@ -103,11 +103,11 @@ class Opening:
         for number, segment in enumerate(segments[first:], first):
             if segment.base_offset > self.end_offset:
                 if not keep_gaps and self.end_offset >= recovery_point:
-                    self._drop_from(number, f"the segment before lost its end behind {self.end_offset}")
+                    self._drop_from(number, f"the previous segment lost its end after {self.end_offset}")
                     break
                 self._tell_gap(segment.base_offset)
             elif segment.base_offset < self.end_offset:
-                self._drop_from(number, f"the segment before ends at {self.end_offset}")
+                self._drop_from(number, f"the previous segment ends at {self.end_offset}")
                 break
             if segment.base_offset == forked_at:
                 self.producers.forget_sequences()
@@ -162,7 +162,7 @@ class Opening:
         if corruption is not None:
             lost = size_bytes - segment.size_bytes
             logger.warning(
-                "%s: cutting %d bytes off the segment at %d, behind offset %d: %s",
+                "%s: removed the last %d bytes of the segment at %d, after offset %d: %s",
                 self._directory,
                 lost,
                 segment.base_offset,
@@ -179,7 +179,7 @@ class Opening:
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
-            logger.warning("%s: dropping the segment at %d: %s", self._directory, segment.base_offset, reason)
+            logger.warning("%s: dropped the segment at %d: %s", self._directory, segment.base_offset, reason)
             self.truncated_bytes += segment.size_bytes
             segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
@@ -189,7 +189,7 @@ class Opening:
     def start_empty(self, offset: int, segment: Segment) -> None:
         """Start an empty log at `offset`."""
         self.has_changed = True
-        self._drop_from(0, "the log starts anew")
+        self._drop_from(0, "the log restarts at another offset")
         self._remove_snapshots(lambda _: True)
         segment.create()
         self._segments.append(segment)

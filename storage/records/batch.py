@@ -181,7 +181,7 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
     while position < len(data):
         header = read_header(data, position)
         if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD:
-            raise CorruptRecord(f"no batch has {header.batch_length} bytes")
+            raise CorruptRecord(f"a batch cannot have {header.batch_length} bytes")
         headers.append(header)
         position += header.size_bytes
     if position != len(data):
@@ -201,7 +201,7 @@ def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
             raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset} from the leader")
         if header.base_offset < next_offset:
             raise CorruptRecord(
-                f"offset {header.base_offset} from the leader where {next_offset} or more must come"
+                f"offset {header.base_offset} from the leader where {next_offset} or more was expected"
             )
         position += header.size_bytes
         next_offset = header.next_offset

@@ -57,7 +57,7 @@ def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | N
         return bytes(data)
     entry = _CODECS.get(codec)
     if entry is None:
-        raise CorruptRecord(f"{codec} is no compression codec")
+        raise CorruptRecord(f"{codec} is not a compression codec")
     if magic == 0 and codec == CompressionType.LZ4:
         data = _with_lz4_header_checksum(bytes(data), covers_frame_magic=False)
     if quick_bytes is None:
@@ -92,13 +92,13 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
             if size > limit:
                 raise _too_large(len(data))
             if not member.eof:
-                raise CorruptRecord("the gzip data is cut off")
+                raise CorruptRecord("the gzip data is truncated")
             parts.append(part)
             rest = member.unused_data
             if not rest:
                 return part if len(parts) == 1 else b"".join(parts)
     except zlib.error as error:
-        raise CorruptRecord(f"broken gzip data: {error}") from None
+        raise CorruptRecord(f"invalid gzip data: {error}") from None
 
 
 # snappy: the Java library's own framing (xerial), since that is what Kafka writes; raw blocks are read too
@@ -135,16 +135,16 @@ def _snappy_decompress(data: Buffer, limit: int) -> bytes:
             position += len(_XERIAL_HEADER)
             continue
         if position + _LENGTH.size > len(view):
-            raise CorruptRecord("the snappy data is cut off")
+            raise CorruptRecord("the snappy data is truncated")
         (length,) = _LENGTH.unpack_from(view, position)
         position += _LENGTH.size
         if position + length > len(view):
-            raise CorruptRecord("the snappy data is cut off")
+            raise CorruptRecord("the snappy data is truncated")
         parts.append(_snappy_block(view[position : position + length], limit - size, len(data)))
         size += len(parts[-1])
         position += length
     if position > len(view):
-        raise CorruptRecord("the snappy data is cut off")
+        raise CorruptRecord("the snappy data is truncated")
     return b"".join(parts)
 
 
@@ -154,13 +154,13 @@ def _snappy_block(block: memoryview, limit: int, size_bytes: int) -> bytes:
     try:
         length = int(snappy.decompress_raw_len(block))
         if length > _SNAPPY_MAX_RATIO * len(block):
-            raise CorruptRecord("the snappy data announces more than it can hold")
+            raise CorruptRecord("the snappy data announces more than it can contain")
         if length > limit:
             raise _too_large(size_bytes)
         block_content = bytearray(length)
         snappy.decompress_raw_into(block, block_content)
     except DecompressionError as error:
-        raise CorruptRecord(f"broken snappy data: {error}") from None
+        raise CorruptRecord(f"invalid snappy data: {error}") from None
     return bytes(block_content)
 
 
@@ -202,12 +202,12 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
             if size > limit:
                 raise _too_large(len(data))
             if not part and not frame.eof and frame.needs_input:
-                raise CorruptRecord("the lz4 frame is cut off")
+                raise CorruptRecord("the lz4 frame is truncated")
             parts.append(part)
     except RuntimeError as error:
-        raise CorruptRecord(f"broken lz4 data: {error}") from None
+        raise CorruptRecord(f"invalid lz4 data: {error}") from None
     if frame.unused_data:
-        raise CorruptRecord("there is data after the lz4 frame")
+        raise CorruptRecord("the lz4 frame is followed by other data")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -217,11 +217,11 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
     Producers of format 0 included the frame's magic number in it, and readers of that format ignore it.
     """
     if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
-        raise CorruptRecord("there is no lz4 frame")
+        raise CorruptRecord("the lz4 frame is missing")
     has_content_size = frame[4] & 0x08
     end = 14 if has_content_size else 6
     if len(frame) <= end:
-        raise CorruptRecord("the lz4 frame is cut off")
+        raise CorruptRecord("the lz4 frame is truncated")
     from xxhash import xxh32_intdigest
 
     checksum = xxh32_intdigest(frame[0 if covers_frame_magic else 4 : end]) >> 8 & 0xFF
@@ -264,7 +264,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
                 return decompressor.decompress(data, allow_extra_data=False)
         return _zstd_in_pieces(decompressor, data, limit)
     except zstandard.ZstdError as error:
-        raise CorruptRecord(f"broken zstd data: {error}") from None
+        raise CorruptRecord(f"invalid zstd data: {error}") from None
 
 
 def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
@@ -288,7 +288,7 @@ def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) ->
                 return part if len(parts) == 1 else b"".join(parts)
             frame = decompressor.decompressobj()
         elif position == len(view):
-            raise CorruptRecord("the zstd frame is cut off")
+            raise CorruptRecord("the zstd frame is truncated")
 
 
 class _Codec(NamedTuple):

@@ -54,7 +54,7 @@ def read_message(data: Buffer, position: int) -> tuple[Message, int]:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
         if size < 0 or end > len(data):
-            raise CorruptRecord(f"a message of {size} bytes is cut off")
+            raise CorruptRecord(f"a message of {size} bytes is truncated")
         if magic not in (0, 1):
             raise CorruptRecord(f"{magic} is not one of the old message formats")
         if zlib.crc32(memoryview(data)[position + _CRC_END : end]) != crc:
@@ -67,9 +67,9 @@ def read_message(data: Buffer, position: int) -> tuple[Message, int]:
         key, position = _read_bytes(data, position, end)
         value, position = _read_bytes(data, position, end)
     except struct.error:
-        raise CorruptRecord("a message is cut off") from None
+        raise CorruptRecord("a message is truncated") from None
     if position != end:
-        raise CorruptRecord("the content of a message does not end where its size says")
+        raise CorruptRecord("the content of a message does not match its size")
     return Message(offset, magic, attributes, timestamp, key, value), end
 
 
@@ -103,7 +103,7 @@ def unwrap(wrapper: Message) -> list[Message]:
     Raises InvalidRecord for content that is not permitted inside, CorruptRecord for broken data.
     """
     if wrapper.codec not in (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4):
-        raise InvalidRecord(f"the old message formats have no codec {wrapper.codec}")
+        raise InvalidRecord(f"the old message formats do not support codec {wrapper.codec}")
     if wrapper.value is None:
         raise InvalidRecord("a compressed message set is null")
     content = decompress(wrapper.codec, wrapper.value, magic=wrapper.magic)
@@ -115,7 +115,7 @@ def unwrap(wrapper: Message) -> list[Message]:
         if message.magic != wrapper.magic:
             raise _refuse(index, f"format {message.magic} is wrapped into format {wrapper.magic}")
         if message.codec:
-            raise _refuse(index, "a message inside a compressed message set is compressed itself")
+            raise _refuse(index, "a message in a compressed message set is itself compressed")
         messages.append(message)
     if not messages:
         raise InvalidRecord("a compressed message set is empty")
@@ -251,7 +251,7 @@ def _down_convert_batch(batch: memoryview, magic: int, first_offset: int) -> Ite
         return
     codec = header.compression
     if codec is CompressionType.ZSTD:
-        raise UnsupportedCompressionType("Fetch v10 and later can carry zstd, not this version")
+        raise UnsupportedCompressionType("zstd requires Fetch v10 or later")
     attributes = (
         batches.TIMESTAMP_TYPE_FLAG if magic == 1 and header.attributes & batches.TIMESTAMP_TYPE_FLAG else 0
     )

@@ -37,12 +37,12 @@ def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
     try:
         _walk(body, header.record_count, found)
     except IndexError:
-        raise InvalidRecord("a record goes on behind the end of its batch") from None
+        raise InvalidRecord("a record extends past the end of its batch") from None
     if found.bounds[-1] != len(body):
         raise InvalidRecord(f"{header.record_count} records end at {found.bounds[-1]} of {len(body)} bytes")
     deltas = found.offset_deltas
     if deltas and (deltas != sorted(deltas) or deltas[0] < 0 or deltas[-1] > header.last_offset_delta):
-        raise InvalidRecord("the records of a batch are not in the order of their offsets")
+        raise InvalidRecord("the records of a batch are not in offset order")
     return found
 
 

@@ -34,7 +34,7 @@ def scan(body: bytes, count: int) -> Scan:
     Raises InvalidRecord otherwise, with the index of the record for a wrong offset delta.
     """
     if count * _MIN_RECORD_BYTES > len(body):
-        raise InvalidRecord(f"{len(body)} bytes cannot hold {count} records")
+        raise InvalidRecord(f"{len(body)} bytes cannot contain {count} records")
     state = _State()
     try:
         if count < _RUN_MIN or IS_COMPILED:
@@ -42,7 +42,7 @@ def scan(body: bytes, count: int) -> Scan:
         else:
             _scan_many(body, count, state)
     except IndexError:
-        raise InvalidRecord("a record goes on behind the end of its batch") from None
+        raise InvalidRecord("a record extends past the end of its batch") from None
     if state.position != len(body):
         raise InvalidRecord(f"{len(body) - state.position} bytes follow the last of {count} records")
     return Scan(state.low, state.high, state.has_null_key)
@@ -180,7 +180,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
         else:
             position = _check_headers(data, position, end, index)
         if position != end:
-            raise InvalidRecord(f"the content of record {index} does not end where its length says")
+            raise InvalidRecord(f"the content of record {index} does not match its length")
     state.index = stop
     state.position, state.low, state.high, state.has_null_key = position, low, high, null_key
 

@@ -146,7 +146,7 @@ def build_batch(
     """
     records = list(records)
     if not records:
-        raise ValueError("a batch holds at least one record")
+        raise ValueError("a batch contains at least one record")
     base_timestamp = records[0].timestamp
     body = b"".join(
         encode_record(delta, record.timestamp - base_timestamp, record.key, record.value, record.headers)
@@ -242,7 +242,7 @@ def iter_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
             content, position = _read_bytes(body, position)
             headers.append((name.decode(errors="replace"), content))
         if position != end:
-            raise InvalidRecord("the length of a record is not the length of its content")
+            raise InvalidRecord("the length of a record does not match its content")
         timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
         yield Record(base_offset + offset_delta, timestamp, key, value, headers)
     if position != len(body):

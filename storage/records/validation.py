@@ -171,7 +171,7 @@ def validate_batches(
     attributes = header.attributes
     codec = attributes & COMPRESSION_MASK
     if codec == _ZSTD and produce_version is not None and produce_version < _FIRST_VERSION_OF_ZSTD:
-        raise UnsupportedCompressionType(f"Produce v{produce_version} does not know zstd, v7 does")
+        raise UnsupportedCompressionType(f"zstd requires Produce v7 or later, not v{produce_version}")
     if header.base_offset != 0:
         raise MisplacedBatch(f"the base offset of a client's batch must be 0, not {header.base_offset}")
     if size_bytes > policy.max_message_bytes:
@@ -184,9 +184,9 @@ def validate_batches(
     if attributes & CONTROL_FLAG:
         raise MisplacedBatch("clients must not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise MisplacedBatch(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
+        raise MisplacedBatch(f"producer {header.producer_id} sent the sequence {header.base_sequence}")
     if codec > _ZSTD:
-        raise InvalidRecord(f"there is no codec {codec}")
+        raise InvalidRecord(f"unknown codec {codec}")
 
     max_timestamp = header.max_timestamp
     body = None
@@ -330,13 +330,13 @@ def _validate_unusual(
     sizes, magics = _batches(data)
     if not sizes:
         if only_format_2:
-            raise InvalidRecord(f"{len(data)} bytes hold no whole batch")
+            raise InvalidRecord(f"{len(data)} bytes do not contain a complete batch")
         return ValidatedBatches(data[:0], [])
     if only_format_2 and magics[0] != 2:
-        raise InvalidRecord(f"Produce v3 and later bring record format 2, not {magics[0]}")
+        raise InvalidRecord(f"Produce v3 and later require record format 2, not {magics[0]}")
     if magics[0] == 2:
         if len(sizes) > 1:
-            raise InvalidRecord(f"one batch for a partition is allowed, {len(sizes)} came")
+            raise InvalidRecord(f"{len(sizes)} batches for a partition, but only one is allowed")
         # Kafka also drops the beginning of an incomplete second batch.
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
@@ -362,7 +362,7 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
         if length < _MIN_LEGACY_LENGTH:
             raise CorruptRecord(f"a batch cannot have a length of {length}")
         if magic > 2:
-            raise CorruptRecord(f"there is no record format {magic}")
+            raise CorruptRecord(f"unknown record format {magic}")
         if position + LOG_OVERHEAD + length > len(data):
             break
         sizes.append(LOG_OVERHEAD + length)

@@ -50,7 +50,7 @@ class OffsetIndex:
         if positions and not positions[0] <= positions[-1]:
             raise CorruptFile(f"positions of the index at {base_offset} do not ascend")
         if positions and positions[-1] >= log_size_bytes:
-            raise CorruptFile(f"the index at {base_offset} points behind the end of its log")
+            raise CorruptFile(f"the index at {base_offset} points past the end of its log")
         index._offsets, index._positions = offsets, positions
         return index
 

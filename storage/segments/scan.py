@@ -96,12 +96,12 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             try:
                 header = read_header(chunk)
             except CorruptRecord:
-                raise CorruptRecord(f"the batch at {position} is torn") from None
+                raise CorruptRecord(f"the batch at {position} is incomplete") from None
             if header.size_bytes > end - position:
-                raise CorruptRecord(f"the batch at {position} is torn")
+                raise CorruptRecord(f"the batch at {position} is incomplete")
             chunk = memoryview(file.pread(header.size_bytes, position))
             if len(chunk) < header.size_bytes:
-                raise CorruptRecord(f"the batch at {position} is torn")
+                raise CorruptRecord(f"the batch at {position} is incomplete")
             _check_intact(chunk, 0, header, next_offset)
             next_offset = header.next_offset
             yield ScannedBatch(position, header, chunk)
@@ -111,10 +111,10 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
 
 def _check_intact(buffer: memoryview, position: int, header: BatchHeader, next_offset: int) -> None:
     if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
-        raise CorruptRecord(f"no batch of a known format: length {header.batch_length}, magic {header.magic}")
+        raise CorruptRecord(f"unknown batch format: length {header.batch_length}, magic {header.magic}")
     if not crc_ok(buffer, position, header):
         raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset}")
     if header.last_offset_delta < 0:
         raise CorruptRecord(f"negative last offset delta in the batch of offset {header.base_offset}")
     if header.base_offset < next_offset:
-        raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more must come")
+        raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more was expected")

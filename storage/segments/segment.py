@@ -71,9 +71,7 @@ class FileSlice:
             return self._data
         data = self.file.pread(self.size_bytes, self.position)
         if len(data) < self.size_bytes:
-            raise CorruptRecord(
-                f"a segment ends {self.size_bytes - len(data)} bytes before its last batch does"
-            )
+            raise CorruptRecord(f"a segment ends {self.size_bytes - len(data)} bytes before its last batch")
         return data
 
 
@@ -420,7 +418,7 @@ class Segment:
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(
-                f"{self.path(LOG_SUFFIX)} has {size_bytes} bytes, and {self.size_bytes} were written to it"
+                f"{self.path(LOG_SUFFIX)} has {size_bytes} bytes, but {self.size_bytes} were written"
             )
 
     def last_batch_end(self) -> tuple[int, int]:

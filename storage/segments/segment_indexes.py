@@ -101,7 +101,7 @@ class SegmentIndexes:
             if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
                 # They are missing after a return to a saved state (`saved_states`).
                 return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
-            logger.warning("making the indexes of %s anew: %s", self._files.path(LOG_SUFFIX), error)
+            logger.warning("Rebuilt the indexes of %s: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
         if not self._max_timestamp_known:
             self._know_max_timestamp(time_index.last)
@@ -120,7 +120,7 @@ class SegmentIndexes:
             end = position + header.size_bytes
         if end < log_size_bytes:
             path = self._files.path(LOG_SUFFIX)
-            logger.warning("The last %d bytes of %s hold no whole batch", log_size_bytes - end, path)
+            logger.warning("The last %d bytes of %s contain no complete batch", log_size_bytes - end, path)
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False

@@ -33,7 +33,7 @@ def test_it_is_completed_once() -> None:
     seen = told(deferred)
     deferred.complete("response")
     assert seen == ["response"] == told(deferred)
-    with pytest.raises(RuntimeError, match="answered twice"):
+    with pytest.raises(RuntimeError, match="a second response"):
         deferred.complete("another")
     deferred.hang_up()
     assert seen == ["response"]

@@ -94,14 +94,16 @@ def test_data_of_somebody_are_not_removed(tmp_path: Path) -> None:
     with serve("--ephemeral", "--override", f"log.dirs={tmp_path}/data") as process:
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 2
-    assert f"--ephemeral removes its data, and log.dirs={tmp_path}/data is no folder of its own" in errors
+    assert (
+        f"--ephemeral deletes its data, but log.dirs={tmp_path}/data is not an ephemeral directory" in errors
+    )
 
 
 def test_json_is_for_one_process() -> None:
     with serve("--processes", "2", "--json") as process:
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 2
-    assert "take --brokers in the place of --processes" in errors
+    assert "use --brokers instead of --processes" in errors
 
 
 def test_only_what_nobody_holds_is_removed(temporary: Path) -> None:

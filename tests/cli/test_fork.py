@@ -21,7 +21,7 @@ def test_a_topic_of_a_broker_that_runs() -> None:
         url = broker.control.url
         result = run_kafka_compat("fork", "--http", url, "t", "u", "--groups", "all")
         assert result.returncode == 0, result.stderr
-        assert result.stdout.startswith("u holds what t holds, with the positions of g (")
+        assert result.stdout.startswith("Forked t to u, with the offsets of g (")
         assert held(broker, "u") == held(broker, "t")
         result = run_kafka_compat("fork", "--http", url, "t", "v", "--json")
         assert json.loads(result.stdout)["partitions"] == 1
@@ -66,6 +66,6 @@ def test_arguments_that_cannot_be(tmp_path: Path) -> None:
         result = run_kafka_compat("fork", *arguments)
         assert (result.returncode, "expected --http URL TOPIC NAME" in result.stderr) == (2, True)
     result = run_kafka_compat("fork", "--data", str(tmp_path), "--to", str(tmp_path / "x"))
-    assert (result.returncode, "is no folder of a broker" in result.stderr) == (1, True)
+    assert (result.returncode, "is not a broker's data directory" in result.stderr) == (1, True)
     result = run_kafka_compat("fork", "--http", "nowhere", "t", "u")
     assert (result.returncode, "expected http://HOST:PORT" in result.stderr) == (2, True)

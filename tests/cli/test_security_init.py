@@ -123,7 +123,7 @@ def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) ->
 def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
     init(tmp_path, "--user", "alice")
     before = contents(tmp_path)
-    assert "already; choose another folder, or --force" in init(tmp_path, "--user", "bob", code=2)
+    assert "already; choose another directory, or use --force" in init(tmp_path, "--user", "bob", code=2)
     assert contents(tmp_path) == before
     (tmp_path / "own").write_text("mine")
     init(tmp_path, "--user", "alice", "--force")
@@ -147,14 +147,14 @@ def test_json_tells_what_was_made_and_no_password(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--host", "a b"], "'a b' is neither the name nor the address of a host"),
+        (["--host", "a b"], "'a b' is neither a host name nor an address"),
         (["--advertised", "host"], "expected HOST:PORT"),
         (["--advertised", "host:70000"], "expected HOST:PORT"),
-        (["--advertised", "a:1", "--advertised", "b:1"], "several brokers need a ZooKeeper"),
+        (["--advertised", "a:1", "--advertised", "b:1"], "several brokers need ZooKeeper"),
         (["--advertised", "a:1", "--advertised", "a:1", "--zookeeper", "z"], "cannot have the same address"),
-        (["--user", 'a"b'], "cannot be a user here"),
-        (["--user", "../x"], "cannot be a user here"),
-        (["--user", "broker"], "as which brokers log in"),
+        (["--user", 'a"b'], "is not a valid user name"),
+        (["--user", "../x"], "is not a valid user name"),
+        (["--user", "broker"], "brokers authenticate to each other as"),
         (["--days", "0"], "expected 1 to 36500"),
     ],
 )

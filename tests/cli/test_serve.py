@@ -142,7 +142,7 @@ def test_a_port_in_use_is_said_and_no_folder_is_made(tmp_path: Path) -> None:
     ("setting", "said"),
     [
         ("num.partitions=none", "Invalid value none for configuration num.partitions"),
-        ("listeners=SSL://127.0.0.1:0", "has no certificate to show"),
+        ("listeners=SSL://127.0.0.1:0", "has no certificate"),
         ("num.partitions", "expected name=value"),
     ],
 )
@@ -247,8 +247,8 @@ def test_a_port_is_short_for_a_listener(tmp_path: Path, running: list[Running]) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--brokers", "0"], "0 is not a number of brokers; expected 1 or more"),
-        (["--brokers", "many"], "many is not a number of brokers"),
+        (["--brokers", "0"], "0 is not a valid number of brokers; expected 1 or more"),
+        (["--brokers", "many"], "many is not a valid number of brokers"),
         (["--port", "99999"], "99999 is not a port; expected a number from 0 to 65535"),
     ],
 )

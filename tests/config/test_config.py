@@ -66,7 +66,7 @@ def test_every_default_obeys_its_own_rule() -> None:
         ("listeners=OUTSIDE://:9092", "name its protocol in listener.security.protocol.map"),
         ("listeners=PLAINTEXT://a:1,PLAINTEXT://a:2", "must have a different name"),
         ("listener.security.protocol.map=A:TLS", "A:TLS does not name a security protocol"),
-        ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "no address that a client can dial"),
+        ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "clients cannot connect to"),
         ("advertised.listeners=SSL://me:9092", "SSL is not among the listeners"),
         ("inter.broker.listener.name=INSIDE", "expected one of PLAINTEXT"),
         ("broker.id=-2", "expected a whole number from 0 to 1000"),

@@ -106,10 +106,10 @@ def test_the_end_of_a_session_is_told_by_its_timer(broker: KafkaBroker) -> None:
 
 def test_what_does_not_come_is_told_with_how_it_is(broker: KafkaBroker) -> None:
     began_s = time.monotonic()
-    with pytest.raises(ControlFailed, match=r"group g did not come to state=Stable, members=2 within 200 ms"):
+    with pytest.raises(ControlFailed, match=r"group g did not reach state=Stable, members=2 within 200 ms"):
         broker.control.await_group("g", state="Stable", members=2, timeout_s=0.2)
     assert 0.2 <= time.monotonic() - began_s < SOON_S
-    with pytest.raises(ControlFailed, match=r"topic t did not come to records=1 within 0 ms: .*0"):
+    with pytest.raises(ControlFailed, match=r"topic t did not reach records=1 within 0 ms: .*0"):
         broker.control.await_records("t", 1, timeout_s=0)
     with pytest.raises(ControlFailed, match="records=-1: expected a whole number"):
         broker.control.await_records("t", -1)

@@ -190,16 +190,16 @@ def test_an_administrator_is_told(broker: KafkaBroker) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({}, "expected one of error, delay_ms, drop, lose_answer, cut, corrupt, and not none"),
-        ({"error": "INVALID_RECORD", "drop": True}, "and not error, drop"),
-        ({"error": "NO_SUCH"}, "error='NO_SUCH': expected the name of one of Kafka's"),
-        ({"api": "Prodduce", "drop": True}, "api='Prodduce': expected the name of one of Kafka's APIs"),
-        ({"delay_ms": 0}, "and not none"),
+        ({}, "expected one of error, delay_ms, drop, lose_answer, cut, corrupt, not none"),
+        ({"error": "INVALID_RECORD", "drop": True}, "corrupt, not error, drop"),
+        ({"error": "NO_SUCH"}, "error='NO_SUCH': expected a Kafka error"),
+        ({"api": "Prodduce", "drop": True}, "api='Prodduce': expected a Kafka API"),
+        ({"delay_ms": 0}, "corrupt, not none"),
         ({"delay_ms": "1"}, "delay_ms='1': expected a whole number"),
         ({"drop": True, "probability": 2}, "probability=2: expected a number from 0 to 1"),
         ({"drop": True, "count": 0}, "count=0: expected a whole number of at least 1"),
         ({"drop": True, "topic": 1}, "topic=1: expected text"),
-        ({"drop": True, "topics": "t"}, "'topics' is no field of it"),
+        ({"drop": True, "topics": "t"}, "unknown field 'topics'"),
     ],
 )
 def test_what_cannot_be_is_told(broker: KafkaBroker, how: dict[str, Any], said: str) -> None:
@@ -210,8 +210,8 @@ def test_what_cannot_be_is_told(broker: KafkaBroker, how: dict[str, Any], said: 
 
 def test_a_fault_that_is_not_hit_is_told(broker: KafkaBroker) -> None:
     fault = broker.control.fault(api="Produce", drop=True)
-    with pytest.raises(ControlFailed, match="was hit by 0 requests, and not 1, within 100 ms"):
+    with pytest.raises(ControlFailed, match="was hit by 0 requests, not 1, within 100 ms"):
         fault.await_hits(timeout_s=0.1)
     fault.remove()
-    with pytest.raises(ControlFailed, match="there is no fault"):
+    with pytest.raises(ControlFailed, match="unknown fault"):
         fault.remove()

@@ -143,7 +143,7 @@ def test_brokers(asking: Asking) -> None:
     wait_until(lambda: asking.partition()["leader"] != leader, PATIENCE_S, "another leads")
     asking("POST", f"/brokers/{leader}/mend")
     wait_until(lambda: asking.partition()["isr"] == EVERY, PATIENCE_S, "it is in sync again")
-    anew = f"the session with the metadata store expired: broker {leader} registers anew"
+    anew = f"Session with the metadata store expired: registering broker {leader} again"
     before = asking.cluster.log.count(anew)
     asking("POST", f"/brokers/{leader}/expire")
     wait_until(lambda: asking.cluster.log.count(anew) > before, PATIENCE_S, "it registers anew")

@@ -53,7 +53,7 @@ def test_what_is_recorded(broker: KafkaBroker) -> None:
         client.produce("t", b"1")
         assert client.flush(20) == 0
         (asked,) = (entry for entry in recorded() if entry["api"] == "Produce")
-        with pytest.raises(ControlFailed, match="a recording is under way"):
+        with pytest.raises(ControlFailed, match="a recording is in progress"):
             broker.control.ask("POST", "/recording")
     produce(broker, "t")
     assert asked["client_id"] == "mine"

@@ -55,9 +55,9 @@ def test_a_server_that_does_not_know_the_password_is_not_trusted(final: bytes, p
     [
         (b"", "no nonce"),
         (b'realm="r",algorithm=md5-sess', "no nonce"),
-        (b'nonce="n"', "another algorithm"),
-        (b'nonce="n",algorithm=md5', "another algorithm"),
-        (b'nonce="n",algorithm=md5-sess,qop="auth-int,auth-conf"', "another protection"),
+        (b'nonce="n"', "an algorithm other"),
+        (b'nonce="n",algorithm=md5', "an algorithm other"),
+        (b'nonce="n",algorithm=md5-sess,qop="auth-int,auth-conf"', "protection other"),
         (b'nonce="n",nonce="m",algorithm=md5-sess', "nonce twice"),
         (b'nonce="n,algorithm=md5-sess', "malformed"),
         (b"rspauth=ea40f60335c427b5527b84dbabcdfffd", "no nonce"),

@@ -370,7 +370,7 @@ def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is
         EmbeddedMetadataStore(path)
     assert Path(path).read_bytes() == damaged
     Path(path).write_bytes(b"PK" + whole)
-    with pytest.raises(CorruptJournal, match="does not begin"):
+    with pytest.raises(CorruptJournal, match="is not a metadata journal"):
         EmbeddedMetadataStore(path)
 
 

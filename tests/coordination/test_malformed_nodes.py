@@ -137,13 +137,13 @@ def test_payloads_of_kafka_are_taken_also_of_a_newer_version(path: str) -> None:
     [
         ("/brokers/topics/t", b"{", "b'{' is not JSON"),
         ("/brokers/topics/t", b'{"version":3}', "partitions is missing"),
-        ("/brokers/topics/t", b'{"partitions":{"0":"x"}}', "partitions.0 is 'x' and not a list"),
-        ("/brokers/topics/t", b'{"partitions":{"0":[1,1]}}', "which names a broker twice"),
+        ("/brokers/topics/t", b'{"partitions":{"0":"x"}}', "partitions.0 is 'x', not a list"),
+        ("/brokers/topics/t", b'{"partitions":{"0":[1,1]}}', "which contains a broker twice"),
         ("/brokers/topics/t", b'{"partitions":{"2000000000":[1]}}', "one is number 2000000000"),
-        ("/brokers/topics/t", b'{"partitions":{"0":[true]}}', "holds True, which is no broker id"),
+        ("/brokers/topics/t", b'{"partitions":{"0":[true]}}', "contains True, which is not a broker ID"),
         ("/brokers/ids/1", b'{"endpoints":["PLAINTEXT://h:70000"]}', "which has no port"),
-        ("/brokers/ids/1", b'{"endpoints":["FOO://h:1"]}', "whose security protocol is not known"),
-        ("/controller_epoch", b"4294967296", "is no epoch"),
+        ("/brokers/ids/1", b'{"endpoints":["FOO://h:1"]}', "whose security protocol is unknown"),
+        ("/controller_epoch", b"4294967296", "is not an epoch"),
     ],
 )
 def test_what_is_wrong_is_said(path: str, data: bytes, problem: str) -> None:
@@ -157,5 +157,5 @@ def test_each_version_of_a_node_is_told_of_once(caplog: pytest.LogCaptureFixture
     for version in (0, 0, 1, 1, 1):
         nodes.report(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")
     assert [record.getMessage() for record in caplog.records] == [
-        "/brokers/topics/t: it is bad; the topic is left as it is until the node is mended"
+        "/brokers/topics/t: it is bad; the topic is left as it is until the node is repaired"
     ] * 2

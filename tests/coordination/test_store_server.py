@@ -257,7 +257,7 @@ async def test_a_list_that_is_too_long_is_told_as_an_error(
     for number in range(20):
         await session.create(f"/{'x' * 50}{number}")
     monkeypatch.setattr("kafka_compat.coordination.store.store_wire.FRAME_BYTES_MAX", 500)
-    with pytest.raises(Exception, match="at most 500 are sent at once"):
+    with pytest.raises(Exception, match="the maximum is 500"):
         await session.children("/")
     assert await session.exists("/")
     await remote.close()
@@ -288,7 +288,7 @@ async def test_noise_ends_its_connection_alone(
     with caplog.at_level(logging.ERROR):
         harmful.asking._transport.write(noise)  # type: ignore[union-attr]
         await asyncio.wait_for(went.wait(), 10)
-    assert "A connection between processes of this machine is closed" in caplog.text
+    assert "Closed a connection between processes of this machine" in caplog.text
     await asyncio.wait_for(harmful.asking.ended.wait(), 10)
     assert other.state is SessionState.CLOSED
     assert await session.exists("/victim")

@@ -181,6 +181,6 @@ def test_messages_before_the_noise_are_heard() -> None:
 
 
 def test_what_is_too_long_is_not_sent() -> None:
-    with pytest.raises(MetadataStoreError, match="at most"):
+    with pytest.raises(MetadataStoreError, match="the maximum is"):
         encode_frame(["multi", "x" * store_wire.FRAME_BYTES_MAX])
     assert json.loads(encode_frame(["alive"])[4:]) == ["alive"]

@@ -130,7 +130,7 @@ class Transactions(RuleBasedStateMachine):
 
         def answer(result: Any) -> None:
             nonlocal is_answered
-            assert not is_answered, "answered twice"
+            assert not is_answered, "a second response"
             is_answered = True
             self.unanswered -= 1
             callback(result)

@@ -57,12 +57,12 @@ def test_what_was_asked_for(content: bytes, asked: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("content", "asked", "form", "reason"),
     [
-        (b"abc", "long", "text", "3 bytes, and a long has 8"),
-        (b"\xff\xfe", "text", "hex", "no UTF-8: byte 0xff at 0"),
-        (b"{", "json", "text", "no JSON"),
-        (b"NaN", "json", "text", "no value of JSON"),
-        (b"[" * 100_000, "json", "text", "no JSON"),
-        (b"abc", "schema", "text", "does not begin as values of a schema registry do"),
+        (b"abc", "long", "text", "3 bytes, but a long has 8"),
+        (b"\xff\xfe", "text", "hex", "not UTF-8: byte 0xff at 0"),
+        (b"{", "json", "text", "not JSON"),
+        (b"NaN", "json", "text", "not a JSON value"),
+        (b"[" * 100_000, "json", "text", "not JSON"),
+        (b"abc", "schema", "text", "as values of a schema registry do"),
     ],
 )
 def test_what_is_not_so_says_why(content: bytes, asked: str, form: str, reason: str) -> None:

@@ -180,16 +180,16 @@ async def test_json_schema(served: SchemaRegistry) -> None:
     served.add(1, {"type": "object"}, "JSON")
     assert await shown(served.registry(), framed(1, b'{"a":1}')) == ("json-schema", '{\n  "a": 1\n}', None)
     form, _, problem = await shown(served.registry(), framed(1, b"nothing"))
-    assert form == "hex" and "no JSON" in str(problem)
+    assert form == "hex" and "not JSON" in str(problem)
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not of its Avro schema: EOFError"),
+        (b"", "does not match its Avro schema: EOFError"),
         (b"\x02" * 1_000_000, "RecursionError"),
-        (b"\x00rest", "4 bytes behind what its Avro schema describes"),
-        (b"\x10", "not of its Avro schema"),
+        (b"\x00rest", "4 bytes after the value of its Avro schema"),
+        (b"\x10", "does not match its Avro schema"),
     ],
 )
 async def test_hostile_avro_ends_nothing(served: SchemaRegistry, content: bytes, reason: str) -> None:
@@ -207,7 +207,7 @@ async def test_endless_lists_are_not_read(served: SchemaRegistry, items: object)
     served.add(1, {"type": "record", "name": "Many", "fields": fields})
     endless = b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x0f"
     _, _, problem = await shown(served.registry(), framed(1, endless))
-    assert problem is not None and "takes no bytes" in problem
+    assert problem is not None and "zero-byte items" in problem
 
 
 async def test_hostile_protobuf_ends_nothing(served: SchemaRegistry) -> None:
@@ -232,11 +232,11 @@ def _varint(value: int) -> bytes:
 @pytest.mark.parametrize(
     ("schema", "kind", "reason"),
     [
-        ({"type": "nonsense"}, "AVRO", "no Avro schema"),
-        (b"\xff\xff", "PROTOBUF", "no Protobuf file"),
-        (file_of("default", message("M", a=".shop.Missing")), "PROTOBUF", "no Protobuf file"),
-        (file_of("default", message("M"), imports=("nowhere.proto",)), "PROTOBUF", "no Protobuf file"),
-        ({}, "THRIFT", "its type 'THRIFT' is not known here"),
+        ({"type": "nonsense"}, "AVRO", "not an Avro schema"),
+        (b"\xff\xff", "PROTOBUF", "not a Protobuf file"),
+        (file_of("default", message("M", a=".shop.Missing")), "PROTOBUF", "not a Protobuf file"),
+        (file_of("default", message("M"), imports=("nowhere.proto",)), "PROTOBUF", "not a Protobuf file"),
+        ({}, "THRIFT", "its type 'THRIFT' is not supported"),
     ],
 )  # fmt: skip
 async def test_broken_schemas_say_so(served: SchemaRegistry, schema: object, kind: str, reason: str) -> None:
@@ -271,7 +271,7 @@ async def test_of_very_many_schemas_some_are_asked_for(served: SchemaRegistry) -
     registry = served.registry()
     found = await registry.schemas(range(1, 121))
     assert sum(not isinstance(each, str) for each in found.values()) == ASKED_MAX
-    assert any(isinstance(each, str) and "not asked for" in each for each in found.values())
+    assert any(isinstance(each, str) and "not fetched" in each for each in found.values())
     for _ in range(3):
         found = await registry.schemas(range(1, 121))
     assert not any(isinstance(each, str) for each in found.values())
@@ -292,7 +292,7 @@ async def test_a_registry_that_is_down_fails_nothing() -> None:
     begun_s = time.monotonic()
     form, _, problem = await shown(registry, framed(1, b"\x00\x01"))
     assert form == "hex" and problem is not None and "the schema registry: ConnectionRefusedError" in problem
-    # It is not asked for every page meanwhile, whatever the schema.
+    # It is not fetched every page meanwhile, whatever the schema.
     assert "ConnectionRefused" in str((await registry.schemas([2]))[2])
     assert time.monotonic() - begun_s < module.PATIENCE_S
 
@@ -308,7 +308,9 @@ async def test_a_registry_that_is_slow_holds_nothing_up(
     begun_s = time.monotonic()
     found = await registry.schemas([1, 2, 3])
     assert time.monotonic() - begun_s < 2.5
-    assert all("no answer within" in str(each) or "no whole answer" in str(each) for each in found.values())
+    assert all(
+        "no response within" in str(each) or "no complete response" in str(each) for each in found.values()
+    )
     served.delay_s = 0
     now_s = module.AGAIN_AFTER_S + 1
     monkeypatch.setattr(module, "PATIENCE_S", 5)

@@ -178,7 +178,7 @@ def read_only(disks: Disks) -> None:
 
 def all_fail(disks: Disks) -> None:
     """No disk left: the broker ends, and says so."""
-    stops = disks.said("every log directory is offline: the broker stops")
+    stops = disks.said("Every log directory is offline: stopping the broker")
     logs = [log for directory in disks.directories for log in directory.glob("*/*.log")]
     with failing(disks.broker.pid, ["write"], "EIO", logs):
         for directory in disks.directories:

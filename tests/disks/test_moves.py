@@ -126,7 +126,7 @@ def test_a_copy_that_a_kill_left_without_its_topic_id_gets_it(
     assert move(broker, here, TOPIC, [0]) == [0]
     wait_until_all_in(broker, here)
     broker.restart(kill=True)
-    assert "id of another topic" not in broker.log.read_text()
+    assert "ID of another topic" not in broker.log.read_text()
     wanted = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
     answer = ask(broker, ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": [wanted]})
     assert answer["topics"][0]["partitions"][0]["offset"] == 10

@@ -149,7 +149,7 @@ class World:
 
         def answer(result: Any) -> None:
             nonlocal answered
-            assert not answered, "answered twice"
+            assert not answered, "a second response"
             answered = True
             self.unanswered -= 1
             callback(result)

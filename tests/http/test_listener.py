@@ -53,14 +53,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
         ("GET", "/x", None, 404, "GET /x: Not Found"),
         ("GET", PATH + "/x", None, 404, "Not Found"),
         ("PUT", PATH, None, 405, "Method Not Allowed"),
-        ("POST", PATH, "{", 400, "the body is no JSON"),
-        ("POST", PATH, b"\xff\xfe", 400, "the body is no"),
+        ("POST", PATH, "{", 400, "the body is not JSON"),
+        ("POST", PATH, b"\xff\xfe", 400, "the body is not JSON"),
         ("POST", PATH, "[]", 400, "expected a JSON object"),
         ("POST", PATH, "{}", 400, "advance_ms=None: expected a whole number of at least 1"),
         ("POST", PATH, '{"advance_ms": true}', 400, "advance_ms=True"),
         ("POST", PATH, '{"advance_ms": 0}', 400, "advance_ms=0"),
-        ("POST", PATH, '{"advance": 1}', 400, "'advance' is no field of it; there are advance_ms"),
-        ("POST", PATH, "[" * 100_000, 400, "the body is no JSON"),
+        ("POST", PATH, '{"advance": 1}', 400, "unknown field 'advance'; expected: advance_ms"),
+        ("POST", PATH, "[" * 100_000, 400, "the body is not JSON"),
         ("POST", PATH, " " * 2_000_000, 413, "Request Entity Too Large"),
     ],
 )
@@ -124,12 +124,12 @@ def test_the_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"kafka.compat.http.listener": "0.0.0.0:80"}, "expected an address as http://127.0.0.1:8080"),
-        ({"kafka.compat.http.listener": "http://127.0.0.1"}, "expected an address"),
-        ({"kafka.compat.http.listener": "http://127.0.0.1:99999"}, "expected an address"),
-        ({"kafka.compat.http.listener": "https://127.0.0.1:80"}, "expected an address"),
+        ({"kafka.compat.http.listener": "0.0.0.0:80"}, "expected for example http://127.0.0.1:8080"),
+        ({"kafka.compat.http.listener": "http://127.0.0.1"}, "expected for example http"),
+        ({"kafka.compat.http.listener": "http://127.0.0.1:99999"}, "expected for example http"),
+        ({"kafka.compat.http.listener": "https://127.0.0.1:80"}, "expected for example http"),
         ({"kafka.compat.http.listener": "http://0.0.0.0:0"}, "set kafka.compat.http.token"),
-        ({"kafka.compat.http.listener": ""}, "kafka.compat.control.enable=true needs a listener"),
+        ({"kafka.compat.http.listener": ""}, "kafka.compat.control.enable=true requires an HTTP listener"),
     ],
 )
 @pytest.mark.parametrize("brokers", [(), ("--brokers", "2")])

@@ -79,7 +79,7 @@ def test_rebalances_say_which_generation_of_how_many_members_and_why(start_broke
         "preparing to rebalance in state Empty with generation 0: adding new member "
     )
     assert any("adding new member" in line and "generation 1" in line for line in reasons)
-    assert any(re.search(r"member rdkafka-\S+ leaves", line) for line in reasons)
+    assert any(re.search(r"member rdkafka-\S+ left", line) for line in reasons)
     assert [line for line in told if "has 2 members" in line] == [
         "generation 2 has 2 members, protocol range"
     ]
@@ -97,14 +97,18 @@ def test_a_stop_with_its_steps(start_broker: StartBroker) -> None:
     told = [re.sub(r"\d+ ms", "N ms", line) for line in lines]
     closed = told.pop(2)
     assert told == [
-        "Broker 1 is to stop",
-        "Broker 1 stops: it accepts no more connections (N ms)",
-        "Broker 1 stops: logs on disk: 3 (N ms)",
-        "Broker 1 has stopped (N ms)",
+        "Broker 1 is stopping",
+        "Broker 1 is stopping: stopped accepting connections (N ms)",
+        "Broker 1 is stopping: closed 3 logs (N ms)",
+        "Broker 1 stopped (N ms)",
     ]
-    assert re.fullmatch(r"Broker 1 stops: upkeep has ended, connections closed: [1-9]\d* \(N ms\)", closed)
-    steps = [int(took) for line in lines_with(broker, "stops: ") for took in re.findall(r"(\d+) ms", line)]
-    [whole] = re.findall(r"has stopped \((\d+) ms", broker.log.read_text())
+    assert re.fullmatch(
+        r"Broker 1 is stopping: ended background tasks, closed [1-9]\d* connections \(N ms\)", closed
+    )
+    steps = [
+        int(took) for line in lines_with(broker, "is stopping: ") for took in re.findall(r"(\d+) ms", line)
+    ]
+    [whole] = re.findall(r"Broker 1 stopped \((\d+) ms", broker.log.read_text())
     assert sum(steps) == int(whole)
 
 

@@ -31,7 +31,7 @@ def test_text_is_the_default(start_broker: StartBroker) -> None:
     ready, refused = broker.log.read_text().splitlines()
     assert ready == f"Broker 1 ready on PLAINTEXT://{broker.address}, data in {broker.log_dir}"
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING Closing a connection from 127\.0\.0\.1: this looks "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING Closed a connection from 127\.0\.0\.1: this looks "
         r"like an HTTP request, .*",
         refused,
     )

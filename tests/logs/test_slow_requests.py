@@ -47,7 +47,7 @@ def test_a_healthy_broker_says_nothing(start_broker: StartBroker) -> None:
         make_topic(broker, "orders")
         produce(broker.address, 20)
         consume(broker.address, 20)
-        assert not lines_with(broker, "slow request")
+        assert not lines_with(broker, "Slow request")
 
 
 def test_the_threshold_changes_while_the_broker_runs(start_broker: StartBroker) -> None:
@@ -55,18 +55,18 @@ def test_the_threshold_changes_while_the_broker_runs(start_broker: StartBroker) 
     broker = start_broker()
     make_topic(broker, "orders")
     produce(broker.address)
-    assert not lines_with(broker, "slow request")
+    assert not lines_with(broker, "Slow request")
     set_threshold(broker, f"--add-config={SETTING}=0")
     produce(broker.address, 50)
     told = wait_for(broker, "more slow requests")
-    first = lines_with(broker, "A slow request")[0]
+    first = lines_with(broker, "Slow request")[0]
     assert re.search(
-        r"WARNING A slow request: \w+ v\d+ of client \S+ \(User:ANONYMOUS\) from 127\.0\.0\.1, listener "
+        r"WARNING Slow request: \w+ v\d+ of client \S+ \(User:ANONYMOUS\) from 127\.0\.0\.1, listener "
         r"PLAINTEXT, took \d+ ms, \d+ bytes in and \d+ out$",
         first,
     )
     left_out = sum(int(line.split(" more slow")[0].split()[-1]) for line in told)
-    assert left_out + len(lines_with(broker, "A slow request")) >= 50
+    assert left_out + len(lines_with(broker, "Slow request")) >= 50
     set_threshold(broker, f"--delete-config={SETTING}")
     before = broker.log.read_text()
     produce(broker.address, 50)
@@ -79,7 +79,7 @@ def test_what_took_how_long_is_told() -> None:
         broker.create_topic("orders")
         produce(broker.bootstrap_servers)
         consume(broker.bootstrap_servers, 1)
-        assert "slow request" not in broker.log
+        assert "Slow request" not in broker.log
         for api in ("Produce", "Fetch"):
             broker.control.fault(api=api, delay_ms=1500, count=1)
         produce(broker.bootstrap_servers)

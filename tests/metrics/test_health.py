@@ -100,9 +100,9 @@ def test_what_a_broker_does_not_know_yet() -> None:
     metadata.put_topic(TopicMetadata("elsewhere", uuid4(), (PartitionMetadata(0, 2, 0, (2,), (2,)),)))
     assert result_of(reasons_against(services)) == [  # type: ignore[arg-type]
         "its session with the metadata store is expired",
-        "it is not among the brokers that the controller tells of",
+        "the controller does not list it as a live broker",
         "no controller is known",
-        "4 partitions of it are not taken up yet",
+        "4 of its partitions are not ready yet",
     ]
     services.store.state = SessionState.CONNECTED
     metadata.brokers[1] = BrokerMetadata(1, {})

@@ -296,7 +296,7 @@ def _produced(client: Connection, request: dict[str, object]) -> bool:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
         (
             struct.pack(">i", 200_000_000),
-            "a request of 200000000 bytes, and socket.request.max.bytes=104857600",
+            "a request of 200000000 bytes exceeds socket.request.max.bytes=104857600",
         ),
         (struct.pack(">i", -5), "a request of -5 bytes"),
     ],
@@ -308,7 +308,7 @@ def test_a_stranger_is_told_of_once(broker: KafkaCompatBroker, sent: bytes, said
             assert client.closed_by_peer()
     broker.stop()  # so that all that it says is in its log
     lines = [
-        line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closing" in line
+        line for line in broker.process.tail(1000).splitlines() if "127.0.0.1" in line and "Closed" in line
     ]
     assert len(lines) == 1
     assert said in lines[0]

@@ -166,7 +166,7 @@ async def test_what_came_before_the_end_is_served(world: World) -> None:
 
 STRANGERS = {
     b"GET / HTTP/1.1\r\n\r\n": "HTTP request",
-    frame(b"\0\x12\0\0\0\0\0\1\0\4test"): "this is no TLS",
+    frame(b"\0\x12\0\0\0\0\0\1\0\4test"): "this is not TLS",
 }
 
 

@@ -52,10 +52,10 @@ def test_what_is_said(caplog: pytest.LogCaptureFixture) -> None:
         schedule.note(outcome)
     schedule.note(partly)
     assert [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records] == [
-        ("WARNING", "metrics cannot be pushed to http"),
-        ("INFO", "metrics are pushed to http"),
+        ("WARNING", "Could not push metrics to http"),
+        ("INFO", "Pushed metrics to http"),
         ("WARNING", "http"),
-        ("WARNING", "metrics cannot be pushed to http"),
-        ("INFO", "metrics are pushed to http"),
+        ("WARNING", "Could not push metrics to http"),
+        ("INFO", "Pushed metrics to http"),
         ("WARNING", "http"),
     ]

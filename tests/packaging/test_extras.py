@@ -61,10 +61,10 @@ def test_the_project_serves_and_takes_no_strange_names(wheel: Path, tmp_path: Pa
     )
     assert installed.run(installed.python, "-c", ask).strip() == "[]"
     said = installed.serve(tmp_path / "data")
-    assert ("on the loop of uvloop" in said) == (extra == "[fast]")
+    assert ("Using the event loop of uvloop" in said) == (extra == "[fast]")
     endpoint = "--override=kafka.compat.otlp.endpoint=http://127.0.0.1:4318"
     said = installed.run(installed.program, "serve", "--ephemeral", endpoint, exit_code=2)
-    assert "kafka.compat.otlp.endpoint=http://127.0.0.1:4318 needs what is not installed" in said
+    assert "kafka.compat.otlp.endpoint=http://127.0.0.1:4318 requires more packages" in said
     assert "pip install 'kafka-compat[otel]'" in said
 
 

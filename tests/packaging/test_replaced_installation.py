@@ -47,7 +47,7 @@ class _Broker:
         self.process = Process(
             [sys.executable, "-P", "-m", PACKAGE, "serve", "--port", str(self.port), *settings],
             folder / "log",
-            "Modules are kept",
+            "Kept a copy of the modules",
             environment={"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1"},
             directory=Path("/"),
         )
@@ -107,7 +107,7 @@ def test_all_apis_are_served_without_the_installation(tmp_path: Path, by: str) -
                     "raise ImportError('of a newer version')\n"
                 )
         _use_everything(broker)
-        wait_until(lambda: "compacted-0 is clean up to" in broker.log(), 30, "the compaction of a log")
+        wait_until(lambda: "Cleaned compacted-0 up to" in broker.log(), 30, "the compaction of a log")
         assert broker.process.stop() == 0
     finally:
         broker.process.kill()

@@ -139,7 +139,7 @@ def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
     page.get_by_label("The key is").select_option("long")
     page.get_by_label("Key", exact=True).fill("many")
     page.get_by_role("button", name="Produce").click()
-    assert "key: 'many' is no long (8 bytes)" in page.inner_text("main")
+    assert "key: 'many' is not a valid long (8 bytes)" in page.inner_text("main")
     tab.close()
 
 

@@ -115,12 +115,12 @@ def test_a_key_goes_where_clients_send_it(broker: KafkaBroker, page: Asked, name
     [
         ({"partition": 9}, 404, "has no partition 9"),
         ({"partition": "first"}, 400, "partition=first: expected a whole number of at least 0"),
-        ({"key": "x", "key_as": "long"}, 400, "key: 'x' is no long (8 bytes)"),
-        ({"key": "x", "key_as": "empty"}, 400, "empty is chosen, and 'x' is given"),
+        ({"key": "x", "key_as": "long"}, 400, "key: 'x' is not a valid long (8 bytes)"),
+        ({"key": "x", "key_as": "empty"}, 400, "empty is selected, but 'x' is given"),
         ({"value_as": "xml"}, 400, "value_as=xml: expected one of text, hex"),
-        ({"headers": [["a"]]}, 400, "headers: ['a'] is no name and value"),
+        ({"headers": [["a"]]}, 400, "headers: ['a'] is not a name and a value"),
         ({"value": "v" * 5000}, 409, "MESSAGE_TOO_LARGE"),
-        ({"colour": "red"}, 400, "'colour' is no field of it"),
+        ({"colour": "red"}, 400, "unknown field 'colour'"),
     ],
 )
 def test_what_cannot_be_produced_says_why(
@@ -272,7 +272,7 @@ def test_some_partitions_of_a_topic_that_was_never_read(
     plan = page.act("offsets-plan", name="group", topic="fresh", partitions="1,3", to="latest")
     assert [(each["partition"], each["old_offset"]) for each in plan["partitions"]] == [(1, None), (3, None)]
     plan = page.act("offsets-plan", name="group", topic="fresh", to="shift", value="1")
-    assert plan["offsets"] == [] and "nothing is committed" in plan["partitions"][0]["note"]
+    assert plan["offsets"] == [] and "no committed offset" in plan["partitions"][0]["note"]
 
 
 def test_a_group_with_members_is_left_alone(broker: KafkaBroker, page: Asked, name: str) -> None:
@@ -286,7 +286,7 @@ def test_a_group_with_members_is_left_alone(broker: KafkaBroker, page: Asked, na
     plan = page.act("offsets-plan", name=name, to="latest")
     assert plan["members"] == 1
     status, told = page.try_act("offsets", name=name, offsets=plan["offsets"])
-    assert status == 409 and "the group has members" in told["detail"]
+    assert status == 409 and "the group has active members" in told["detail"]
     html = page.html("offsets", name=name)
     assert "The group has 1 members" in html
     client.close()
@@ -300,10 +300,10 @@ def test_a_group_with_members_is_left_alone(broker: KafkaBroker, page: Asked, na
         ({"to": "offset"}, 400, "value is missing"),
         ({"to": "offset", "value": "-1"}, 400, "value=-1"),
         ({"to": "time", "value": "noon"}, 400, "value=noon: expected a time"),
-        ({"topic": "nowhere"}, 404, "there is no topic nowhere"),
+        ({"topic": "nowhere"}, 404, "unknown topic nowhere"),
         ({"topic": "read", "partitions": "8"}, 400, "read has no partition 8"),
         ({"partitions": "1"}, 400, "partitions are given without a topic"),
-        ({"name": "nobody"}, 404, "there is no group nobody"),
+        ({"name": "nobody"}, 404, "unknown group nobody"),
     ],
 )
 def test_what_cannot_be_planned_says_why(
@@ -337,7 +337,7 @@ def test_forms_of_browsers(broker: KafkaBroker, page: Asked, name: str) -> None:
     sent = page.submit(page.get("copy", name=name), "copy", name=name, target=f"{name}-c", groups="on")
     assert (sent.status, sent.headers["Location"]) == (303, f"/ui/topic?name={name}-c")
     refused = page.post_form("produce", {"name": name, "value": "v"})
-    assert refused.status == 403 and "this form is not of now" in refused.shown
+    assert refused.status == 403 and "this form is outdated" in refused.shown
 
 
 # Who may
@@ -358,7 +358,7 @@ def test_nothing_is_changed_unless_a_setting_says_so() -> None:
             assert status == 403 and "page.write.enable=true" in told["detail"]
         for view, query in (("produce", "t"), ("copy", "t"), ("offsets", "g")):
             html = page.html(view, name=query)
-            assert "Nothing may be changed here" in html and 'method="post"' not in html
+            assert "Changes are disabled" in html and 'method="post"' not in html
         assert records(running, "t") == [] and running.topics() == ["t"]
 
 

@@ -114,7 +114,7 @@ def test_a_copy_by_any_of_them(cluster: FaultCluster, pages: list[Asked]) -> Non
 
 def test_a_leader_that_is_away_is_told(cluster: FaultCluster, pages: list[Asked]) -> None:
     away = BROKER_IDS[2]
-    reason = f"broker {away}, which leads it, does not answer"
+    reason = f"broker {away}, does not respond"
     with cluster.paused(away):
         told = pages[0].data("messages", name="far")
         reasons = [each["reason"] for each in told["problems"]]

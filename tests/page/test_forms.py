@@ -16,13 +16,13 @@ def test_a_form_of_the_page() -> None:
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "ä"])
 def test_a_form_of_somebody_else(token: str) -> None:
-    with pytest.raises(BadCall, match="not of now") as refused:
+    with pytest.raises(BadCall, match="outdated") as refused:
         Forms().check({"x": "1", FIELD: token}, None)
     assert refused.value.status == 403
 
 
 def test_a_form_of_another_broker() -> None:
-    with pytest.raises(BadCall, match="not of now"):
+    with pytest.raises(BadCall, match="outdated"):
         Forms().check({"x": "1", FIELD: Forms().token(None)}, None)
 
 

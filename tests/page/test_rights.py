@@ -112,5 +112,5 @@ def test_a_principal_that_cannot_be() -> None:
 
 def test_a_page_needs_a_listener() -> None:
     settings = {**PAGE, "kafka.compat.http.listener": "", "kafka.compat.control.enable": "false"}
-    with pytest.raises(BrokerFailed, match=r"page\.enable=true needs a listener"):
+    with pytest.raises(BrokerFailed, match=r"page\.enable=true requires an HTTP listener"):
         KafkaBroker(settings).start()

@@ -104,7 +104,7 @@ def test_a_topic(site: Site) -> None:
     assert (first["start_offset"], first["end_offset"], first["records"]) == (0, 3, 3)
     assert {group["name"] for group in told["groups"]} == {"billing", HOSTILE}
     nothing = site.get("topic", name="nope")
-    assert nothing.status == 404 and "there is no topic nope" in nothing.shown
+    assert nothing.status == 404 and "unknown topic nope" in nothing.shown
     assert site.get("topic").status == 400
 
 
@@ -199,9 +199,9 @@ def test_clients(site: Site, broker: KafkaBroker) -> None:
     ("sent", "reason"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "this looks like an HTTP request"),
-        (b"\x16\x03\x01\x00\xff", "this looks like a TLS hello"),
-        (b"\0\0\0\x0c\x7f\xff\0\0\0\0\0\0\xff\xff\0\0", "API key 32767 is not served"),
-        (b"\0\0\0\x0c\0\x03\x7f\xff\0\0\0\0\xff\xff\0\0", "METADATA version 32767 is not served"),
+        (b"\x16\x03\x01\x00\xff", "this looks like a TLS handshake"),
+        (b"\0\0\0\x0c\x7f\xff\0\0\0\0\0\0\xff\xff\0\0", "API key 32767 is not supported"),
+        (b"\0\0\0\x0c\0\x03\x7f\xff\0\0\0\0\xff\xff\0\0", "METADATA version 32767 is not supported"),
     ],
 )
 def test_who_was_refused(site: Site, broker: KafkaBroker, sent: bytes, reason: str) -> None:
@@ -244,6 +244,6 @@ def test_nothing_may_be_changed(site: Site) -> None:
 
 def test_what_there_is_not(site: Site) -> None:
     page = site.ask("GET", "/ui/nope")
-    assert page.status == 404 and "there is no page /ui/nope" in page.shown
+    assert page.status == 404 and "unknown page /ui/nope" in page.shown
     assert site.ask("GET", "/ui/nope.json").status == 404
     assert site.ask("GET", "/ui/topics?color=red").status == 400

@@ -118,7 +118,7 @@ def test_health_asks_all_of_them(three: Command) -> None:
     assert run_kafka_compat("health", given, "--processes=3").returncode == 0
     one_more = run_kafka_compat("health", given, "--processes=4")
     assert one_more.returncode == 1
-    assert f"no broker answers at 127.0.0.1:{three.port + 3}" in one_more.stderr
+    assert f"no broker responds at 127.0.0.1:{three.port + 3}" in one_more.stderr
 
 
 def test_the_process_that_has_them_all_is_small(three: Command) -> None:
@@ -246,11 +246,11 @@ def refusal(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--brokers=3", "--processes=2"], "--brokers 3 and --processes 2 cannot be given together"),
-        (["--brokers=1", "--processes=2"], "--brokers 1 and --processes 2 cannot be given together"),
+        (["--brokers=3", "--processes=2"], "--brokers 3 and --processes 2 cannot be combined"),
+        (["--brokers=1", "--processes=2"], "--brokers 1 and --processes 2 cannot be combined"),
         (
             ["--processes=2", "--override=zookeeper.connect=127.0.0.1:1"],
-            "needs broker.id, from which on its brokers have their ids",
+            "needs broker.id, the first of the brokers' IDs",
         ),
         (["--processes=3", "--override=broker.id=999"], "Invalid value 1001 for configuration broker.id"),
         (["--processes=3", "--port=65534"], "65536 is not a port"),
@@ -260,7 +260,7 @@ def refusal(*arguments: str) -> str:
                 "--override=listeners=A://:9092,B://:9093",
                 "--override=listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
             ],
-            "those of B and A meet at 9093 (expected ports at least 2 apart)",
+            "those of B and A overlap at 9093 (expected ports at least 2 apart)",
         ),
     ],
 )

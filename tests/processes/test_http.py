@@ -94,14 +94,14 @@ def test_ports_follow_each_other(tmp_path: Path) -> None:
     [
         (
             ["listeners=PLAINTEXT://127.0.0.1:9092", f"{LISTENER}=http://127.0.0.1:9093"],
-            "2 processes need 2 ports in a row, and these meet those of PLAINTEXT at 9093",
+            "2 processes need 2 consecutive ports, which overlap with those of PLAINTEXT at 9093",
         ),
-        ([f"{LISTENER}=127.0.0.1:9093"], "expected an address as http://127.0.0.1:8080"),
+        ([f"{LISTENER}=127.0.0.1:9093"], "expected for example http://127.0.0.1:8080"),
         (
             [f"{LISTENER}=http://127.0.0.1:0", "kafka.compat.control.enable=true"],
-            "take --brokers in the place of --processes",
+            "use --brokers instead of --processes",
         ),
-        (["kafka.compat.http.page.enable=true"], "needs a listener to be asked at"),
+        (["kafka.compat.http.page.enable=true"], "requires an HTTP listener"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, settings: list[str], told: str) -> None:

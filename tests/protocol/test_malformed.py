@@ -90,7 +90,7 @@ def test_the_error_names_version_field_and_position() -> None:
         (b"\x00\x00\x00\x01\x00\x02\xc3\x28", "not UTF-8"),
         (b"\xff\xff\xff\xff", "null in a field that cannot be null"),
     ],
-    ids=["null name", "no UTF-8", "null array"],
+    ids=["null name", "not UTF-8", "null array"],
 )
 def test_values_that_a_field_cannot_have(content: bytes, reason: str) -> None:
     with pytest.raises(MalformedRequest, match=reason):
@@ -98,7 +98,7 @@ def test_values_that_a_field_cannot_have(content: bytes, reason: str) -> None:
 
 
 def test_a_varint_of_six_bytes_is_malformed() -> None:
-    with pytest.raises(MalformedRequest, match="more than five bytes"):
+    with pytest.raises(MalformedRequest, match="longer than five bytes"):
         decode(MetadataRequest, 9, b"\x80\x80\x80\x80\x80\x01\x00\x00\x00\x00")
 
 
@@ -106,7 +106,7 @@ def test_a_tagged_field_of_another_size_than_announced_is_malformed() -> None:
     good = encode(FetchRequest(cluster_id="abc"), 12)
     assert decode(FetchRequest, 12, good, exact=True).cluster_id == "abc"
     assert good.endswith(b"\x01\x00\x04\x04abc")
-    with pytest.raises(MalformedRequest, match=r"cluster_id .* takes 4 of 5 bytes"):
+    with pytest.raises(MalformedRequest, match=r"cluster_id .* uses 4 of 5 bytes"):
         decode(FetchRequest, 12, good.replace(b"\x01\x00\x04\x04abc", b"\x01\x00\x05\x04abcd"))
 
 
@@ -120,5 +120,5 @@ def test_unknown_tagged_fields_are_skipped() -> None:
 def test_bytes_left_over_matter_only_to_an_exact_decode() -> None:
     content = encode(MetadataRequest(topics=[]), 1) + b"left over"
     assert decode(MetadataRequest, 1, content).topics == []
-    with pytest.raises(MalformedRequest, match="9 bytes after its end"):
+    with pytest.raises(MalformedRequest, match="9 bytes after the end"):
         decode(MetadataRequest, 1, content, exact=True)

@@ -46,9 +46,9 @@ def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaC
     assert asking.end_offset("lost") == 10
     assert asking.produce("lost") == NONE
     log = broker.log.read_text()
-    assert "are not whole and are cut off" in log
+    assert "because they are incomplete" in log
     assert "/brokers/topics/lost" in log
-    assert "adopted topic lost with 1 partitions" in log
+    assert "Adopted topic lost with 1 partitions" in log
 
 
 def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker) -> None:
@@ -66,7 +66,7 @@ def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker)
     asking = Asking(broker)
     assert asking.end_offset("half") == 10
     assert asking.produce("half") == NONE
-    assert "adopted" not in broker.log.read_text()
+    assert "Adopted" not in broker.log.read_text()
 
 
 def test_a_folder_of_no_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:
@@ -88,7 +88,7 @@ def test_a_plain_file_with_the_name_of_a_log_is_passed_over(broker: KafkaCompatB
     broker.stop()
     (broker.log_dir / "z-0").write_text("mine")
     broker.start()
-    assert "z-0: it has the name of a log's folder, and is a file" in broker.log.read_text()
+    assert "z-0: it has the name of a log's directory but is a file" in broker.log.read_text()
     asking = Asking(broker)
     assert asking.create("y")[0] == NONE
     asking.create("z")
@@ -165,7 +165,7 @@ def test_a_log_file_that_was_truncated_is_an_error_at_once_and_recovered_by_a_re
     bystander.await_rounds()
     bystander.close()
     said = broker.log.read_text()
-    assert said.count(f"ERROR Cannot read damaged-0: {logs[number]} has {kept} bytes") == 1
+    assert said.count(f"ERROR Could not read damaged-0: {logs[number]} has {kept} bytes") == 1
     assert broker.process.stop() == 0
     broker.start()
     left = [first] if kept == 500 else []
@@ -214,5 +214,5 @@ def test_a_log_file_that_is_removed_before_it_was_opened_is_an_error_of_its_part
             connection.ask(
                 ApiKey.LIST_OFFSETS, version, {"topics": [{"name": "damaged", "partitions": where}]}
             )
-    assert broker.log.read_text().count("ERROR Cannot read damaged-0") == 1
+    assert broker.log.read_text().count("ERROR Could not read damaged-0") == 1
     assert "is offline" not in broker.log.read_text()

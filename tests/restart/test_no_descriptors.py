@@ -17,7 +17,7 @@ from tests.conftest import StartBroker
 from tests.support.process import wait_until
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
-_LEFT_OUT = "messages left out since the last of this kind"
+_LEFT_OUT = "Similar messages suppressed since the last one"
 
 
 def _commit(group: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def test_without_descriptors_requests_get_error_codes(start_broker: StartBroker,
             "kafka.compat.log.level": "WARN,kafka_compat.kept_modules=DEBUG",
         }
     )
-    wait_until(lambda: "Modules are kept" in broker.log.read_text(), 20, "the modules to be kept")
+    wait_until(lambda: "Kept a copy of the modules" in broker.log.read_text(), 20, "the modules to be kept")
     at: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.address}
     admin = AdminClient(at)
     for future in admin.create_topics(

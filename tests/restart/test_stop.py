@@ -72,7 +72,7 @@ def test_sigterm_under_load_ends_in_time_with_code_0_and_all_that_was_acknowledg
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
     broker.start()
-    assert "not clean" not in broker.process.tail()
+    assert "Unclean shutdown" not in broker.process.tail()
     with Connection(broker.address) as connection:
         for load in loads:
             values = values_of(connection, load.topic)

@@ -97,12 +97,12 @@ async def test_what_was_changed_since_stays_so(store: MetadataStore, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "has no users"),
-        (b"\xff", "has no users"),
+        (b"", "contains no users"),
+        (b"\xff", "contains no users"),
         (b"[]", "expected an object"),
         (b'{"alice": 1}', "a credential for each mechanism"),
         (b'{"": {}}', "a credential for each mechanism"),
-        (b'{"alice": {"PLAIN": "x"}}', "PLAIN of the user 'alice' is none of SCRAM-SHA-256"),
+        (b'{"alice": {"PLAIN": "x"}}', "PLAIN of user 'alice' is not one of SCRAM-SHA-256"),
         (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
     ],
 )
@@ -121,4 +121,4 @@ async def test_a_file_that_is_gone_is_said(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)
-    assert "there is no such file; users stay as they are" in caplog.text
+    assert "the file does not exist; users stay unchanged" in caplog.text

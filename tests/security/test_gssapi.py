@@ -273,7 +273,7 @@ async def test_a_broker_tells_why_it_cannot_log_in(world: _World) -> None:
     # The broker has no key of that one.
     world.kdc.key_table("another/localhost")
     another = BrokerClient("localhost", ours.port, "test", security=_own_user(world, "another"))
-    with pytest.raises(ConnectionError, match="it refuses this broker's user"):
+    with pytest.raises(ConnectionError, match="it rejects this broker's user"):
         await another.connect()
     await another.close()
 
@@ -340,7 +340,7 @@ def test_settings_that_cannot_be_are_explained(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="no cannot be read"):
             use(_config(), LoginModule(_MODULE, options))
         for without in options:
-            with pytest.raises(ConfigError, match="no principal with a key table"):
+            with pytest.raises(ConfigError, match="no principal with a keytab"):
                 rest = {name: value for name, value in options.items() if name != without}
                 use(_config(), LoginModule(_MODULE, rest))
         with pytest.raises(ConfigError, match="Conflicting serviceName"):

@@ -133,7 +133,7 @@ def test_a_trust_store_may_be_read_without_its_password(kind: str, tmp_path: Pat
 
 def test_a_pkcs12_trust_store_needs_its_password(tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate])
-    with pytest.raises(StoreError, match="without its password") as caught:
+    with pytest.raises(StoreError, match="requires a password") as caught:
         trusted(path, password=None)
     assert caught.value.setting == "ssl.truststore.password"
 
@@ -188,7 +188,7 @@ def test_a_pkcs12_store_of_openssl(identity: Identity, tmp_path: Path) -> None:
 def test_a_pkcs12_store_has_one_password(identity: Identity, tmp_path: Path) -> None:
     path = java_key_store(tmp_path / "store.p12", identity)
     assert_holds(key_store(path, key_password=STORE_PASSWORD), identity)
-    with pytest.raises(StoreError, match="one password for all") as caught:
+    with pytest.raises(StoreError, match="only one password") as caught:
         key_store(path, key_password="another")
     assert caught.value.setting == "ssl.key.password"
 
@@ -283,13 +283,13 @@ def test_pem_trust_stores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "no key store|not provided"),
-        ("nonsense", "no key store|not provided"),
+        ("", "not a keystore|not provided"),
+        ("nonsense", "not a keystore|not provided"),
         ("{key}", "At least one certificate expected"),
         ("{chain}", "Private key not provided"),
         ("{key}{key}{chain}", "Expected one private key, but found 2"),
-        ("{key}{other}", "not the private key's"),
-        ("{key}{backwards}", "not the private key's"),
+        ("{key}{other}", "does not belong to the private key"),
+        ("{key}{backwards}", "does not belong to the private key"),
         ("{key}{chain}{other}", "Certificate chain is not valid"),
         ("{key}-----BEGIN CERTIFICATE-----\n????\n-----END CERTIFICATE-----\n", "not base64"),
         ("{key}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate cannot be read"),
@@ -321,12 +321,12 @@ def test_what_is_wrong_with_a_pem_file_is_said(
 @pytest.mark.parametrize(
     ("kind", "content", "problem", "expected"),
     [
-        ("JKS", b"-----BEGIN CERTIFICATE-----", "no JKS store but PEM", "set ssl.keystore.type=PEM"),
-        ("PEM", b"\xfe\xed\xfe\xed....", "no PEM", "set ssl.keystore.type=JKS"),
-        ("PEM", b"\x30\x82\x01\x01....", "no PEM", "set ssl.keystore.type=PKCS12"),
-        ("PKCS12", b"nonsense", "no key store", "JKS, PKCS12, JCEKS or PEM"),
-        ("PKCS12", b"\x30\x03\x02\x01\x01", "no PKCS12 store", ""),
-        ("JKS", b"\xfe\xed\xfe\xed", "no JKS key store, or a part", ""),
+        ("JKS", b"-----BEGIN CERTIFICATE-----", "is PEM, not a JKS store", "set ssl.keystore.type=PEM"),
+        ("PEM", b"\xfe\xed\xfe\xed....", "not PEM", "set ssl.keystore.type=JKS"),
+        ("PEM", b"\x30\x82\x01\x01....", "not PEM", "set ssl.keystore.type=PKCS12"),
+        ("PKCS12", b"nonsense", "not a keystore", "JKS, PKCS12, JCEKS or PEM"),
+        ("PKCS12", b"\x30\x03\x02\x01\x01", "not a complete PKCS12 store", ""),
+        ("JKS", b"\xfe\xed\xfe\xed", "not a complete JKS keystore", ""),
     ],
 )
 def test_a_file_of_another_kind_is_said(

@@ -208,7 +208,7 @@ def test_a_broker_without_the_login_may_not_take_part_and_says_why(
     folder = f"--override=log.dirs={tmp_path / 'stranger'}"
     stranger = run_kafka_compat("serve", "--port=0", folder, *overrides)
     assert stranger.returncode == 2
-    assert "/config/users: the node's ACL in ZooKeeper does not let this broker do that" in stranger.stderr
+    assert "/config/users: the node's ACL in ZooKeeper denies this" in stranger.stderr
     assert "Traceback" not in stranger.stderr
 
 
@@ -229,8 +229,12 @@ def test_a_broker_that_is_refused_later_says_so_and_comes_back(tmp_path: Path) -
         broker.start()
         users[USER] = "another"
         server.restart(kill=True)
-        wait_until(lambda: "cannot register anew: LoginFailed(" in _log(broker), 60, "it says so")
-        assert f"ZooKeeper at 127.0.0.1 refuses the login of {USER}" in _log(broker)
+        wait_until(
+            lambda: "Could not register the broker again; retrying: LoginFailed(" in _log(broker),
+            60,
+            "it says so",
+        )
+        assert f"ZooKeeper at 127.0.0.1 rejects the login of {USER}" in _log(broker)
         assert "kafka.compat.zookeeper.sasl.jaas.config" in _log(broker)
         assert "another" not in _log(broker)
         assert PASSWORD not in _log(broker)

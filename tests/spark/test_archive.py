@@ -202,7 +202,7 @@ def test_a_topic_deleted_and_created_anew(kafka: Cluster, archive: Callable[...,
     kafka.delete_topic(topic)
     kafka.create_topic(topic)
     kafka.fill(topic, 1, [(None, b"new", 1_700_000_000_000, [])] * 9)
-    with pytest.raises(RecordsLost, match="deleted and created anew"):
+    with pytest.raises(RecordsLost, match="deleted and recreated"):
         archive(topic)
 
 
@@ -237,7 +237,7 @@ def test_what_cannot_start_says_why_and_touches_nothing(
         archive("absent")
     with pytest.raises(NotStarted, match="matches"):
         archive(pattern="absent-.*")
-    with pytest.raises(NotStarted, match="does not answer"):
+    with pytest.raises(NotStarted, match="does not respond"):
         options = ["default.api.timeout.ms=1500", "request.timeout.ms=1000"]
         archive(topic, bootstrap_servers=f"127.0.0.1:{free_port()}", kafka_options=options)
     with pytest.raises(NotStarted, match="the job sets"):

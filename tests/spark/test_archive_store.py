@@ -181,7 +181,7 @@ def test_a_folder_that_is_not_an_archive_stays_untouched(tmp_path: Path) -> None
 def test_without_its_checkpoint_an_archive_is_not_started_over(tmp_path: Path) -> None:
     archive_two_batches(tmp_path)
     shutil.rmtree(tmp_path / "_checkpoint")
-    with pytest.raises(NotStarted, match="checkpoint is gone"):
+    with pytest.raises(NotStarted, match="checkpoint is missing"):
         ArchiveStore(tmp_path).open()
 
 

@@ -164,7 +164,7 @@ def test_a_batch_whose_position_is_lost_is_not_guessed(kafka: Cluster) -> None:
     """Its group's offsets expired, say: nobody can tell what of it is there."""
     topic, copy = kafka.create_topic(), kafka.create_topic()
     plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
-    with pytest.raises(JobFailed, match=f"no offset of {topic}-0"):
+    with pytest.raises(JobFailed, match=f"no longer has an offset for {topic}-0"):
         list(write_slice(iter([slice_of(topic, 10)]), plan))
     assert kafka.ends(copy).total() == 0
 

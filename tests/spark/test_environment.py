@@ -30,7 +30,7 @@ def test_without_java(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert main([*ARCHIVE, "--to", str(tmp_path / "archive")]) == 2
     message = capsys.readouterr().err
-    assert "no java on PATH" in message
+    assert "java is not on the PATH" in message
     assert "apt install openjdk-17-jre-headless" in message
     assert not (tmp_path / "archive").exists()
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_continued() -> None:
     assert lost_since(view, {"kept": {0: 9}}, {}) == []
     assert lost_since(view, {"gone": {0: 4}}, ids) == []
     assert lost_since(view, {"kept": {0: 3}}, ids) == ["kept-0: offsets 3 to 4 were deleted, not archived."]
-    assert "created anew" in lost_since(view, {"anew": {0: 10}}, ids)[0]
+    assert "deleted and recreated" in lost_since(view, {"anew": {0: 10}}, ids)[0]
     assert "ends at offset 3, but was archived up to 4" in lost_since(view, {"cut": {0: 4}}, ids)[0]
 
 

@@ -28,6 +28,6 @@ def test_what_a_kill_leaves_at_the_first_start_is_taken_up(tmp_path: Path, left:
 
 def test_somebody_elses_folder_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(NotStarted, match="not a job's folder"):
+    with pytest.raises(NotStarted, match="not a job's directory"):
         JobFolder(tmp_path, SETTINGS).open()
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

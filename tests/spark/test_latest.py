@@ -107,9 +107,9 @@ def test_what_cannot_go_on_says_why(
         latest(kafka.create_topic())
     kafka.delete_topic(topic)
     kafka.create_topic(topic)
-    with pytest.raises(RecordsLost, match="created anew"):
+    with pytest.raises(RecordsLost, match="recreated"):
         latest(topic)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(NotStarted, match="not a job's folder"):
+    with pytest.raises(NotStarted, match="not a job's directory"):
         latest(topic, directory=tmp_path / "mine")

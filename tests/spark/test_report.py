@@ -157,9 +157,9 @@ def test_a_folder_in_use_is_frozen_at_its_high_watermark(spark: Any, tmp_path: P
         run_report(ReportJob([tmp_path]))
     shutil.rmtree(log)
     assert run_report(ReportJob([tmp_path])).as_text() == "No records."
-    with pytest.raises(NotStarted, match="No such topics"):
+    with pytest.raises(NotStarted, match="Unknown topics"):
         run_report(ReportJob([tmp_path], ["flights"]))
-    with pytest.raises(NotStarted, match="not a broker's data folder"):
+    with pytest.raises(NotStarted, match="not a broker's data directory"):
         run_report(ReportJob([log]))
 
 

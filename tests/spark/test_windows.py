@@ -144,4 +144,4 @@ def test_what_cannot_start_says_why(kafka: Cluster, tmp_path: Path, capsys: Any)
     assert main([*arguments, "--to-topic", "x", "--dead-letter-topic", "x"]) == 2
     assert "two topics" in capsys.readouterr().err
     assert main([*arguments, "--to-topic", "x", "--dead-letter-topic", topic]) == 2
-    assert "read again" in capsys.readouterr().err
+    assert "both read and written" in capsys.readouterr().err

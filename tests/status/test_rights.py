@@ -112,5 +112,5 @@ def test_a_wrong_password(guarded: Guarded, tmp_path: Path) -> None:
     address = guarded.address
     code, found, told = asked(tmp_path, address, "alice", "guessed")
     assert code == 2 and "SASL_AUTHENTICATION_FAILED" in found["error"]
-    assert f"nobody can be reached: {address}: SASL_AUTHENTICATION_FAILED" in told
+    assert f"cannot reach any broker: {address}: SASL_AUTHENTICATION_FAILED" in told
     assert "guessed" not in told

@@ -29,8 +29,8 @@ def test_partitions_without_a_leader_name_who_may_lead_again() -> None:
         ("broker-not-up", "broker 3 is not up: it is not in the cluster; 2 replicas on it"),
         (
             "no-leader",
-            "2 partitions of orders have no leader: nobody can write or read them (partitions 0, 3); "
-            "broker 3 may lead again when up",
+            "2 partitions of orders have no leader: clients cannot read or write them (partitions 0, 3); "
+            "broker 3 can become leader when up",
         ),
     ]
 
@@ -40,8 +40,8 @@ def test_too_few_in_sync_replicas_refuse_producers() -> None:
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
             "under-min-isr",
-            "1 partition of orders has fewer replicas in sync than min.insync.replicas: producers with "
-            "acks=all are refused (partition 0)",
+            "1 partition of orders has fewer in-sync replicas than min.insync.replicas: producers with "
+            "acks=all are rejected (partition 0)",
         )
     ]
 

@@ -173,7 +173,7 @@ async def _asks_a_real_socket(simulation: Simulation) -> None:
     ("main", "message"),
     [
         (_waits_for_ever, "main has not ended after 100 s of simulated time"),
-        (_asks_a_real_socket, "a simulation has no sockets that block"),
+        (_asks_a_real_socket, "a simulation has no blocking sockets"),
     ],
 )
 def test_what_cannot_be_simulated_is_told(main: object, message: str) -> None:
@@ -185,7 +185,7 @@ def test_a_program_that_another_process_cannot_find_is_refused() -> None:
     async def main(simulation: Simulation) -> None:
         simulation.note("here")
 
-    with pytest.raises(TypeError, match="function at the top of a module"):
+    with pytest.raises(TypeError, match="Define the function at module level"):
         simulate(1, main)
     assert any(line.endswith("  here") for line in simulate(1, main, faults=CALM, here=True).journal)
 

@@ -42,9 +42,7 @@ async def see_one(visit: Visit) -> Data:
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
-        raise BadCall(
-            f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", NOT_FOUND
-        )
+        raise BadCall(f"unknown broker {visit.query.get('id', '')}: see the list of brokers", NOT_FOUND)
     # Only for this process's brokers: others would authorize this broker, not the page's principal.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None

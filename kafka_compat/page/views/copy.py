@@ -62,7 +62,7 @@ async def act(visit: Visit) -> Done:
     if not visit.rights.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
         visit.rights.require(Operation.CREATE, ResourceType.TOPIC, target)
     if topic.is_internal:
-        raise BadCall(f"{topic.name} is the brokers' own: it is not copied")
+        raise BadCall(f"{topic.name} is an internal topic and cannot be copied")
     if _is_standalone(visit):
         groups = await _fork(visit, topic.name, target, with_groups=with_groups)
         return Done(
@@ -70,7 +70,7 @@ async def act(visit: Visit) -> Done:
             path_of("/topic", name=target),
         )
     if with_groups:
-        raise BadCall("groups: positions are copied with a topic by a standalone broker, not in a cluster")
+        raise BadCall("groups: only a standalone broker can copy group offsets with a topic")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.later))
     return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
@@ -145,7 +145,7 @@ async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
-        raise BadCall(f"there is no topic {copy.source}", NOT_FOUND)
+        raise BadCall(f"unknown topic {copy.source}", NOT_FOUND)
     bounds = await source_of(visit, topic, committed=True).bounds(each.partition for each in topic.partitions)
     spans: dict[int, tuple[int, int]] = {}
     for partition, found in bounds.items():
@@ -214,7 +214,7 @@ def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None,
         if next_offset > first or records:
             rebuilt.append((_batch(header, records), len(records), max(next_offset, first)))
     if not rebuilt:
-        raise StorageError(f"what is at offset {first} is no batch")
+        raise StorageError(f"the data at offset {first} is not a batch")
     return rebuilt
 
 

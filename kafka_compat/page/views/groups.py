@@ -231,7 +231,7 @@ async def known_group(visit: Visit) -> GroupSeen:
     groups = await all_groups(visit)
     found = next((group for group in groups.found if group.name == name), None)
     if found is None:
-        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.missing)}", NOT_FOUND)
+        raise BadCall(f"unknown group {name}{''.join(f'; {text}' for text in groups.missing)}", NOT_FOUND)
     return found
 
 

@@ -156,7 +156,7 @@ def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
     if not any(each.partition == partition for each in topic.partitions):
         raise BadCall(f"{topic.name} has no partition {partition}", NOT_FOUND)
     if offset >= 1 << 62:
-        raise BadCall(f"there is no offset {offset}", NOT_FOUND)
+        raise BadCall(f"invalid offset {offset}", NOT_FOUND)
     return topic, partition, offset
 
 
@@ -179,8 +179,8 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
     except Unreadable as error:
         raise BadCall(f"partition {partition} cannot be read: {error}", UNAVAILABLE) from None
     raise BadCall(
-        f"{topic.name}-{partition} has no record at offset {offset}: it was deleted or compacted away, is a "
-        "marker of a transaction, or is yet to come",
+        f"{topic.name}-{partition} has no record at offset {offset}: it was deleted or compacted, is a "
+        "transaction marker, or is not written yet",
         NOT_FOUND,
     )
 

@@ -62,7 +62,7 @@ async def propose(visit: Visit) -> Shown:
         given = fields.whole_number(visit.body, "value", least=0 if scenario == OFFSET else -(10**18))
         if given is None:
             raise BadCall(
-                "value is missing: the offset, or by how many offsets it is moved (-10: back by ten)"
+                "value is missing: the offset, or the number of offsets to move by (-10: back by ten)"
             )
         number = given
     partitions = _meant(visit, positions)
@@ -91,14 +91,14 @@ async def act(visit: Visit) -> Done:
     offsets: dict[TopicPartition, int] = {}
     for each in fields.array(visit.body, "offsets"):
         if not isinstance(each, dict):
-            raise BadCall(f"offsets: {str(each)[:60]} is no object with topic, partition and offset")
+            raise BadCall(f"offsets: {str(each)[:60]} is not an object with topic, partition and offset")
         topic = named_topic(visit, fields.needed(each, "topic"))
         partition, offset = fields.whole_number(each, "partition"), fields.whole_number(each, "offset")
         if partition is None or offset is None:
             raise BadCall(f"offsets: {str(each)[:60]} has no partition, or no offset")
         offsets[topic.name, partition] = offset
     if not offsets:
-        raise BadCall("offsets: there is none to be changed")
+        raise BadCall("offsets: the list is empty")
     await commit(visit, group_id, offsets)
     return Done(
         {"name": group_id, "changed": len(offsets)}, path_of("/offsets", name=group_id, moved=len(offsets))
@@ -111,7 +111,7 @@ def _meant(visit: Visit, positions: Positions) -> list[TopicPartition]:
         if given:
             raise BadCall("partitions are given without a topic")
         if not positions.committed:
-            raise BadCall("the group has committed nothing yet: say in which topic")
+            raise BadCall("the group has no committed offsets yet: give a topic")
         return sorted(positions.committed)
     topic = named_topic(visit, name)
     there = {each.partition for each in topic.partitions}
@@ -132,9 +132,7 @@ async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[T
     for name, numbers in by_topic(partitions).items():
         topic = visit.cluster.metadata.topics.get(name)
         there = set() if topic is None else {each.partition for each in topic.partitions}
-        found.update(
-            ((name, number), "it is not there any more") for number in numbers if number not in there
-        )
+        found.update(((name, number), "it no longer exists") for number in numbers if number not in there)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
             bounds = await source.bounds([number for number in numbers if number in there])
@@ -229,7 +227,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
     )
     committed = dict(await visit.finish(gathered(found)))
     if group.group_state == "Dead" and not committed:
-        raise BadCall(f"there is no group {group_id}", NOT_FOUND)
+        raise BadCall(f"unknown group {group_id}", NOT_FOUND)
     return Positions(group.group_state, len(group.members), committed)
 
 
@@ -260,10 +258,10 @@ def _check(number: int, what: str) -> None:
         return
     if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
         raise BadCall(
-            "the group has members, which commit themselves: stop all of them, then change its offsets",
+            "the group has active members, which commit offsets: stop them before you change its offsets",
             CONFLICT,
         )
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise BadCall(f"{what}: there is none", NOT_FOUND)
+        raise BadCall(f"{what}: not found", NOT_FOUND)
     status = UNAVAILABLE if code.name.startswith("COORDINATOR") else CONFLICT
     raise BadCall(f"{what}: {code.name} {STANDARD_MESSAGES.get(code, '')}".strip(), status)

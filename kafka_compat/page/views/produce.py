@@ -47,7 +47,7 @@ async def act(visit: Visit) -> Done:
         else:
             led = led_partitions(visit, topic)
             if not led:
-                raise BadCall(f"nobody leads any partition of {topic.name} now", UNAVAILABLE)
+                raise BadCall(f"no partition of {topic.name} has a leader now", UNAVAILABLE)
             partition = random.choice(led)
     record = Record(0, visit.cluster.now_ms() if time_ms is None else time_ms, key, value, headers)
     appended = await append(visit, topic.name, partition, build_batch([record]))
@@ -96,9 +96,9 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
         code = ErrorCode(result.error_code)
         reasons = [each.batch_index_error_message or "" for each in result.record_errors]
         said = "; ".join(filter(None, reasons)) or result.error_message or STANDARD_MESSAGES.get(code, "")
-        text = f"{topic}-{partition} does not take it: {code.name} {said}".strip()
+        text = f"{topic}-{partition} rejected it: {code.name} {said}".strip()
         if code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            raise BadCall(f"{text} (its leader may have it all the same)", UNAVAILABLE)
+            raise BadCall(f"{text} (its leader may still have written it)", UNAVAILABLE)
         raise NotAppended(code, text)
     return Appended(partition, result.base_offset)
 
@@ -110,7 +110,7 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
         raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
     leader = visit.cluster.metadata.reachable_leader(known)
     if leader is None:
-        raise BadCall(f"nobody leads {topic}-{partition} now", UNAVAILABLE)
+        raise BadCall(f"{topic}-{partition} has no leader now", UNAVAILABLE)
     return leader
 
 

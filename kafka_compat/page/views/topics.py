@@ -108,7 +108,7 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
     if topic is None or not visit.rights.may_see_topic(name):
         # As brokers do: without DESCRIBE on a topic, its existence is not revealed.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
-        raise BadCall(f"there is no topic {name}", NOT_FOUND)
+        raise BadCall(f"unknown topic {name}", NOT_FOUND)
     return topic
 
 

@@ -42,7 +42,7 @@ Entries = frozenset[Entry]
 Change = Callable[[Entries], Entries]
 
 _CLOSED: Final = frozenset((Entry(str(acls.EVERYBODY), acls.WILDCARD, Operation.ALL, acls.Permission.DENY),))
-_MALFORMED: Final = "the ACLs that were known of it count, or if none were, nobody but super users is allowed"
+_MALFORMED: Final = "its last known ACLs stay in effect; without any, only super users are allowed"
 
 
 class Known(NamedTuple):
@@ -179,7 +179,7 @@ class Keeper:
                 # If the response was lost, the change may have been made: then its notice exists, too.
                 continue
             if wanted != known.entries:
-                log.info("the ACLs on %s are others now: %d", pattern, len(wanted))
+                log.info("Changed the ACLs on %s: %d now", pattern, len(wanted))
             self._know(pattern, Known(wanted, version))
             return
         problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"
@@ -248,8 +248,8 @@ class Keeper:
             for name in await self._store.children(folder):
                 resource_type = acls.resource_type(name)
                 if resource_type is None:
-                    problem = MalformedNode(f"{folder}/{name}", "is no type of resources")
-                    self._malformed.report(problem, NO_VERSION, "it is left alone")
+                    problem = MalformedNode(f"{folder}/{name}", "is not a resource type")
+                    self._malformed.report(problem, NO_VERSION, "it is ignored")
                     continue
                 found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
         await asked_for_all(found, self._reread, _READS_AT_ONCE)
@@ -267,7 +267,7 @@ class Keeper:
         try:
             pattern = decode(path, data)
             if not znodes.is_name(pattern.name):
-                raise MalformedNode(path, f"{pattern.name!r:.80} is no name of a node")
+                raise MalformedNode(path, f"{pattern.name!r:.80} is not a node name")
         except MalformedNode as error:
             self._malformed.report_notice(error)
             return

@@ -74,7 +74,7 @@ def parse_key_set(content: bytes) -> tuple[Key, ...]:
         raise ValueError("it is nested too deeply") from None
     members = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(members, list) or len(members) > _KEYS_MAX:
-        raise ValueError('it is no JSON Web Key Set: an object with at most 1,000 "keys"')
+        raise ValueError('it is not a JSON Web Key Set: an object with at most 1,000 "keys"')
     keys = (_key(member) for member in members)
     return tuple(key for key in keys if key is not None)
 
@@ -89,7 +89,7 @@ def _key(member: object) -> Key | None:
     try:
         algorithms, public = _public(member)
     except Exception as error:  # Whatever the error: the other keys are valid.
-        log.warning("a key of the JWKS is left out, kid %.100r: %s", kid, error)
+        log.warning("Ignored a key of the JWKS, kid %.100r: %s", kid, error)
         return None
     named = member.get("alg")
     if named is not None:
@@ -117,7 +117,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
         return frozenset({algorithm}), algorithms.ECAlgorithm.from_jwk(public)
     if kind == "OKP":
         return frozenset({"EdDSA"}), algorithms.OKPAlgorithm.from_jwk(public)
-    raise ValueError(f"keys of the kind {kind!r} are not used for tokens")
+    raise ValueError(f"keys of type {kind!r} are not used for tokens")
 
 
 class KeySource(NamedTuple):
@@ -175,7 +175,7 @@ class KeySet:
             await asyncio.sleep(pause_ms / 1000)
             waited_ms += pause_ms
             pause_ms = max(1, pause_ms * 2)
-        log.warning("the keys of %s stay as they are: %s", source.place.url, problem)
+        log.warning("Could not fetch the keys of %s, which stay unchanged: %s", source.place.url, problem)
 
     async def _fetch(self) -> None:
         self._early.fetching(self._monotonic_ms())
@@ -183,8 +183,8 @@ class KeySet:
         try:
             keys = await asyncio.to_thread(parse_key_set, content)
         except ValueError as error:
-            raise Unreachable(f"what it sends is not understood: {error}") from None
+            raise Unreachable(f"its response is invalid: {error}") from None
         self._early.fetched(key.kid for key in keys)
         if [key.kid for key in keys] != [key.kid for key in self._keys]:
-            log.info("the issuer at %s has %d keys", self._source.place.url, len(keys))
+            log.info("The issuer at %s has %d keys", self._source.place.url, len(keys))
         self._keys = keys

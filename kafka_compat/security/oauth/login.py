@@ -80,7 +80,7 @@ class TokenSource:
     def token(self) -> str:
         """The current token. Raises ConnectionError if it has expired."""
         if self._token is None or self._token.expires_ms <= self._now_ms():
-            raise ConnectionError(f"there is no token to show; none came from {self.url}")
+            raise ConnectionError(f"no token was received from {self.url}")
         return self._token.text
 
     async def open(self) -> None:
@@ -110,11 +110,11 @@ class TokenSource:
                     await self.open()
                     break
                 except Unreachable as error:
-                    log.error("no new token for other brokers from %s: %s", self.url, error)
+                    log.error("Could not fetch a token for other brokers from %s: %s", self.url, error)
                     await asyncio.sleep(AGAIN_S)
             # A token that has expired on arrival would otherwise be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
-                log.error("the token from %s is over already: is a clock wrong?", self.url)
+                log.error("The token from %s has already expired: check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)
 
     async def _fetched(self) -> AccessTokenText:
@@ -139,7 +139,7 @@ def token_of(answer: bytes) -> AccessTokenText:
         claims = parse_object(content, "payload")
         begins_ms, expires_ms = _time_ms(claims.get("iat", 0)), _time_ms(claims["exp"])
     except (InvalidToken, ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError):
-        raise Unreachable("its answer has no access_token that is a JWT with an end (exp)") from None
+        raise Unreachable("its response has no access_token that is a JWT with exp") from None
     return AccessTokenText(text, begins_ms, expires_ms)
 
 

@@ -63,23 +63,23 @@ class SecuredValidator:
         header = _header(token)
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm == "none":
-            raise InvalidToken("the token names no algorithm, or none at all")
+            raise InvalidToken("the token has no algorithm, or the algorithm none")
         if "crit" in header:
-            raise InvalidToken("the token asks for extensions (crit)")
+            raise InvalidToken("the token requires extensions (crit)")
         payload = _verified_payload(token, algorithm, self._key(header, algorithm))
         return accepted(tokens.parse_object(payload, "payload"), self._expected, now_ms)
 
     def _key(self, header: Mapping[str, Any], algorithm: str) -> Key:
         kid = header.get("kid")
         if kid is not None and not isinstance(kid, str):
-            raise InvalidToken("the id of the token's key is no text")
+            raise InvalidToken("the token's key ID is not a string")
         kind = _KEY_TYPES.get(algorithm[:2])
         found = [key for key in self._keys.all() if key.kind == kind and (kid is None or key.kid == kid)]
         if not found:
             if kid is not None:
                 self._keys.missed(kid)
             raise InvalidToken(
-                f"there is no key for the algorithm {algorithm[:20]!r} and kid {(kid or '')[:100]!r} "
+                f"no key for the algorithm {algorithm[:20]!r} and kid {(kid or '')[:100]!r} "
                 "(sasl.oauthbearer.jwks.endpoint.url)"
             )
         for key in found:
@@ -91,7 +91,7 @@ class SecuredValidator:
 def _header(token: str) -> dict[str, Any]:
     parts = token.split(".")
     if len(parts) != 3 or not all(parts):
-        raise InvalidToken("a token has a header, a payload and a signature")
+        raise InvalidToken("the token does not have a header, a payload and a signature")
     if len(parts[0]) > _HEADER_CHARACTERS_MAX:
         raise InvalidToken("the token's header is too long")
     try:
@@ -108,7 +108,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
     try:
         payload = PyJWS().decode_complete(token, key.public, algorithms=[algorithm])["payload"]
     except (InvalidTokenError, ValueError, TypeError) as error:
-        raise InvalidToken(f"the token's signature does not hold: {error}") from None
+        raise InvalidToken(f"the token's signature is invalid: {error}") from None
     assert isinstance(payload, bytes)
     return payload
 
@@ -120,11 +120,11 @@ def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> toke
     issued_s = _time(claims, "iat")
     not_before_s = _time(claims, "nbf")
     if expires_s is None or issued_s is None:
-        raise InvalidToken("the token does not say when it was issued (iat) and when it expires (exp)")
+        raise InvalidToken("the token does not contain iat and exp")
     if now_s - expected.clock_skew_s >= expires_s:
         raise InvalidToken(f"the token has expired: exp={expires_s}")
     if expires_s < issued_s or (not_before_s is not None and expires_s < not_before_s):
-        raise InvalidToken("the token expires before it begins")
+        raise InvalidToken("the token expires before it becomes valid")
     if not_before_s is not None and now_s + expected.clock_skew_s < not_before_s:
         raise InvalidToken(f"the token is not valid yet: nbf={not_before_s}")
     if issued_s < 0:
@@ -136,7 +136,7 @@ def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> toke
     _check_scope(claims, expected.scope_claim)
     name = trimmed(_text(claims, expected.subject_claim) or "")
     if not name:
-        raise InvalidToken(f"the token has no claim {expected.subject_claim!r} that says whose it is")
+        raise InvalidToken(f"the token does not contain the principal claim {expected.subject_claim!r}")
     return tokens.AccessToken(name, min(expires_s * 1000, tokens.EXPIRES_MS_MAX))
 
 
@@ -155,33 +155,33 @@ def _time(claims: Mapping[str, Any], name: str) -> int | None:
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
     value = claims.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidToken(f"{name} is no text")
+        raise InvalidToken(f"{name} is not a string")
     return value
 
 
 def _check_issuer(claims: Mapping[str, Any], expected: Expected) -> None:
     issuer = _text(claims, "iss")
     if expected.issuer is not None and issuer != expected.issuer:
-        raise InvalidToken(f"the token is not of the expected issuer {expected.issuer!r}")
+        raise InvalidToken(f"the token was not issued by {expected.issuer!r}")
 
 
 def _check_audience(claims: Mapping[str, Any], expected: Expected) -> None:
     audience = claims.get("aud")
     if audience is None:
         if expected.audiences:
-            raise InvalidToken("the token does not say for whom it is (aud)")
+            raise InvalidToken("the token has no audience (aud)")
         return
     audiences = [audience] if isinstance(audience, str) else audience
     if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
-        raise InvalidToken("aud is neither a text nor a list of texts")
+        raise InvalidToken("aud is neither a string nor a list of strings")
     if not expected.audiences.intersection(audiences):
-        raise InvalidToken("the token is for others (aud, sasl.oauthbearer.expected.audience)")
+        raise InvalidToken("the token is for another audience (aud, sasl.oauthbearer.expected.audience)")
 
 
 def _check_scope(claims: Mapping[str, Any], name: str) -> None:
     scope = claims.get(name)
     scopes = [scope] if isinstance(scope, str) else scope if isinstance(scope, list) else []
     if not all(isinstance(one, str) and trimmed(one) for one in scopes):
-        raise InvalidToken(f"{name} has a scope without a name")
+        raise InvalidToken(f"{name} contains an empty scope")
     if len({trimmed(one) for one in scopes}) != len(scopes):
-        raise InvalidToken(f"{name} has a scope twice")
+        raise InvalidToken(f"{name} contains a scope twice")

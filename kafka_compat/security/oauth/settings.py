@@ -55,15 +55,15 @@ def validator_of(
         raise ConfigError(
             name,
             chosen,
-            "it says how tokens are checked, and is none of those that there are",
-            f"expected {_SECURED[1]}, or for development {_UNSECURED}, which believes everybody",
+            "unknown class for the validation of tokens",
+            f"expected {_SECURED[1]}, or for development {_UNSECURED}, which accepts any token",
         )
     try:
         rules = UnsecuredRules.of(options)
     except ValueError as error:
         raise ConfigError(f"{name.removesuffix(_HANDLER)}sasl.jaas.config", "[hidden]", str(error)) from None
     log.warning(
-        "the listener %s believes unsecured tokens: whoever reaches it is whoever he says (%s)",
+        "Listener %s accepts unsecured tokens, so clients can claim any identity (%s): use it for tests only",
         settings.listener_name,
         name,
     )
@@ -100,7 +100,7 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
             raise ValueError(f"The OAuth configuration option {name} value must be non-null")
         return place(url, partial(_trusting, options))
     except ValueError as error:
-        expected = "expected for example https://issuer.example/keys"
+        expected = "expected a URL such as https://issuer.example/keys"
         raise ConfigError(named(settings, name), url, str(error), expected) from None
 
 
@@ -142,7 +142,7 @@ def client_of(
     chosen = settings.str(name) if settings.is_own(name) else _UNSECURED_LOGIN
     if chosen not in (*_SECURED_LOGIN, _UNSECURED_LOGIN):
         expected = f"expected {_SECURED_LOGIN[1]}, or for development {_UNSECURED_LOGIN}"
-        raise ConfigError(settings.named(name), chosen, "it is no way to get a token that there is", expected)
+        raise ConfigError(settings.named(name), chosen, "unknown class for fetching tokens", expected)
     prefix = "unsecuredLoginExtension_" if chosen == _UNSECURED_LOGIN else "extension_"
     extensions = {
         option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)

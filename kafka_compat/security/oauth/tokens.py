@@ -46,7 +46,7 @@ def parse_object(content: bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise InvalidToken(f"the {what} of the token is not JSON, or says something twice") from None
+        raise InvalidToken(f"the {what} of the token is not JSON, or has duplicate names") from None
     if not isinstance(found, dict):
         raise InvalidToken(f"the {what} of the token is not a JSON object")
     return found
@@ -55,7 +55,7 @@ def parse_object(content: bytes, what: str) -> dict[str, Any]:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name comes twice")
+        raise ValueError("a name occurs twice")
     return found
 
 

@@ -61,7 +61,7 @@ class UnsecuredValidator:
         if not isinstance(name, str) or not trimmed(name):
             raise InvalidToken(f"No principal name in JWT claim: {rules.principal_claim}")
         if issued_s is not None and 1000 * issued_s > now_ms + rules.clock_skew_ms:
-            raise InvalidToken("the token was issued after now")
+            raise InvalidToken("the token was issued in the future")
         if now_ms - rules.clock_skew_ms >= 1000 * expires_s:
             raise InvalidToken("the token has expired")
         if issued_s is not None and expires_s <= issued_s:
@@ -77,7 +77,7 @@ class UnsecuredValidator:
 def _claims(token: str) -> dict[str, Any]:
     parts = token.split(".")
     if ".." in token or len(parts) != 3 or parts[2]:
-        raise InvalidToken("an unsecured token has a header and claims, and no signature")
+        raise InvalidToken("an unsecured token has a header and claims but no signature")
     header, claims = _json(parts[0]), _json(parts[1])
     if header.get("alg") != "none":
         raise InvalidToken("Unsecured JWS must have 'none' for an algorithm")
@@ -128,7 +128,7 @@ def _scope(value: object) -> frozenset[str]:
     if isinstance(value, str):
         return frozenset([trimmed(value)])
     if not isinstance(value, list):
-        raise InvalidToken("the scope is neither a text nor a list")
+        raise InvalidToken("the scope is neither a string nor a list")
     return frozenset(trimmed(item) for item in value if isinstance(item, str) and trimmed(item))
 
 

@@ -63,16 +63,16 @@ class ScramClient:
     def next(self, challenge: bytes) -> bytes | None:
         if self._expected is not None:
             if not hmac.compare_digest(challenge, self._expected):
-                raise Untrusted("the server does not know the password: its signature is another")
+                raise Untrusted("the server does not know the password: its signature is wrong")
             return None
         match = _SERVER_FIRST.fullmatch(challenge.decode(errors="replace"))
         if match is None:
-            raise Untrusted("the server's first SCRAM message is not one")
+            raise Untrusted("the server's first SCRAM message is invalid")
         nonce, salt, iterations = match[1], base64.b64decode(match[2]), int(match[3])
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise Untrusted("the server's SCRAM nonce does not continue this one")
+            raise Untrusted("the server's SCRAM nonce does not begin with the client's")
         if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
-            raise Untrusted(f"the server asks for {iterations} iterations of SCRAM")
+            raise Untrusted(f"the server requires {iterations} iterations of SCRAM")
         digest = self._digest
         salted = hashlib.pbkdf2_hmac(digest, self._password, salt, iterations)
         client_key = hmac.digest(salted, b"Client Key", digest)

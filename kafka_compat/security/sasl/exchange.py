@@ -99,12 +99,12 @@ class Exchange:
     def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
         """Process the client's choice of a mechanism. Raises UnexpectedRequest, UnsupportedMechanism."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
-            raise UnexpectedRequest("a SaslHandshake in the middle of an exchange")
+            raise UnexpectedRequest("a SaslHandshake during an exchange")
         make = self.offer.mechanisms.get(mechanism)
         if make is None:
             self.stage = Stage.FAILED
             raise UnsupportedMechanism(
-                f"the client asked for the SASL mechanism {mechanism!r}, and the listener has "
+                f"the client requested the SASL mechanism {mechanism!r}, but the listener supports "
                 f"{', '.join(self.mechanisms)} (sasl.enabled.mechanisms)"
             )
         self.tokens_are_bare = tokens_are_bare

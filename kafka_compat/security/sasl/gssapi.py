@@ -70,7 +70,7 @@ def acceptor(identity: Identity) -> Acceptor:
 def check_key_table(identity: Identity) -> None:
     """Raise Unusable if the file cannot be read: libkrb5 reports a missing file only as a missing key."""
     if not os.access(identity.key_table, os.R_OK):
-        raise Unusable(f"the key table {identity.key_table} cannot be read")
+        raise Unusable(f"cannot read the keytab {identity.key_table}")
 
 
 def library() -> Any:
@@ -80,7 +80,7 @@ def library() -> Any:
     except ImportError as error:
         raise Unusable(
             "the package gssapi or the library libkrb5 is missing: pip install kafka-compat[kerberos], and "
-            f"libkrb5 of the operating system ({error})"
+            f"install libkrb5 ({error})"
         ) from None
     return gssapi
 
@@ -110,7 +110,7 @@ class Gssapi:
 
     def _ticket(self, token: bytes) -> bytes:
         if not token:
-            raise Refused("GSSAPI: a token without anything in it")
+            raise Refused("GSSAPI: an empty token")
         answer = self._context.step(token)
         if not self._context.complete:
             return answer or b""
@@ -119,14 +119,14 @@ class Gssapi:
 
     def _layers(self, token: bytes) -> bytes:
         if token:
-            raise Refused("GSSAPI: a token came where the server's is due")
+            raise Refused("GSSAPI: an unexpected token")
         self._next = self._choice
         return bytes(self._context.wrap(LAYERS, False).message)
 
     def _choice(self, token: bytes) -> None:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
-            raise Refused("GSSAPI: the client wants a security layer, and there is none")
+            raise Refused("GSSAPI: the client requires a security layer, which is not supported")
         # The authorization id may follow. Kafka ignores it: the client is its principal.
         name = str(self._context.initiator_name)
         try:
@@ -199,7 +199,7 @@ class GssapiClient:
     def _choice(self, challenge: bytes) -> bytes:
         offered = self._context.unwrap(challenge).message
         if len(offered) != len(LAYERS) or not offered[0] & NO_LAYER:
-            raise Untrusted(f"{self._target} wants a security layer, and there is none")
+            raise Untrusted(f"{self._target} requires a security layer, which is not supported")
         return bytes(self._context.wrap(LAYERS, False).message)
 
     def _failed(self, error: Exception) -> Untrusted:

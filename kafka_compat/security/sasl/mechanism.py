@@ -60,7 +60,7 @@ class Plain:
         # Always compared, so that the response time does not show whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
-            why = "there is no such user" if expected is None else "the password is wrong"
+            why = "the user does not exist" if expected is None else "the password is wrong"
             message = "Authentication failed: Invalid username or password"
             raise Refused(f"user {name!r}: {why}", message)
         if authorization_id and authorization_id != name:

@@ -94,7 +94,7 @@ class OAuthBearer:
         try:
             accepted = self._validator.validate(message.token, self._now_ms())
         except InvalidToken as invalid:
-            log.info("an OAUTHBEARER token is refused: %s", invalid)
+            log.info("Rejected an OAUTHBEARER token: %s", invalid)
             self._error = _json_of(invalid)
             return self._error.encode()
         if message.authorization_id and message.authorization_id != accepted.name:

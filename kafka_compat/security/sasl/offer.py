@@ -60,7 +60,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
             raise ConfigError(
                 name,
                 ",".join(enabled),
-                f"the listener {settings.listener_name} cannot offer {mechanism}",
+                f"listener {settings.listener_name} cannot offer {mechanism}",
                 f"expected some of {', '.join(_MAKERS)}, for example {name}=SCRAM-SHA-512",
             )
         mechanisms[mechanism] = make(settings, mechanism, sources)
@@ -118,7 +118,7 @@ def _plain(settings: ListenerConfig, mechanism: str, sources: Sources) -> Callab
         raise ConfigError(
             f"{PREFIX}{settings.listener_name.lower()}.plain.sasl.jaas.config",
             None,
-            f"the listener {settings.listener_name} offers PLAIN, and has no users",
+            f"listener {settings.listener_name} offers PLAIN but has no users",
             _expected_of(mechanism),
         )
     passwords = {

@@ -120,7 +120,7 @@ class Scram:
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():
-            raise Refused(f"{self._name}: the final client message is not about the first one")
+            raise Refused(f"{self._name}: the final client message does not match the first one")
         about = f"{self._said},{match['without_proof']}".encode()
         signature = hmac.digest(credential.stored_key, about, self._digest)
         proof = _decoded(match["proof"])
@@ -128,8 +128,8 @@ class Scram:
         stored_key = hashlib.new(self._digest, client_key).digest()
         proved = len(proof) == len(signature) and hmac.compare_digest(stored_key, credential.stored_key)
         if self._found is None:
-            none = f"there is no such user with a credential for {self._mechanism}"
-            raise Refused(f"{self._name}: {'this broker knows of none' if self._by_token else none}")
+            none = f"no user of that name has a credential for {self._mechanism}"
+            raise Refused(f"{self._name}: {'unknown to this broker' if self._by_token else none}")
         if not proved:
             raise Refused(f"{self._name}: the password is wrong")
         self.principal, self.expires_ms = self._found.owner, self._found.expires_ms
@@ -145,7 +145,7 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise Refused("what should be base64 is not") from None
+        raise Refused("invalid base64") from None
 
 
 def _decoy(name: str, digest: str) -> Credential:

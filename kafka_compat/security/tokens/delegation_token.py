@@ -161,7 +161,7 @@ def decode_token(token_id: str, data: bytes | None) -> Token:
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
-        raise values.wrong("tokenId", "is another than the node's name")
+        raise values.wrong("tokenId", "differs from the node's name")
     owner = _principal(values, "owner", values.text("owner"))
     requester = owner
     if version >= _VERSION:
@@ -180,7 +180,7 @@ def decode_token(token_id: str, data: bytes | None) -> Token:
 def _principal(values: NodeObject, field: str, text: str) -> Principal:
     kind, colon, name = unquote(text).partition(":")
     if not colon:
-        raise values.wrong(field, f"holds {text!r:.80}, which is not TYPE:NAME")
+        raise values.wrong(field, f"contains {text!r:.80}, which is not TYPE:NAME")
     return Principal(kind, name)
 
 
@@ -198,5 +198,5 @@ def decode_change(path: str, data: bytes | None) -> str:
     """The token id in a notice. Raises MalformedNode."""
     token_id = (data or b"").decode(errors="replace")
     if not znodes.is_name(token_id):
-        raise MalformedNode(path, f"{token_id!r:.80} is no id of a token")
+        raise MalformedNode(path, f"{token_id!r:.80} is not a token ID")
     return token_id

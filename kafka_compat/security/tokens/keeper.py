@@ -37,7 +37,7 @@ WRITES_MAX: Final = 11
 NODE_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes the connection, failing other requests too, on more than 1 MB."""
 _READS_AT_ONCE: Final = 100
-_NO_TOKEN: Final = "nobody can use the token"
+_NO_TOKEN: Final = "the token cannot be used"
 
 
 class Issued(NamedTuple):
@@ -136,7 +136,7 @@ class Keeper:
                 await self._write_new(token.token_id, stores.Create(path, data))
                 known = self._know(token, 0)
         await asyncio.to_thread(known.prepare)
-        log.info("made the delegation token %s of %s", token.token_id, owner)
+        log.info("Created delegation token %s of %s", token.token_id, owner)
         return Issued(token, known.hmac)
 
     async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
@@ -145,7 +145,7 @@ class Keeper:
             hmac, lambda token: model.renewed(token, principal, period_ms, self._terms, self._now_ms())
         )
         assert token is not None
-        log.info("the delegation token %s of %s is renewed", token.token_id, token.owner)
+        log.info("Renewed delegation token %s of %s", token.token_id, token.owner)
         return token.expires_ms
 
     async def expire(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
@@ -155,7 +155,7 @@ class Keeper:
         )
         if token is None:
             return self._now_ms()
-        log.info("the delegation token %s of %s has another end", token.token_id, token.owner)
+        log.info("Changed the expiry time of delegation token %s of %s", token.token_id, token.owner)
         return token.expires_ms
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
@@ -169,7 +169,7 @@ class Keeper:
                     wanted = change(known.token)
                     if await self._replace(known, wanted):
                         return wanted
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"others changed the token {WRITES_MAX} times")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{WRITES_MAX} concurrent changes of the token")
 
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
         """Replace a token; False if another broker changed it, whose version is known afterwards."""
@@ -189,7 +189,7 @@ class Keeper:
             return (known_now.token if known_now else None) == wanted
         if wanted is None:
             self._forget(token_id)
-            log.info("the delegation token %s of %s is removed", token_id, known.token.owner)
+            log.info("Removed delegation token %s of %s", token_id, known.token.owner)
         else:
             self._know(wanted, version)
         return True
@@ -233,7 +233,7 @@ class Keeper:
                     if self._known.get(known.token.token_id) is known:
                         await self._replace(known, None)
             except stores.MetadataStoreError as error:
-                log.info("removing delegation tokens that have expired: %r; it is tried again later", error)
+                log.info("Could not remove expired delegation tokens; retrying later: %r", error)
                 return
 
     # --- changes by other brokers
@@ -292,7 +292,7 @@ class Keeper:
     def _prepare_soon(self) -> None:
         is_busy = self._preparing is not None and not self._preparing.done
         if self._unprepared and not is_busy and not self._tasks.closed:
-            self._preparing = self._tasks.spawn("making credentials of delegation tokens", self._prepare)
+            self._preparing = self._tasks.spawn("creating credentials of delegation tokens", self._prepare)
 
     async def _prepare(self) -> None:
         while self._unprepared:

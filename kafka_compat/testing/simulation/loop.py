@@ -101,7 +101,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
             while scheduled and scheduled[0].cancelled():
                 heapq.heappop(scheduled)
             if not scheduled:
-                raise Standstill("everybody waits for something that will not come")
+                raise Standstill("all tasks wait for events that cannot occur")
             self._now_s = max(self._now_s, scheduled[0].when())
         if self._now_s > self._timeout_s:
             raise Standstill(f"main has not ended after {self._timeout_s:g} s of simulated time")

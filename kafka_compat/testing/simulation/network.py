@@ -438,4 +438,4 @@ class SimulatedSocket:
         if self.is_closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         if self._blocks and self._waiting is None:
-            raise RuntimeError("a simulation has no sockets that block: they would stop its time")
+            raise RuntimeError("a simulation has no blocking sockets: they would stop its time")

@@ -90,7 +90,7 @@ class Keeper:
             found = self.answers.recv()
         except EOFError:
             self._process.join()
-            raise RuntimeError("the process for the simulation ended: see what it wrote above") from None
+            raise RuntimeError("the process of the simulation ended: see its output above") from None
         if isinstance(found, str):
             raise RuntimeError(f"the program could not be loaded for its simulation:\n{found}")
         assert isinstance(found, Report)
@@ -171,8 +171,8 @@ class _Work:
             self._pickled = pickle.dumps((main, options))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise TypeError(
-                f"a simulation runs in a process of its own, which cannot be given {main!r}: {error}. "
-                "Make it a function at the top of a module, or run one seed with here=True"
+                f"a simulation runs in its own process, to which {main!r} cannot be passed: {error}. Define "
+                "the function at module level, or run one seed with here=True"
             ) from error
         self._module = getattr(main, "__module__", "__main__")
         self._file: str | None = getattr(sys.modules.get(self._module), "__file__", None)
@@ -274,9 +274,9 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     if pickled is None:
-        return _lost(seed, f"it has not ended after {REAL_TIMEOUT_S:g} s of real time")
+        return _lost(seed, f"it did not end within {REAL_TIMEOUT_S:g} s of real time")
     if not pickled:
-        return _lost(seed, "its process has ended: see what it wrote above")
+        return _lost(seed, "its process ended: see its output above")
     report = pickle.loads(pickled)
     assert isinstance(report, Report)
     return report

@@ -71,9 +71,7 @@ class Readiness(selectors.BaseSelector):
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         descriptor = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         if descriptor not in self._sockets:
-            raise ValueError(
-                f"the simulation knows no descriptor {descriptor}: real sockets have no place in it"
-            )
+            raise ValueError(f"unknown descriptor {descriptor}: a simulation cannot use real sockets")
         key = self._keys[descriptor] = selectors.SelectorKey(fileobj, descriptor, events, data)
         if events & selectors.EVENT_WRITE:
             self._to_write[descriptor] = None

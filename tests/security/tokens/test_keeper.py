@@ -264,7 +264,7 @@ async def test_a_malformed_node_costs_its_token_until_it_is_mended(
     assert await one.renew(ALICE, secret, 5) == brokers.now_ms + 5
     await writer.create(notice, b"a/b", sequential=True)
     other, _ = await create(one)
-    await until(lambda: "is no id of a token" in caplog.text)
+    await until(lambda: "is not a token ID" in caplog.text)
     assert other.token_id in ids(one)
 
 

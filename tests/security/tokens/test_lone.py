@@ -162,5 +162,5 @@ def test_secrets_are_neither_logged_nor_described(start: Start) -> None:
     assert token["hmac"].hex() not in log
     assert base64.b64encode(token["hmac"]).decode() not in log
     assert f"token '{token['token_id']}': the password is wrong" in log
-    assert "token 'unknown': this broker knows of none" in log
+    assert "token 'unknown': unknown to this broker" in log
     assert "delegation.token" not in log, "no setting of tokens is said to have no effect"

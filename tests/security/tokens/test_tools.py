@@ -158,6 +158,6 @@ def test_a_java_client_outlives_its_session_as_long_as_the_token_is_renewed(
             sent = sending.result()
             assert "160 records sent" in sent.out, sent.err
             assert "Exception" not in sent.out + sent.err
-            assert "session has ended" not in place.server.log.read_text()
+            assert "session expired" not in place.server.log.read_text()
     finally:
         place.server.stop()
