@@ -43,14 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kafka_compat.cli.arguments import Parser, did_you_mean
 
     parser = Parser(
-        prog="kafka-compat", description="A broker that speaks the Kafka wire protocol, and tools around it."
+        prog="kafka-compat",
+        description="A broker that speaks the Kafka protocol, and tools for Kafka clusters.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if arguments and named is None and not arguments[0].startswith("-"):
         guess = did_you_mean(arguments[0], [*COMMANDS, *registry.TOOLS])
-        parser.error(f"there is no command {arguments[0]}{guess}; kafka-compat --help names all")
+        parser.error(f"unknown command {arguments[0]}{guess}; kafka-compat --help lists all commands")
     for command in [named] if named else COMMANDS:
         importlib.import_module(COMMANDS[command]).add_parser(subparsers)
     args = parser.parse_args(arguments)
@@ -64,7 +65,7 @@ def _version() -> str:
     try:
         return version("kafka-compat")
     except PackageNotFoundError:
-        return "of a folder that is not installed"
+        return "(not installed)"
 
 
 _UTF8 = "PYTHONUTF8"

@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 _CLIENT_ID: Final = "kafka-compat-doctor"
-_SEE_LOG: Final = "the broker's log says why, once for each address"
+_SEE_LOG: Final = "the broker's log has the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
@@ -113,16 +113,18 @@ class Examination:
             self._connection = socket.create_connection((host, port), self._settings.timeout_s)
         except ConnectionRefusedError:
             raise _Failed(
-                "nobody listens there", "broker", "start the broker, or look for its port in listeners"
+                "connection refused", "broker", "start the broker, or check the port in its listeners"
             ) from None
         except TimeoutError:
             raise _Failed(
-                "no answer at all",
+                "no response",
                 "network",
-                "look for a firewall, or for a name that means another machine here",
+                "check firewalls, and whether the name resolves to the right machine",
             ) from None
         except OSError as error:
-            raise _Failed(str(error), "network", "is the broker's machine reachable from here?") from None
+            raise _Failed(
+                str(error), "network", "check that the broker's machine is reachable from here"
+            ) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
         return "accepted"
 
@@ -136,7 +138,7 @@ class Examination:
             if self._speaks_plainly(host, port):
                 plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
-                    "the listener speaks plain text", "client", f"set {plain}; or use its port with TLS"
+                    "the listener does not use TLS", "client", f"set {plain}, or connect to a port with TLS"
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
@@ -161,10 +163,10 @@ class Examination:
             if self._settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
-                    "the listener speaks TLS", "client", f"set {with_tls}; and ssl.truststore.location"
+                    "the listener requires TLS", "client", f"set {with_tls} and ssl.truststore.location"
                 ) from None
-            raise _Failed(f"{error}", "broker", "is that port a Kafka broker's?") from None
-        return f"a Kafka broker, which serves {len(answer.api_keys)} APIs"
+            raise _Failed(f"{error}", "broker", "check that this is the port of a Kafka broker") from None
+        return f"a Kafka broker with {len(answer.api_keys)} APIs"
 
     def _choose(self) -> str:
         assert self._dial is not None
@@ -172,13 +174,13 @@ class Examination:
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             raise _Failed(
-                f"the listener has no {self._settings.mechanism}, but {offered}",
+                f"the listener does not support {self._settings.mechanism}, only {offered}",
                 "client",
-                "set sasl.mechanism to one of these, or add it to sasl.enabled.mechanisms of the broker",
+                "set sasl.mechanism to one of these, or add it to the broker's sasl.enabled.mechanisms",
             )
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise _Failed(
-                "the listener asks nobody who he is",
+                "the listener does not authenticate clients",
                 "client",
                 f"set security.protocol={self._settings.security_protocol.removeprefix('SASL_')}",
             )
@@ -191,7 +193,9 @@ class Examination:
             client = self._settings.new_client(host)
             token = client.first()
         except Untrusted as error:
-            raise _Failed(str(error), "client", "look at sasl.jaas.config, and at who it asks") from None
+            raise _Failed(
+                str(error), "client", "check sasl.jaas.config, and the service that issues credentials"
+            ) from None
         lifetime_ms = 0
         while token is not None:
             answer = self._asked(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)
@@ -199,22 +203,26 @@ class Examination:
                 raise _Failed(
                     answer.error_message or ErrorCode(answer.error_code).name,
                     "client",
-                    "look at the name and the password in sasl.jaas.config; the broker's log tells more",
+                    "check the user name and password in sasl.jaas.config; the broker's log has details",
                 )
             lifetime_ms = answer.session_lifetime_ms
             try:
                 token = client.next(bytes(answer.auth_bytes))
             except Untrusted as error:
-                raise _Failed(str(error), "broker", "is that the broker which you mean?") from None
-        lasts = f"; the session lasts {lifetime_ms} ms" if lifetime_ms else ""
-        return f"the broker believes who the client is{lasts}"
+                raise _Failed(
+                    str(error), "broker", "check that this is the right broker: it did not prove its identity"
+                ) from None
+        lasts = f"; the session expires in {lifetime_ms} ms" if lifetime_ms else ""
+        return f"authenticated{lasts}"
 
     def _metadata(self) -> str:
         answer = self._asked(ApiKey.METADATA, _METADATA_VERSION, topics=[])
         self.brokers |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         listed = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
         if not answer.brokers:
-            raise _Failed("it knows no brokers yet", "broker", "is there a controller? its log says so")
+            raise _Failed(
+                "it lists no brokers yet", "broker", "check in the broker's log that there is a controller"
+            )
         return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
 
     def _topic(self, name: str) -> str:
@@ -229,7 +237,7 @@ class Examination:
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise _no_right("topic", name)
         if topic.error_code:
-            raise _Failed(ErrorCode(topic.error_code).name, "broker", "make it, or look at its name")
+            raise _Failed(ErrorCode(topic.error_code).name, "broker", "create the topic, or check its name")
         return _rights(topic.topic_authorized_operations)
 
     def _group(self, name: str) -> str:
@@ -243,9 +251,9 @@ class Examination:
         if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise _no_right("group", name)
         if group.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            return "another broker coordinates it"
+            return "not checked: its coordinator is another broker"
         if group.error_code:
-            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log has the reason")
         return _rights(group.authorized_operations)
 
     # --- helpers
@@ -260,13 +268,13 @@ class Examination:
             if key is ApiKey.METADATA and self._settings.mechanism is None:
                 sasl = "SASL_SSL" if self._settings.tls is not None else "SASL_PLAINTEXT"
                 raise _Failed(
-                    "the broker hung up: the listener asks who its clients are",
+                    "the broker closed the connection: the listener requires authentication",
                     "client",
                     f"set security.protocol={sasl}, sasl.mechanism and sasl.jaas.config",
                 ) from None
-            raise _Failed("the broker hung up", "broker", _SEE_LOG) from None
+            raise _Failed("the broker closed the connection", "broker", _SEE_LOG) from None
         except (OSError, ValueError) as error:
-            raise _Failed(str(error), "broker", "its log says more") from None
+            raise _Failed(str(error), "broker", "the broker's log has details") from None
 
     def _speaks_plainly(self, host: str, port: int) -> bool:
         try:
@@ -293,27 +301,29 @@ def _resolve(host: str, port: int) -> str:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise _Failed(
-            f"the name {host} means nothing on this machine",
+            f"the name {host} does not resolve on this machine",
             "network",
-            "have advertised.listeners of the broker name what clients know, or make the name known here",
+            "set the broker's advertised.listeners to a name that clients can resolve, or add the name here",
         ) from None
     addresses = dict.fromkeys(str(each[4][0]) for each in found)
-    return f"is {', '.join(addresses)}"
+    return f"resolves to {', '.join(addresses)}"
 
 
 def _of_certificate(host: str, error: ssl.SSLCertVerificationError) -> _Failed:
     if error.verify_code in _HOST_MISMATCH:
         return _Failed(
-            f"the certificate is for other names than {host}",
+            f"the certificate does not contain the name {host}",
             "broker",
-            "give it a certificate with that name, or have advertised.listeners tell a name that it has",
+            "issue a certificate with this name, or advertise a name that it contains (advertised.listeners)",
         )
     if error.verify_code in _NOT_YET_OR_NO_LONGER_VALID:
-        return _Failed(f"the certificate is not valid now: {error.verify_message}", "broker", "renew it")
+        return _Failed(
+            f"the certificate is not valid now: {error.verify_message}", "broker", "renew the certificate"
+        )
     return _Failed(
-        f"the certificate is signed by none that this client trusts: {error.verify_message}",
+        f"the client does not trust the issuer of the certificate: {error.verify_message}",
         "client",
-        "set ssl.truststore.location to the CA that signed the broker's certificate",
+        "add the CA that signed the broker's certificate to ssl.truststore.location",
     )
 
 
@@ -321,17 +331,17 @@ def _of_alert(error: ssl.SSLError) -> _Failed:
     reason = error.reason or ""
     if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
         return _Failed(
-            "the broker wants a certificate of the client",
+            "the broker requires a client certificate",
             "client",
-            "set ssl.keystore.location, or ssl.client.auth=none of the listener",
+            "set ssl.keystore.location, or ssl.client.auth=none on the listener",
         )
     if "UNKNOWN_CA" in reason or "BAD_CERTIFICATE" in reason or "DECRYPT_ERROR" in reason:
         return _Failed(
             "the broker does not trust the client's certificate",
             "broker",
-            "put the CA that signed it into ssl.truststore.location of the broker",
+            "add the CA that signed it to the broker's ssl.truststore.location",
         )
-    return _Failed(f"TLS ended: {_reason(error)}", "broker", _SEE_LOG)
+    return _Failed(f"TLS failed: {_reason(error)}", "broker", _SEE_LOG)
 
 
 def _reason(error: Exception) -> str:
@@ -341,14 +351,14 @@ def _reason(error: Exception) -> str:
 
 def _no_right(kind: str, name: str) -> _Failed:
     return _Failed(
-        f"this user may do nothing with the {kind}",
+        f"this user has no permission for the {kind}",
         "broker",
-        f"give him the right: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
+        f"grant permission: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
     )
 
 
 def _rights(operations: int) -> str:
     if operations < 0:
-        return "the broker does not tell what may be done"
+        return "the broker does not report permissions"
     allowed = [name for bit, name in _OPERATIONS.items() if operations >> bit & 1]
-    return f"may {', '.join(allowed)} it" if allowed else "nothing may be done with it"
+    return f"permitted: {', '.join(allowed)}" if allowed else "nothing is permitted"

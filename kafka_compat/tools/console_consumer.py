@@ -26,8 +26,8 @@ _ALSO: Final = "whitelist="
 _RENAMED: Final = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
 _OLD_NAME: Final = "Option --{old} is deprecated: use --{new}."
 _NEWER_PROTOCOL: Final = (
-    "Set group.protocol=consumer for the new rebalance protocol (KIP-848). See "
-    "https://kafka.apache.org/documentation/#consumer_rebalance_protocol"
+    "Consuming with the classic group protocol. For the newer one (KIP-848), see "
+    "kafka.apache.org/documentation/#consumer_rebalance_protocol"
 )
 _LOGGER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _DEFAULT_FORMATTER: Final = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"

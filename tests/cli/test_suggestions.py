@@ -15,9 +15,9 @@ from tests.support.servers import PROJECT, run_kafka_compat
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("sreve", "there is no command sreve (did you mean serve?)"),
-        ("topcis --list", "there is no command topcis (did you mean topics?)"),
-        ("quux", "there is no command quux; kafka-compat --help names all"),
+        ("sreve", "unknown command sreve (did you mean serve?)"),
+        ("topcis --list", "unknown command topcis (did you mean topics?)"),
+        ("quux", "unknown command quux; kafka-compat --help lists all commands"),
         ("pipeline archve", "(did you mean archive?)"),
         ("serve --overide=num.partitions=3", "--overide=num.partitions=3 (did you mean --override?)"),
         ("serve --quux", "unrecognized arguments: --quux"),

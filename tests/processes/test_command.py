@@ -118,7 +118,7 @@ def test_health_asks_all_of_them(three: Command) -> None:
     assert run_kafka_compat("health", given, "--processes=3").returncode == 0
     one_more = run_kafka_compat("health", given, "--processes=4")
     assert one_more.returncode == 1
-    assert f"no broker answers at 127.0.0.1:{three.port + 3}" in one_more.stderr
+    assert f"no broker responds at 127.0.0.1:{three.port + 3}" in one_more.stderr
 
 
 def test_the_process_that_has_them_all_is_small(three: Command) -> None:

@@ -94,7 +94,7 @@ def test_a_broker_alone_is_well(broker: KafkaCompatBroker) -> None:
     done = run_kafka_compat("status", "--bootstrap-server", broker.address)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[2] == "nothing is wrong" and max(map(len, lines)) <= 80
+    assert lines[2] == "healthy" and max(map(len, lines)) <= 80
     assert "\x1b" not in done.stdout
     assert any(line.startswith("orders") for line in lines)
     assert status(broker.address)[0] == 0
@@ -122,7 +122,7 @@ def test_nobody_is_there() -> None:
     address = f"127.0.0.1:{free_port()}"
     done = run_kafka_compat("status", "--bootstrap-server", address)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"nobody can be reached: {address}: Connection refused" in done.stderr
+    assert f"no broker can be reached: {address}: Connection refused" in done.stderr
     assert "kafka-compat doctor" in done.stderr
     code, found = status(address)
     assert code == 2 and "refused" in found["error"]
@@ -243,7 +243,7 @@ def _of_terminal(*arguments: str) -> tuple[int, str]:
                 if not part:
                     break
                 printed += part
-            if "--watch" in arguments and not interrupted and printed.count(b"nothing is wrong") > 2:
+            if "--watch" in arguments and not interrupted and printed.count(b"healthy") > 2:
                 process.send_signal(signal.SIGINT)
                 interrupted = True
         os.close(ours)
@@ -254,14 +254,14 @@ def test_a_terminal_has_colours_unless_told_otherwise(
     broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.make_topic(broker.address, "orders", [[1]])
-    green = "\x1b[32mnothing is wrong"
+    green = "\x1b[32mhealthy"
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     code, printed = _of_terminal("--bootstrap-server", broker.address)
     assert (code, green in printed, "orders" in printed) == (0, True, True)
     monkeypatch.setenv("NO_COLOR", "1")
     code, printed = _of_terminal("--bootstrap-server", broker.address)
-    assert code == 0 and "nothing is wrong" in printed
+    assert code == 0 and "healthy" in printed
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
 
 
@@ -269,8 +269,8 @@ def test_watch_draws_in_place_and_leaves_what_it_saw_last(broker: KafkaCompatBro
     code, printed = _of_terminal("--bootstrap-server", broker.address, "--watch", "0.1")
     assert code == 0
     during, _, after = printed.partition("\x1b[?1049l")
-    assert during.count("nothing is wrong") > 2 and "\x1b[H" in during
-    assert after.count("nothing is wrong") == 1
+    assert during.count("healthy") > 2 and "\x1b[H" in during
+    assert after.count("healthy") == 1
     assert "Traceback" not in printed
 
 

@@ -64,7 +64,7 @@ def test_a_small_cluster() -> None:
     assert text_of(found, Rates({"orders": 12.34, "bills": 0.5})) == [
         "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
         "",
-        "nothing is wrong",
+        "healthy",
         "",
         "BROKERS 1",
         "id  address         rack    state           Kafka  leads  replicas",
@@ -91,14 +91,14 @@ def test_what_is_wrong_comes_first() -> None:
     assert text_of(found)[:14] == [
         "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
         "",
-        "2 things are wrong:",
-        "- broker 2 is not up: it is not in the cluster; 1 replica on it",
-        "- 1 partition of orders has no leader: nobody can write or read it (partition",
-        "0); broker 2 may lead again when up",
+        "2 problems:",
+        "- broker 2 is down: it is not in the cluster; it has 1 replica",
+        "- 1 partition of orders has no leader and cannot be written or read (partition",
+        "0); broker 2 can become leader again once up",
         "",
-        "BROKERS 2, 1 not up",
+        "BROKERS 2, 1 down",
         "id  address         rack    state           Kafka  leads  replicas",
-        " 2  -               -       not up          -          0         1",
+        " 2  -               -       down            -          0         1",
         " 1  127.0.0.1:9091  rack-a  up, controller  3.9        0         0",
         "",
         "TOPICS 1 with 1 partition, 1 without leader, 1 under min ISR",
@@ -151,19 +151,19 @@ def test_wide_letters_take_two_cells() -> None:
 def test_what_was_seen_last_stays_while_nobody_answers() -> None:
     lines = text_of(snapshot([topic("orders")]), stale="127.0.0.1:9092: Connection refused")
     assert lines[2:6] == [
-        "NOBODY CAN BE REACHED 127.0.0.1:9092: Connection refused",
-        "What follows is of 2009-02-13 23:31:30 UTC.",
+        "NO BROKER CAN BE REACHED 127.0.0.1:9092: Connection refused",
+        "Last data, from 2009-02-13 23:31:30 UTC:",
         "",
-        "nothing is wrong",
+        "healthy",
     ]
     assert "orders" in "\n".join(lines)
-    assert text_of(None, stale="x: refused") == ["", "", "NOBODY CAN BE REACHED x: refused"]
+    assert text_of(None, stale="x: refused") == ["", "", "NO BROKER CAN BE REACHED x: refused"]
 
 
 def test_what_nobody_told_is_said() -> None:
     found = snapshot([topic("orders")], missing=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
     lines = text_of(found)
-    assert "not known: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines
+    assert "unknown: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines
     assert not any(line.startswith("DISKS") for line in lines)
 
 
