@@ -34,7 +34,7 @@ def test_replicas_that_are_not_in_sync(cluster: KafkaCluster) -> None:
     wait_until(lambda: not site.data("overview")["is_well"], 20, "trouble")
     (problem,) = site.data("overview")["problems"]
     assert (problem["kind"], problem["subjects"]) == ("under-min-isr", ["t-0"])
-    assert "fewer replicas in sync than min.insync.replicas" in site.get("overview").shown
+    assert "fewer in-sync replicas than min.insync.replicas" in site.get("overview").shown
     assert "1 under-replicated" in site.get("topics").shown
     brokers = {each["id"]: each for each in site.data("brokers")["brokers"]}
     assert brokers[3 - leader]["replicas_not_in_sync"] == 1
