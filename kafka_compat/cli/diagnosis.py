@@ -184,7 +184,7 @@ class Examination:
                 "client",
                 f"set security.protocol={self._settings.security_protocol.removeprefix('SASL_')}",
             )
-        return f"{self._settings.mechanism} is among {offered}"
+        return f"{self._settings.mechanism}, offered: {offered}"
 
     def _log_in(self, host: str) -> str:
         assert self._dial is not None and self._settings.new_client is not None

@@ -123,7 +123,7 @@ def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) ->
 def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
     init(tmp_path, "--user", "alice")
     before = contents(tmp_path)
-    assert "already; choose another folder, or --force" in init(tmp_path, "--user", "bob", code=2)
+    assert "already; choose another directory, or use --force" in init(tmp_path, "--user", "bob", code=2)
     assert contents(tmp_path) == before
     (tmp_path / "own").write_text("mine")
     init(tmp_path, "--user", "alice", "--force")
