@@ -1,8 +1,8 @@
 """Outputs of Kafka's commands without their wording, since ours say the same in our own words.
 
-In Kafka's sentences.txt stands what our commands print instead: a line with Kafka's sentence, in which "…" is
-left out text and {} a value, and an indented line with ours. Texts of error codes become the names of the
-codes, and of a help only the flags remain, their arguments, which are required, and their defaults.
+sentences.txt maps Kafka's sentences to ours: a line with Kafka's sentence, where "…" stands for omitted words
+and {} for a value, then an indented line with ours. Texts of error codes become the names of the codes.
+Of a help, only the flags remain, with their arguments and defaults, and which are required.
 """
 
 from __future__ import annotations
@@ -111,9 +111,8 @@ def _sentences() -> list[tuple[re.Pattern[str], str]]:
         pattern = re.escape(theirs).replace("…", ".*?").replace(r"\{\}", "(.*?)")
         if pattern.endswith("(.*?)"):
             pattern = pattern.removesuffix("(.*?)") + "(.*)"
-        numbers = iter(range(1, 9))
-        words = ours.strip().replace("\\", r"\\")
-        replacement = re.sub(r"\{\}", lambda _, numbers=numbers: f"\\g<{next(numbers)}>", words)
+        first, *rest = ours.strip().replace("\\", r"\\").split("{}")
+        replacement = first + "".join(f"\\g<{number}>{text}" for number, text in enumerate(rest, 1))
         found.append((re.compile(pattern), replacement))
     return found
 
