@@ -162,7 +162,7 @@ def _run_copy(args: argparse.Namespace) -> Any:
 def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="write to this topic")
-    common.add_length(parser, "--within", "30s, 15m, 1h, 1d")
+    common.add_length(parser, "--within", "time between duplicates: 30s, 15m, 1h, 1d")
     parser.add_argument(
         "--by",
         metavar="ID",
@@ -342,18 +342,18 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("json", "csv"), default="json", help="format of values (json)")
     parser.add_argument("--null", default="", metavar="TEXT", help="text of a missing value in CSV (empty)")
     parser.add_argument(
-        "--time", metavar="COLUMN", help="the column with the time (default: the record's timestamp)"
+        "--time", metavar="COLUMN", help="column with the event time (default: the record's timestamp)"
     )
-    common.add_length(parser, "--window", "30s, 15m, 1h, 1d")
+    common.add_length(parser, "--window", "length of a window: 30s, 15m, 1h, 1d")
     lateness = "how long a window stays open after its end, in event time (1h)"
     common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
     for name, what in (
         ("group-by", "count by this column"),
-        ("sum", "sum this column up"),
-        ("min", "find this column's least value"),
-        ("max", "find this column's greatest value"),
+        ("sum", "sum of this column"),
+        ("min", "minimum of this column"),
+        ("max", "maximum of this column"),
     ):
-        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; several times")
+        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
     check = "condition that good rows meet (distance > 0); may be repeated"
     common.add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
