@@ -187,7 +187,7 @@ def _options(arguments: list[str]) -> Options:
         options.require("bootstrap-server")
     for one, other in (("topic", "include"), ("messages", "num-records")):
         if options.has(one) == options.has(other):
-            options.usage_error(f"Specify either [{one}] or [{other}]")
+            options.usage_error(f"Specify either --{one} or --{other}")
     options.forbid("consumer.config", "command-config")
     options.renamed("messages", "num-records", _OLD_NAME)
     options.renamed("consumer.config", "command-config", _OLD_NAME)

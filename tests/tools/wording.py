@@ -36,9 +36,9 @@ def without_wording(text: str, is_genuine: bool) -> str:
         before += _without_usage(after)
     elif table:
         before += "\n".join(flags_in(table + after))
-    if is_genuine:
-        for pattern, ours in _sentences():
-            before = pattern.sub(ours, before)
+    # In our output, too: brokers' messages are Kafka's.
+    for pattern, ours in _sentences():
+        before = pattern.sub(ours, before)
     for wording, name in _error_texts(is_genuine):
         before = before.replace(wording, f"[{name}]")
     return "\n".join(_neutral_description(line, is_genuine) for line in before.splitlines())
