@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kafka_compat.cli.arguments import Parser, did_you_mean
 
     parser = Parser(
-        prog="kafka-compat", description="A broker that speaks the Kafka wire protocol, and tools around it."
+        prog="kafka-compat",
+        description="A broker that speaks the Kafka protocol, and tools for Kafka clusters.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
 
 _CLIENT_ID: Final = "kafka-compat-doctor"
-_SEE_LOG: Final = "see the broker's log: it has the reason, once for each address"
+_SEE_LOG: Final = "the broker's log has the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
@@ -119,10 +119,12 @@ class Examination:
             raise _Failed(
                 "no response",
                 "network",
-                "check for a firewall, or for a name that resolves to another machine here",
+                "check firewalls, and whether the name resolves to the right machine",
             ) from None
         except OSError as error:
-            raise _Failed(str(error), "network", "check the network between the broker and here") from None
+            raise _Failed(
+                str(error), "network", "check that the broker's machine is reachable from here"
+            ) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
         return "accepted"
 
@@ -136,7 +138,7 @@ class Examination:
             if self._speaks_plainly(host, port):
                 plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
-                    "the listener speaks plain text", "client", f"set {plain}, or use the broker's TLS port"
+                    "the listener does not use TLS", "client", f"set {plain}, or connect to a port with TLS"
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
@@ -161,10 +163,10 @@ class Examination:
             if self._settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
-                    "the listener speaks TLS", "client", f"set {with_tls}, and ssl.truststore.location"
+                    "the listener requires TLS", "client", f"set {with_tls} and ssl.truststore.location"
                 ) from None
-            raise _Failed(f"{error}", "broker", "check that the port belongs to a Kafka broker") from None
-        return f"a Kafka broker that serves {len(answer.api_keys)} APIs"
+            raise _Failed(f"{error}", "broker", "check that this is the port of a Kafka broker") from None
+        return f"a Kafka broker with {len(answer.api_keys)} APIs"
 
     def _choose(self) -> str:
         assert self._dial is not None
@@ -172,7 +174,7 @@ class Examination:
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             raise _Failed(
-                f"the listener has no {self._settings.mechanism}, but {offered}",
+                f"the listener does not support {self._settings.mechanism}, only {offered}",
                 "client",
                 "set sasl.mechanism to one of these, or add it to the broker's sasl.enabled.mechanisms",
             )
@@ -182,7 +184,7 @@ class Examination:
                 "client",
                 f"set security.protocol={self._settings.security_protocol.removeprefix('SASL_')}",
             )
-        return f"{self._settings.mechanism} is among {offered}"
+        return f"{self._settings.mechanism}, offered: {offered}"
 
     def _log_in(self, host: str) -> str:
         assert self._dial is not None and self._settings.new_client is not None
@@ -191,7 +193,9 @@ class Examination:
             client = self._settings.new_client(host)
             token = client.first()
         except Untrusted as error:
-            raise _Failed(str(error), "client", "check sasl.jaas.config and the token service") from None
+            raise _Failed(
+                str(error), "client", "check sasl.jaas.config, and the service that issues credentials"
+            ) from None
         lifetime_ms = 0
         while token is not None:
             answer = self._asked(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)
@@ -199,14 +203,16 @@ class Examination:
                 raise _Failed(
                     answer.error_message or ErrorCode(answer.error_code).name,
                     "client",
-                    "check the name and password in sasl.jaas.config; the broker's log has details",
+                    "check the user name and password in sasl.jaas.config; the broker's log has details",
                 )
             lifetime_ms = answer.session_lifetime_ms
             try:
                 token = client.next(bytes(answer.auth_bytes))
             except Untrusted as error:
-                raise _Failed(str(error), "broker", "check that this is the broker you want") from None
-        lasts = f"; the session lasts {lifetime_ms} ms" if lifetime_ms else ""
+                raise _Failed(
+                    str(error), "broker", "check that this is the right broker: it did not prove its identity"
+                ) from None
+        lasts = f"; the session expires in {lifetime_ms} ms" if lifetime_ms else ""
         return f"authenticated{lasts}"
 
     def _metadata(self) -> str:
@@ -215,7 +221,7 @@ class Examination:
         listed = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
         if not answer.brokers:
             raise _Failed(
-                "it does not know any broker yet", "broker", "see its log: is a controller elected?"
+                "it lists no brokers yet", "broker", "check in the broker's log that there is a controller"
             )
         return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
 
@@ -231,7 +237,7 @@ class Examination:
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise _no_right("topic", name)
         if topic.error_code:
-            raise _Failed(ErrorCode(topic.error_code).name, "broker", "create it, or check its name")
+            raise _Failed(ErrorCode(topic.error_code).name, "broker", "create the topic, or check its name")
         return _rights(topic.topic_authorized_operations)
 
     def _group(self, name: str) -> str:
@@ -245,9 +251,9 @@ class Examination:
         if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise _no_right("group", name)
         if group.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            return "coordinated by another broker"
+            return "not checked: its coordinator is another broker"
         if group.error_code:
-            raise _Failed(ErrorCode(group.error_code).name, "broker", "see the broker's log")
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log has the reason")
         return _rights(group.authorized_operations)
 
     # --- helpers
@@ -262,13 +268,13 @@ class Examination:
             if key is ApiKey.METADATA and self._settings.mechanism is None:
                 sasl = "SASL_SSL" if self._settings.tls is not None else "SASL_PLAINTEXT"
                 raise _Failed(
-                    "the broker closed the connection: the listener requires a login",
+                    "the broker closed the connection: the listener requires authentication",
                     "client",
                     f"set security.protocol={sasl}, sasl.mechanism and sasl.jaas.config",
                 ) from None
             raise _Failed("the broker closed the connection", "broker", _SEE_LOG) from None
         except (OSError, ValueError) as error:
-            raise _Failed(str(error), "broker", "see the broker's log") from None
+            raise _Failed(str(error), "broker", "the broker's log has details") from None
 
     def _speaks_plainly(self, host: str, port: int) -> bool:
         try:
@@ -295,27 +301,29 @@ def _resolve(host: str, port: int) -> str:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise _Failed(
-            f"this machine cannot resolve the name {host}",
+            f"the name {host} does not resolve on this machine",
             "network",
-            "put a name that clients can resolve into the broker's advertised.listeners, or fix the DNS here",
+            "set the broker's advertised.listeners to a name that clients can resolve, or add the name here",
         ) from None
     addresses = dict.fromkeys(str(each[4][0]) for each in found)
-    return f"is {', '.join(addresses)}"
+    return f"resolves to {', '.join(addresses)}"
 
 
 def _of_certificate(host: str, error: ssl.SSLCertVerificationError) -> _Failed:
     if error.verify_code in _HOST_MISMATCH:
         return _Failed(
-            f"the certificate is not valid for {host}",
+            f"the certificate does not contain the name {host}",
             "broker",
-            "use a certificate with that name, or put a name from the certificate into advertised.listeners",
+            "issue a certificate with this name, or advertise a name that it contains (advertised.listeners)",
         )
     if error.verify_code in _NOT_YET_OR_NO_LONGER_VALID:
-        return _Failed(f"the certificate is not valid now: {error.verify_message}", "broker", "renew it")
+        return _Failed(
+            f"the certificate is not valid now: {error.verify_message}", "broker", "renew the certificate"
+        )
     return _Failed(
-        f"the client does not trust the certificate's CA: {error.verify_message}",
+        f"the client does not trust the issuer of the certificate: {error.verify_message}",
         "client",
-        "set ssl.truststore.location to the CA that signed the broker's certificate",
+        "add the CA that signed the broker's certificate to ssl.truststore.location",
     )
 
 
@@ -333,7 +341,7 @@ def _of_alert(error: ssl.SSLError) -> _Failed:
             "broker",
             "add the CA that signed it to the broker's ssl.truststore.location",
         )
-    return _Failed(f"TLS ended: {_reason(error)}", "broker", _SEE_LOG)
+    return _Failed(f"TLS failed: {_reason(error)}", "broker", _SEE_LOG)
 
 
 def _reason(error: Exception) -> str:
@@ -343,9 +351,9 @@ def _reason(error: Exception) -> str:
 
 def _no_right(kind: str, name: str) -> _Failed:
     return _Failed(
-        f"this user has no permissions on the {kind}",
+        f"this user has no permission for the {kind}",
         "broker",
-        f"add an ACL: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
+        f"grant permission: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
     )
 
 
@@ -353,4 +361,4 @@ def _rights(operations: int) -> str:
     if operations < 0:
         return "the broker does not report permissions"
     allowed = [name for bit, name in _OPERATIONS.items() if operations >> bit & 1]
-    return f"may {', '.join(allowed)} it" if allowed else "no permissions"
+    return f"permitted: {', '.join(allowed)}" if allowed else "nothing is permitted"

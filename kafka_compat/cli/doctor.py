@@ -20,23 +20,32 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="find out why a client cannot reach a broker",
-        description="Go the way of a client to each broker that it will be told of: name, connection, TLS, "
-        "login, metadata, rights. The first step that fails is told with its side, and with what to do.",
-        epilog="exit codes: 0 when every step went well; 1 when one failed; 2 when the settings are wrong",
+        description="Connect to every broker of a cluster as a client does: name, connection, TLS, login, "
+        "metadata, permissions. For the first step that fails, print the side at fault (client, broker or "
+        "network) and the remedy.",
+        epilog="exit codes: 0 if every step succeeded; 1 if one failed; 2 if the settings are invalid",
     )
     parser.add_argument(
         "properties",
         nargs="?",
         metavar="client.properties",
-        help="the client's settings, by the names that Java clients use",
+        help="the client's properties file, with the names of Java clients",
     )
     parser.add_argument(
-        "--bootstrap", metavar="HOST:PORT,…", help="where to begin, instead of bootstrap.servers"
+        "--bootstrap", metavar="HOST:PORT,…", help="first brokers to connect to, instead of bootstrap.servers"
     )
-    parser.add_argument("--topic", action="append", default=[], metavar="NAME", help="may it use this topic?")
-    parser.add_argument("--group", action="append", default=[], metavar="NAME", help="may it use this group?")
     parser.add_argument(
-        "--timeout", type=float, default=_TIMEOUT_S, metavar="SECONDS", help=f"for each step ({_TIMEOUT_S:g})"
+        "--topic", action="append", default=[], metavar="NAME", help="check permissions for this topic"
+    )
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="NAME", help="check permissions for this group"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"timeout of each step ({_TIMEOUT_S:g})",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -76,4 +85,4 @@ def _show(finding: Finding) -> None:
     mark = "ok    " if finding.ok else "FAILED"
     print(f"{mark} {finding.address:<24} {finding.step:<12} {finding.text}")
     if not finding.ok:
-        print(f"       → fix on the side of the {finding.side}: {finding.remedy}")
+        print(f"       → {finding.side}: {finding.remedy}")

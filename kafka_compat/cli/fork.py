@@ -20,23 +20,25 @@ def add_parser(subparsers: Any) -> None:
     """Add `fork` to the command line."""
     parser = subparsers.add_parser(
         "fork",
-        help="make a second topic, or a second data folder, that holds the same, without copying records",
-        description="Fork a topic of a broker with a control API (kafka.compat.control.enable): "
-        "`fork --http URL TOPIC NAME`. Or a whole data folder, whose broker does not run: "
-        "`fork --data FOLDER --to FOLDER`. Closed segments are shared on the disk, and each side "
-        "goes its own way.",
-        epilog="exit codes: 0 when it is done; 1 when it cannot be; 2 when the arguments are wrong",
+        help="duplicate a topic or a data directory without copying records",
+        description="Fork a topic of a running broker with the control API (kafka.compat.control.enable): "
+        "`fork --http URL TOPIC NAME`; or the data directory of a stopped broker: "
+        "`fork --data DIR --to DIR`. Both sides share closed segments by hard links; later changes "
+        "to one side do not affect the other.",
+        epilog="exit codes: 0 if forked; 1 if the fork failed; 2 if the arguments are invalid",
     )
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the topic that there is")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the name of the new one")
-    parser.add_argument("--http", metavar="URL", help="where the broker's kafka.compat.http.listener is")
-    parser.add_argument("--token", metavar="TEXT", help="its kafka.compat.http.token, if it has one")
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="topic to fork")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the new topic")
+    parser.add_argument("--http", metavar="URL", help="address of the broker's kafka.compat.http.listener")
+    parser.add_argument("--token", metavar="TEXT", help="the broker's kafka.compat.http.token, if set")
     parser.add_argument(
-        "--groups", metavar="GROUP,…", help="consumer groups that get the same positions there; `all` for all"
+        "--groups",
+        metavar="GROUP,…",
+        help="consumer groups to copy committed offsets of; `all` for all groups",
     )
-    parser.add_argument("--data", metavar="FOLDER", help="one of the log.dirs of a broker that does not run")
-    parser.add_argument("--to", metavar="FOLDER", help="a folder on the same disk that is not there yet")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--data", metavar="DIR", help="one of the log.dirs of a stopped broker")
+    parser.add_argument("--to", metavar="DIR", help="new directory on the same file system")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,8 +75,10 @@ def _fork_topic(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(answer))
     else:
-        with_groups = f", with the offsets of {', '.join(answer['groups'])}" if answer["groups"] else ""
-        print(f"Forked {args.topic} to {args.name}{with_groups} ({answer['took_ms']:.0f} ms)")
+        with_groups = (
+            f", with the committed offsets of {', '.join(answer['groups'])}" if answer["groups"] else ""
+        )
+        print(f"forked {args.topic} to {args.name}{with_groups} ({answer['took_ms']:.0f} ms)")
     return 0
 
 
@@ -91,7 +95,7 @@ def _fork_folder(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"data": args.data, "to": args.to, "logs": logs, "took_ms": took_ms}))
     else:
-        print(f"Forked the {logs} logs of {args.data} to {args.to} ({took_ms:.0f} ms)")
+        print(f"forked {logs} logs of {args.data} to {args.to} ({took_ms:.0f} ms)")
     return 0
 
 

@@ -27,24 +27,32 @@ def add_parser(subparsers: Any) -> None:
     """Add `health` to the command line."""
     parser = subparsers.add_parser(
         "health",
-        help="ask whether a broker on this machine answers",
-        description="Ask the broker that runs with these settings on this machine which APIs it has.",
-        epilog="exit codes: 0 when it answers; 1 when it does not; 2 when the settings are wrong",
+        help="check that a broker on this machine responds",
+        description="Send ApiVersions to the broker that runs with these settings on this machine.",
+        epilog="exit codes: 0 if it responds; 1 if not; 2 if the settings are invalid",
     )
-    parser.add_argument("properties", nargs="*", metavar="server.properties", help="the broker's settings")
-    parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE", help="a setting")
     parser.add_argument(
-        "--env", action="store_true", help="take settings from the environment, as serve does"
+        "properties", nargs="*", metavar="server.properties", help="the broker's settings files"
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="setting that overrides the files",
+    )
+    parser.add_argument(
+        "--env", action="store_true", help="also read settings from the environment, as serve does"
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         default=1,
         metavar="N",
-        help="ask all brokers of `serve --processes N`, or --brokers N: also on the N - 1 ports after it",
+        help="check all brokers of `serve --processes N` or --brokers N: N consecutive ports",
     )
     parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait for each (5)"
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="timeout for each broker (5)"
     )
 
 
@@ -79,7 +87,7 @@ def _ask(host: str, port: int, listener: Listener, timeout_s: float) -> None:
         with connection.makefile("rb") as stream:
             start = stream.read(_ANSWER.size)
     if len(start) < _ANSWER.size:
-        raise EOFError("the broker closed the connection")
+        raise EOFError("the connection was closed")
     _, correlation_id, error_code = _ANSWER.unpack(start)
     if (correlation_id, error_code) != (1, 0):
-        raise ValueError("the response is not from a Kafka broker")
+        raise ValueError("the response is not that of a Kafka broker")

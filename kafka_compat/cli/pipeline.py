@@ -12,7 +12,7 @@ from kafka_compat.cli import pipeline_arguments as common
 _WINDOWS_EXAMPLE = (
     "example: --schema 'carrier STRING, distance DOUBLE' --window 1h --group-by carrier --sum distance"
 )
-_DELETED = "records are gone from the topic that were to come next"
+_DELETED = "the next records have been deleted from the topic"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         )
         job.add_arguments(of_job)
         of_job.add_argument("--json", action="store_true", help="print the report as JSON")
-        of_job.add_argument("--verbose", action="store_true", help="show Spark's own messages")
+        of_job.add_argument("--verbose", action="store_true", help="print Spark's log")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
     """Help epilog: the meaning of exit codes 0 and, for a job that reads topics, 3."""
-    codes = (
-        f"exit codes: 0 {done}; 1 Spark or Kafka failed in mid-run, run again to go on; 2 nothing was started"
-    )
+    codes = f"exit codes: 0 {done}; 1 Spark or Kafka failed, run again to continue; 2 nothing was started"
     return codes if lost is None else f"{codes};\n3 {lost}"
 
 
@@ -65,7 +63,7 @@ def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="go on after records that Kafka deleted before they were archived",
+        help="continue after records that Kafka deleted before they were archived",
     )
 
 
@@ -80,24 +78,24 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--tier", action="append", required=True, metavar="NAME=PLACE", help="two or more; see above"
+        "--tier", action="append", required=True, metavar="NAME=PLACE", help="see above; repeat for each tier"
     )
-    common.add_length(parser, "--bucket", "1h, 15m, 1d (1h)", default_ms=3_600_000)
+    common.add_length(parser, "--bucket", "length of a bucket: 1h, 15m, 1d (1h)", default_ms=3_600_000)
     common.add_times(parser)
     parser.add_argument(
         "--all-partitions",
         action="store_true",
-        help="add the partitions up, for tiers with different numbers of them",
+        help="count all partitions together, for tiers with different numbers of partitions",
     )
     parser.add_argument(
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="the header that tiers of the kind header look at; its value is PRODUCER:N, N counted from 0",
+        help="header that header tiers read: PRODUCER:N, where N counts from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
-        parser, "a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source"
+        parser, "property of Kafka's consumer (security.protocol=SSL) or option of Spark's Kafka source"
     )
     common.add_spark(parser)
 
@@ -147,7 +145,7 @@ def _copy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
     common.add_target(parser)
     parser.add_argument(
-        "--group", metavar="G", help="the consumer group that holds the job's position (default: by its id)"
+        "--group", metavar="G", help="consumer group for the job's position (default: named after the job ID)"
     )
 
 
@@ -164,7 +162,7 @@ def _run_copy(args: argparse.Namespace) -> Any:
 def _dedupe_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="write to this topic")
-    common.add_length(parser, "--within", "30s, 15m, 1h, 1d")
+    common.add_length(parser, "--within", "time between duplicates: 30s, 15m, 1h, 1d")
     parser.add_argument(
         "--by",
         metavar="ID",
@@ -192,7 +190,7 @@ def _lag_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", required=True, metavar="G", help="the group to commit to")
     common.add_continuous(parser, 5, "commits")
     common.add_kafka_options(
-        parser, "a property of librdkafka, which commits (security.protocol=SSL); several times"
+        parser, "property of librdkafka, which commits (security.protocol=SSL); may be repeated"
     )
 
 
@@ -217,11 +215,9 @@ def _run_latest(args: argparse.Namespace) -> Any:
 
 def _mirror_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--name", required=True, help="the name of the cluster that is read, for headers")
-    parser.add_argument(
-        "--target", required=True, metavar="HOST:PORT[,...]", help="the cluster that is written to"
-    )
-    parser.add_argument("--target-name", required=True, metavar="NAME", help="its name")
+    parser.add_argument("--name", required=True, help="name of the source cluster, for headers")
+    parser.add_argument("--target", required=True, metavar="HOST:PORT[,...]", help="cluster to write to")
+    parser.add_argument("--target-name", required=True, metavar="NAME", help="name of the target cluster")
     common.add_target_options(parser)
 
 
@@ -244,19 +240,19 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_cluster(parser, "the cluster to write to")
     parser.add_argument("--topic", action="append", metavar="T", help="only this topic of the archive")
     parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
-    help = "only these offsets of partition P, either end may be missing (3:100-, 0:-99); several times"
+    help = "only these offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
     common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
     parser.add_argument("--dry-run", action="store_true", help="count what would be written")
     parser.add_argument(
         "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
     )
-    parser.add_argument("--again", action="store_true", help="once more, when all of it was replayed before")
+    parser.add_argument("--again", action="store_true", help="replay again after a complete replay")
     parser.add_argument(
-        "--state", type=Path, metavar="DIR", help="the job's folder (default: in the archive)"
+        "--state", type=Path, metavar="DIR", help="the job's directory (default: in the archive)"
     )
     common.add_kafka_options(
-        parser, "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
+        parser, "property of librdkafka's producer (security.protocol=SSL); may be repeated"
     )
     common.add_batch(parser)
     common.add_spark(parser)
@@ -302,13 +298,18 @@ def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--log-dir", action="append", required=True, type=Path, metavar="DIR", help="log.dirs; several times"
+        "--log-dir",
+        action="append",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="one of log.dirs; may be repeated",
     )
-    parser.add_argument("--topic", action="append", metavar="T", help="only this topic; several times")
+    parser.add_argument("--topic", action="append", metavar="T", help="only this topic; may be repeated")
     retention = "the topics' retention.ms: 12h, 7d (7d)"
     common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
-    parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no bound)")
-    parser.add_argument("--hot-keys", type=int, default=10, help="how many to list of each topic (10)")
+    parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no limit)")
+    parser.add_argument("--hot-keys", type=int, default=10, help="keys to list per topic (10)")
     common.add_plot(parser)
     common.add_spark(parser, connector=False)
 
@@ -335,25 +336,25 @@ def _run_report(args: argparse.Namespace) -> Any:
 
 def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
-    parser.add_argument("--to-topic", required=True, metavar="T", help="results go to this topic")
-    parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="bad rows go to this one")
-    parser.add_argument("--schema", required=True, help="a value's columns, in SQL's words")
-    parser.add_argument("--format", choices=("json", "csv"), default="json", help="of the values (json)")
-    parser.add_argument("--null", default="", metavar="TEXT", help="a missing value in CSV (empty)")
+    parser.add_argument("--to-topic", required=True, metavar="T", help="topic for results")
+    parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for bad rows")
+    parser.add_argument("--schema", required=True, help="columns of a value, as an SQL schema")
+    parser.add_argument("--format", choices=("json", "csv"), default="json", help="format of values (json)")
+    parser.add_argument("--null", default="", metavar="TEXT", help="text of a missing value in CSV (empty)")
     parser.add_argument(
-        "--time", metavar="COLUMN", help="the column with the time (default: the record's timestamp)"
+        "--time", metavar="COLUMN", help="column with the event time (default: the record's timestamp)"
     )
-    common.add_length(parser, "--window", "30s, 15m, 1h, 1d")
-    lateness = "how long behind its end a window stays open, by the latest time seen (1h)"
+    common.add_length(parser, "--window", "length of a window: 30s, 15m, 1h, 1d")
+    lateness = "how long a window stays open after its end, in event time (1h)"
     common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
     for name, what in (
         ("group-by", "count by this column"),
-        ("sum", "sum this column up"),
-        ("min", "find this column's least value"),
-        ("max", "find this column's greatest value"),
+        ("sum", "sum of this column"),
+        ("min", "minimum of this column"),
+        ("max", "maximum of this column"),
     ):
-        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; several times")
-    check = "a condition that a good row fulfils (distance > 0); several times"
+        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
+    check = "condition that good rows meet (distance > 0); may be repeated"
     common.add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
@@ -396,42 +397,40 @@ JOBS = {
         "archive topics to Parquet files, each record exactly once",
         """\
 Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
-also when killed at any moment. Run again, it goes on where it stopped.""",
-        _exit_codes(
-            "all archived", "records are gone from the topic that the archive would need (see --accept-loss)"
-        ),
+even if the job is killed. A new run continues where the last one stopped.""",
+        _exit_codes("all archived", "the topic has lost records that were not archived (see --accept-loss)"),
         _archive_arguments,
         _run_archive,
     ),
     "audit": Job(
-        "compare what brokers, archives, mirrors and producers hold, hour by hour",
+        "compare the contents of brokers, archives, mirrors and producers, hour by hour",
         """\
 Count records per partition and hour at every tier, and compare them with the first tier. A tier is one of
-  NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end at the start of the audit
-  NAME=archive:DIR/TOPIC        a topic in the folder of `pipeline archive`
-  NAME=header:HOST:PORT/TOPIC   what producers said in a header that they sent there
-  NAME=counts:FILE              what a producer counted: CSV with partition, time_ms, rows""",
+  NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end when the audit starts
+  NAME=archive:DIR/TOPIC        a topic in the directory of `pipeline archive`
+  NAME=header:HOST:PORT/TOPIC   the counts in a header that producers set
+  NAME=counts:FILE              counts of a producer: CSV with partition, time_ms, rows""",
         """\
-exit codes: 0 all tiers hold the same; 1 records are lost, duplicated or changed, or a tier could not be read
-to its end; 2 nothing was started""",
+exit codes: 0 all tiers are equal; 1 records are lost, duplicated or changed, or a tier could not be read
+completely; 2 nothing was started""",
         _audit_arguments,
         _run_audit,
     ),
     "copy": Job(
-        "copy topics to a topic, exactly once by transactions",
+        "copy topics to a topic, exactly once, with transactions",
         """\
-Copy topics to a topic of the same or of another cluster by Kafka's transactions: readers with
-isolation.level=read_committed see each record exactly once, in order, with all that it had and no more.""",
+Copy topics to a topic of the same or another cluster with Kafka's transactions: consumers with
+isolation.level=read_committed read each record exactly once, in order and unchanged.""",
         _exit_codes("all copied"),
         _copy_arguments,
         _run_copy,
     ),
     "dedupe": Job(
-        "copy topics without records that repeat others",
+        "copy topics without duplicate records",
         """\
-Copy topics to a topic, leaving out records that repeat another one: the same id, and timestamps at most
---within apart. The first one stays. Ids are remembered for twice that time; what comes later than --within
-behind the latest record is left out and counted.""",
+Copy topics to a topic without duplicates: records with the same ID whose timestamps differ by --within or
+less. The first one is copied. IDs are kept for twice that time; records that are later than --within are
+omitted and counted.""",
         _exit_codes("all read"),
         _dedupe_arguments,
         _run_dedupe,
@@ -441,15 +440,15 @@ behind the latest record is left out and counted.""",
         """\
 Commit the position of a Spark streaming query, read from its checkpoint, to a consumer group, so that
 kafka-consumer-groups and lag exporters show it. Spark never resumes from the group. Needs no Java.""",
-        "exit codes: 0 committed; 1 the cluster did not take it; 2 nothing was started",
+        "exit codes: 0 committed; 1 the commit failed; 2 nothing was started",
         _lag_arguments,
         _run_lag,
     ),
     "latest": Job(
-        "keep a table with the latest record of each key",
+        "maintain a table with the latest record of each key",
         """\
-Keep DIR/latest, a Parquet table with the latest record of each key of a changelog topic; records without
-value delete. Run again, it goes on where it stopped; read from the beginning, it gives the same table.""",
+Maintain DIR/latest, a Parquet table with the latest record of each key of a changelog topic; records without
+a value delete their key. A new run continues where the last one stopped.""",
         _exit_codes("up to date"),
         common.add_stream,
         _run_latest,
@@ -458,36 +457,36 @@ value delete. Run again, it goes on where it stopped; read from the beginning, i
         "copy topics from one cluster to another, each record exactly once",
         """\
 Copy topics to the same topics and partitions of another cluster, each record exactly once and in order, with
-its origin in headers. Records that came from there are not sent back.""",
+its origin in headers. Records that originate in the target cluster are not sent back.""",
         _exit_codes("all mirrored"),
         _mirror_arguments,
         _run_mirror,
     ),
     "replay": Job(
-        "write an archive's records to a topic again, each exactly once",
+        "write the records of an archive to topics, exactly once",
         """\
-Write records of an archive to topics again: key, value, headers, timestamp, partition and order are kept, and
-headers tell the origin. Each arrives exactly once, also when the job is killed and run again.""",
+Write the records of an archive to topics with their key, value, headers, timestamp, partition and order, and
+with their origin in headers: exactly once, even if the job is killed and run again.""",
         _exit_codes("all replayed", None),
         _replay_arguments,
         _run_replay,
     ),
     "report": Job(
-        "say what lies in a broker's data folder: skew, hot keys, sizes, compression, retention",
+        "analyze a broker's data directory: skew, hot keys, sizes, compression, retention",
         """\
-Read a broker's data folder without the broker, and say how records are spread over partitions and keys, how
-large they are, how well they are compressed, and what retention will delete. A folder that was not closed in
-order, that of a running broker too, is read up to the high watermark in its checkpoint.""",
+Read a broker's data directory without the broker, and report the distribution of records over partitions and
+keys, their sizes, compression, and the records that retention will delete. The directory of a broker that
+runs, or was killed, is read up to the high watermarks in its checkpoint.""",
         "exit codes: 0 read; 1 a segment is broken, or Spark failed; 2 nothing was started",
         _report_arguments,
         _run_report,
     ),
     "windows": Job(
-        "count and sum by windows of time; bad rows to a dead-letter topic",
+        "count and sum by time windows; bad rows go to a dead-letter topic",
         """\
-Count the records of topics by windows of their time and by groups, and sum columns of their values. Results
-go to a topic, keyed by window and group (the last record of a key counts); rows that cannot be counted to a
-dead-letter topic as they were, with the reason in the header kafka-compat-reason.""",
+Count the records of topics by time window and group, and sum columns of their values. Results go to a topic,
+keyed by window and group (the last record of a key is valid). Invalid rows go unchanged to a dead-letter
+topic, with the reason in the header kafka-compat-reason.""",
         f"{_WINDOWS_EXAMPLE}\n\n{_exit_codes('all read')}",
         _windows_arguments,
         _run_windows,

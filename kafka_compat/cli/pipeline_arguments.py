@@ -24,7 +24,7 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a client's settings, by the names that Java clients use; --kafka-option wins over it",
+        help="a client's properties file, with the names of Java clients; --kafka-option overrides it",
     )
 
 
@@ -66,8 +66,8 @@ def add_length(
 def add_topics(parser: argparse.ArgumentParser) -> None:
     """Add --topic, which may be repeated, and --topic-pattern."""
     topics = parser.add_mutually_exclusive_group(required=True)
-    topics.add_argument("--topic", action="append", metavar="T", help="a topic; may be given several times")
-    topics.add_argument("--topic-pattern", metavar="REGEX", help="all topics whose whole name matches")
+    topics.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated")
+    topics.add_argument("--topic-pattern", metavar="REGEX", help="all topics whose full name matches")
 
 
 def topics_of(args: argparse.Namespace) -> list[str]:
@@ -77,9 +77,9 @@ def topics_of(args: argparse.Namespace) -> list[str]:
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
     """Add --continuous and --interval-s; `between` is the phrase for what the interval separates."""
-    parser.add_argument("--continuous", action="store_true", help="go on until SIGINT or SIGTERM")
+    parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
-        "--interval-s", type=float, default=interval_s, help=f"time between {between} ({interval_s:g})"
+        "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"
     )
 
 
@@ -91,19 +91,28 @@ def interval_s(args: argparse.Namespace) -> float | None:
 def add_batch(parser: argparse.ArgumentParser, default: int = 200_000) -> None:
     """Add --offsets-per-batch."""
     parser.add_argument(
-        "--offsets-per-batch", type=int, default=default, help=f"upper bound of one batch ({default})"
+        "--offsets-per-batch",
+        type=int,
+        default=default,
+        help=f"maximum size of a batch in offsets ({default})",
     )
 
 
 def add_times(parser: argparse.ArgumentParser) -> None:
     """Add --since and --until."""
-    parser.add_argument("--since", type=millis, metavar="TIME", help="2013-01-31T12:00:00Z, or milliseconds")
-    parser.add_argument("--until", type=millis, metavar="TIME", help="the same; itself not included")
+    parser.add_argument(
+        "--since", type=millis, metavar="TIME", help="start time: 2013-01-31T12:00:00Z, or milliseconds"
+    )
+    parser.add_argument(
+        "--until", type=millis, metavar="TIME", help="end time, exclusive, in the same format"
+    )
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add --plot."""
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write FILE.png and FILE.html")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="also write charts to FILE.png and FILE.html"
+    )
 
 
 def spark_settings(args: argparse.Namespace) -> Any:
@@ -122,7 +131,7 @@ def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> Non
             "--jars",
             type=Path,
             metavar="DIR",
-            help="folder filled by `kafka-compat spark jars DIR` (default: fetched from Maven Central)",
+            help="directory from `kafka-compat spark jars DIR` (default: download from Maven Central)",
         )
 
 
@@ -144,12 +153,12 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
     add_cluster(parser)
     add_kafka_options(
         parser,
-        "a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source "
-        "(minPartitions=8); may be given several times",
+        "property of Kafka's consumer (security.protocol=SSL) or option of Spark's Kafka source "
+        "(minPartitions=8); may be repeated",
     )
     add_topics(parser)
     parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="the job's folder, shared with --master"
+        "--to", required=True, type=Path, metavar="DIR", help="the job's directory, shared with --master"
     )
     add_continuous(parser, 10, "batches of --continuous")
     add_batch(parser, batch)
@@ -179,15 +188,13 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add --target, --target-option and --create, for the cluster to write to."""
-    parser.add_argument(
-        "--target", metavar="HOST:PORT[,...]", help="the cluster that is written to (default: the same)"
-    )
+    parser.add_argument("--target", metavar="HOST:PORT[,...]", help="cluster to write to (default: the same)")
     add_target_options(parser)
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add --target-option and --create."""
-    help = "a property of librdkafka, whose producer writes (security.protocol=SSL); several times"
+    help = "property of librdkafka's producer (security.protocol=SSL); may be repeated"
     add_several(parser, "--target-option", "NAME=VALUE", help)
     parser.add_argument(
         "--create",
@@ -208,5 +215,5 @@ def length_ms(text: str) -> int:
         if length <= 0:
             raise ValueError
     except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(f"{text} is not a length like 30s, 15m, 1h, 1d") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a duration like 30s, 15m, 1h, 1d") from None
     return length

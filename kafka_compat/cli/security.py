@@ -26,26 +26,26 @@ def add_parser(subparsers: Any) -> None:
     """Add `security` to the command line."""
     parser = subparsers.add_parser(
         "security",
-        help="make certificates, users and settings for a broker with TLS",
-        description="Set up a broker that encrypts, knows its users and asks what they may do.",
+        help="create certificates, users and settings for a broker with TLS",
+        description="Set up a broker with TLS, authentication and authorization.",
     )
     commands = parser.add_subparsers(dest="security_command", metavar="COMMAND", required=True)
     init = commands.add_parser(
         "init",
-        help="make all of it in a folder",
-        description="Make in DIR an authority, a broker's certificate, users with random passwords, "
-        "server.properties, and for each user files for all kinds of clients. Every file is for you alone.",
-        epilog="exit codes: 0 when all is there; 1 when a file cannot be written; "
-        "2 when something cannot be, or is there already",
+        help="create all files in a directory",
+        description="Create in DIR a certificate authority, a broker's certificate, server.properties, "
+        "users with random passwords, and client files for each user. Only you can read the files.",
+        epilog="exit codes: 0 if all files were created; 1 if a file cannot be written; "
+        "2 if an argument is invalid, or files exist already",
     )
-    init.add_argument("folder", metavar="DIR", type=Path, help="where to; it is made if it is not there")
+    init.add_argument("folder", metavar="DIR", type=Path, help="directory, created if missing")
     init.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name or address by which clients reach the broker; the first is the one that they are told "
-        "(localhost, and the broker listens on 127.0.0.1 alone); may be given several times",
+        help="name or address of the broker for clients; the first is advertised; may be repeated "
+        "(default: localhost, and the broker listens on 127.0.0.1 only)",
     )
     init.add_argument(
         "--port", type=arguments.port, default=_PORT, metavar="N", help=f"the broker's port ({_PORT})"
@@ -55,26 +55,28 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="HOST:PORT",
-        help="what clients are told, instead of the first --host and --port; given several times, it makes "
-        "settings and a certificate for as many brokers",
+        help="advertised address, instead of the first --host and --port; may be repeated, which creates "
+        "settings and a certificate for each broker",
     )
     init.add_argument(
         "--user",
         action="append",
         default=[],
         metavar="NAME",
-        help="a user besides admin, who may do nothing until an ACL allows it; may be given several times",
+        help="user in addition to admin, without permissions until ACLs grant some; may be repeated",
+    )
+    init.add_argument("--zookeeper", metavar="CONNECT", help="zookeeper.connect of the brokers")
+    init.add_argument(
+        "--days", type=_days, default=_DAYS, metavar="N", help=f"validity of certificates in days ({_DAYS})"
     )
     init.add_argument(
-        "--zookeeper", metavar="CONNECT", help="brokers keep their metadata there: zookeeper.connect"
+        "--force",
+        action="store_true",
+        help="replace existing files; brokers and clients then need the new ones",
     )
     init.add_argument(
-        "--days", type=_days, default=_DAYS, metavar="N", help=f"how long certificates are valid ({_DAYS})"
+        "--json", action="store_true", help="print the created files as JSON, without passwords"
     )
-    init.add_argument(
-        "--force", action="store_true", help="replace what is there: what had the old files gets the new ones"
-    )
-    init.add_argument("--json", action="store_true", help="say what was made as JSON, without passwords")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,8 +108,8 @@ def run(args: argparse.Namespace) -> int:
     if there and not args.force:
         return _refuse(
             f"{folder} has {', '.join(map(str, sorted(there)[:3]))}{' and more' if there[3:] else ''} "
-            "already; choose another directory, or use --force, which invalidates the current certificates "
-            "and passwords",
+            "already; choose another directory, or use --force, which invalidates the certificates and "
+            "passwords in use",
             EXIT_USAGE,
         )
     try:
@@ -161,14 +163,14 @@ def _next_steps(folder: Path, provision: Provision) -> list[tuple[str, str]]:
     ]
     talk = ["kafka-compat", "topics", "--bootstrap-server", provision.bootstrap, "--list"]
     talk += ["--command-config", str(admin / "client.properties")]
-    steps.append(("talk to it", shlex.join(talk)))
+    steps.append(("connect to it", shlex.join(talk)))
     others = [user for user in provision.clients if user != "admin"]
     if others:
         allow = ["kafka-compat", "acls", "--bootstrap-server", provision.bootstrap]
         allow += ["--command-config", str(admin / "client.properties"), "--add"]
         allow += ["--allow-principal", f"User:{others[0]}", "--producer", "--consumer"]
         allow += ["--topic", "TOPIC", "--group", "*"]
-        steps.append((f"let {others[0]} do something", shlex.join(allow)))
+        steps.append((f"grant permissions to {others[0]}", shlex.join(allow)))
     return steps
 
 
@@ -190,16 +192,16 @@ def _show(folder: Path, provision: Provision) -> None:
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
-    table = Table("what", "where")
+    table = Table("file", "path")
     for server in provision.servers:
         table.add_row("settings of the broker", escape(str(folder / server)))
-    table.add_row("authority that clients trust", escape(str(folder / "ca.pem")))
-    table.add_row("key of the authority: keep it apart", escape(str(folder / "ca.key")))
+    table.add_row("CA certificate, which clients trust", escape(str(folder / "ca.pem")))
+    table.add_row("private key of the CA: store it elsewhere", escape(str(folder / "ca.key")))
     for user, path in provision.clients.items():
-        may = "may do everything" if user == "admin" else "may do nothing yet"
+        may = "all permissions" if user == "admin" else "no permissions yet"
         table.add_row(f"client files of {escape(user)} ({may})", escape(str(folder / path)))
     console.print(table)
-    console.print("The users' passwords are in their client files, and nowhere else.\n")
+    console.print("Only the client files contain the users' passwords.\n")
     for number, (what, command) in enumerate(_next_steps(folder, provision), 1):
         console.print(f"{number}. {escape(what)}:")
         console.print(f"   {escape(command)}")

@@ -21,28 +21,28 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "serve",
         help="run a broker in the foreground",
-        description="Run a broker in the foreground until Ctrl-C or SIGTERM. Settings have Kafka's names; "
-        "without any the broker listens on 127.0.0.1:9092 and keeps its data in ~/.local/share/kafka-compat.",
-        epilog="exit codes: 0 after SIGINT or SIGTERM; 1 when the broker failed; 2 when it could not start",
+        description="Run a broker in the foreground until Ctrl-C or SIGTERM. Settings have Kafka's names. "
+        "By default, the broker listens on 127.0.0.1:9092 and stores data in ~/.local/share/kafka-compat.",
+        epilog="exit codes: 0 after SIGINT or SIGTERM; 1 if the broker failed; 2 if it could not start",
     )
     parser.add_argument(
         "properties",
         nargs="*",
         metavar="server.properties",
-        help="a file of settings; of several, the last counts most",
+        help="settings file; of several files, later ones override earlier ones",
     )
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting that counts more than the file; may be given several times",
+        help="setting that overrides the files; may be repeated",
     )
     parser.add_argument(
         "--env",
         action="store_true",
-        help="take settings from the environment, over the file: KAFKA_LOG_DIRS is log.dirs (the rules of "
-        "Kafka's container images, also KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
+        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS is "
+        "log.dirs (as in Kafka's container images, including KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument(
         "--port",
@@ -55,40 +55,41 @@ def add_parser(subparsers: Any) -> None:
         "--brokers",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers in this process, for tests: broker ids 1 to N, each with a port "
-        "(the listener's and those after it) and a data folder of its own",
+        help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
+        "from the listener's on, each with its own data directory",
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers, each a process that may use a core of its own: broker ids from "
-        "broker.id on, with ports and data folders as of --brokers; one that dies is started again",
+        help="run a cluster of N brokers, each in its own process: broker IDs from "
+        "broker.id on, ports and data directories as with --brokers; a process that dies is restarted",
     )
     parser.add_argument(
         "--ephemeral",
         action="store_true",
-        help="keep the data in a new temporary folder, which is removed when the broker stops",
+        help="store data in a new temporary directory, which is removed when the broker stops",
     )
     parser.add_argument(
         "--stop-at-eof",
         action="store_true",
-        help="end at once when standard input ends, which it does when the program that holds its other end "
-        "does, killed or not; the data of --ephemeral go then, and stay for another start otherwise",
+        help="exit immediately at the end of standard input, that is, when the parent program exits or "
+        "is killed; data of --ephemeral is removed, other data is kept",
     )
     parser.add_argument(
-        "--json", action="store_true", help="say that the broker is ready, and where, as a line of JSON"
+        "--json",
+        action="store_true",
+        help="report as one line of JSON that the broker is ready, and its address",
     )
     parser.add_argument(
         "--kafka-lines",
         action="store_true",
-        help="when the broker serves, also print the lines by which tools see in the log of a container that "
-        "Kafka has started",
+        help="once the broker is ready, print the log lines of Kafka that container tools wait for",
     )
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="log what the broker does, not only warnings: short for --override kafka.compat.log.level=INFO",
+        help="also log events below WARN: short for --override kafka.compat.log.level=INFO",
     )
 
 

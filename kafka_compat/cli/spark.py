@@ -8,13 +8,13 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Add `spark` to the command line."""
-    parser = subparsers.add_parser("spark", help="prepare Spark for this broker")
+    parser = subparsers.add_parser("spark", help="prepare Spark for Kafka")
     commands = parser.add_subparsers(dest="spark", required=True, metavar="COMMAND")
     jars = commands.add_parser(
         "jars",
-        help="copy the Kafka connector's jars into a folder",
-        description="Copy the four jars of Spark's Kafka connector into DIR, by Maven (which follows the "
-        "mirrors of ~/.m2/settings.xml) or else by Ivy. Use them with --jars DIR, or as spark.jars.",
+        help="download the jars of Spark's Kafka connector",
+        description="Download the four jars of Spark's Kafka connector to DIR, with Maven (which uses the "
+        "mirrors of ~/.m2/settings.xml) or, without Maven, with Ivy. Use them with --jars DIR or spark.jars.",
     )
     jars.add_argument("directory", type=Path, metavar="DIR")
 

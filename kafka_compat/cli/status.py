@@ -32,19 +32,19 @@ def add_parser(subparsers: Any) -> None:
     """Add `status` to the command line."""
     parser = subparsers.add_parser(
         "status",
-        help="show brokers, topics, groups, lag and disks, and what is wrong",
-        description="Show a cluster of any Kafka on one screen: what is wrong, brokers, the largest topics, "
-        "the groups with most lag, disks.",
-        epilog="exit codes: 0 when nothing is wrong; 1 when something is; 2 when nobody can be reached, or "
-        "the settings are wrong; with --watch 0 when it is interrupted",
+        help="show brokers, topics, groups, lag, disks and problems",
+        description="Show a Kafka cluster on one screen: problems, brokers, the largest topics, the groups "
+        "with the most lag, disks.",
+        epilog="exit codes: 0 if the cluster is healthy; 1 if it has problems; 2 if no broker can be "
+        "reached, or the settings are invalid; with --watch, 0 after Ctrl-C",
     )
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,…",
-        help=f"where to begin (bootstrap.servers of the file, or {_BOOTSTRAP})",
+        help=f"first brokers to connect to (bootstrap.servers of the file, or {_BOOTSTRAP})",
     )
     parser.add_argument(
-        "--command-config", metavar="FILE", help="a client's settings, by the names that Java clients use"
+        "--command-config", metavar="FILE", help="a client's properties file, with the names of Java clients"
     )
     parser.add_argument(
         "--watch",
@@ -52,19 +52,19 @@ def add_parser(subparsers: Any) -> None:
         type=_positive,
         const=_EVERY_S,
         metavar="SECONDS",
-        help=f"show it anew every so often ({_EVERY_S:g}), until Ctrl-C",
+        help=f"refresh every SECONDS ({_EVERY_S:g}) until Ctrl-C",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print everything as JSON, with --watch an object per line"
+        "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )
     parser.add_argument(
-        "--rows", type=_count, metavar="N", help="of each table (as the terminal has room for, or 10)"
+        "--rows", type=_count, metavar="N", help="rows of each table (default: what fits the terminal, or 10)"
     )
     parser.add_argument(
         "--timeout",
         type=_positive,
         metavar="SECONDS",
-        help=f"for each broker to answer (request.timeout.ms of the file, or {_TIMEOUT_S:g})",
+        help=f"timeout of each request (request.timeout.ms of the file, or {_TIMEOUT_S:g})",
     )
 
 
@@ -124,8 +124,11 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
             from kafka_compat.status.as_json import failure
 
             print(json.dumps(failure(str(error)), indent=2))
-        print(f"kafka-compat: cannot reach any broker: {error}", file=sys.stderr)
-        print("kafka-compat: `kafka-compat doctor` reports which step fails, and what to do", file=sys.stderr)
+        print(f"kafka-compat: no broker can be reached: {error}", file=sys.stderr)
+        print(
+            "kafka-compat: run `kafka-compat doctor` to find the step that fails and its remedy",
+            file=sys.stderr,
+        )
         return EXIT_UNREACHABLE
     wrong = problems(snapshot)
     if args.json:
@@ -228,7 +231,7 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is not a duration; expected a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a duration; expected seconds, more than 0")
     return value
 
 

@@ -291,7 +291,7 @@ class Cluster:
             self._forget(key)
         node = self.nodes[node_id]
         where = f"Connection to node {node_id} ({node.host}/{node.host}:{node.port})"
-        self._warn(f"{where} could not be established. Node may not be available.")
+        self._warn(f"{where} failed.")
 
     def _forget(self, node_id: int) -> None:
         connection = self._open.pop(node_id)

@@ -159,7 +159,7 @@ def _log_in(using: ConnectionSettings, connection: Connection, host: str) -> Non
     answer = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=using.mechanism)
     if answer.error_code:
         offered = ", ".join(answer.mechanisms)
-        text = f"Client SASL mechanism '{using.mechanism}' not enabled in the server, enabled mechanisms are "
+        text = f"The broker has not enabled the SASL mechanism '{using.mechanism}', but "
         raise KafkaError(known_code(answer.error_code), f"{text}[{offered}]")
     client = using.new_client(host)
     token: bytes | None = client.first()

@@ -151,7 +151,7 @@ class Fetcher:
         for place, position in self._unknown.items():
             if position is None and self._settings.reset is None:
                 topic, number = place
-                raise NoOffset(f"Undefined offset with no reset policy for partitions: [{topic}-{number}]")
+                raise NoOffset(f"No committed offset and no reset policy for partitions: [{topic}-{number}]")
             if place in self._leaders:
                 wanted[place] = self._settings.reset if position is None else position
         resolved = {place: when for place, when in wanted.items() if when is not None}

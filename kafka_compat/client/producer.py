@@ -164,10 +164,7 @@ def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
     retries = number("retries", _RETRIES_MAX)
     transactional_id = given.get("transactional.id")
     if wanted is not None and wanted.lower() == "true" and required != -1:
-        raise ValueError(
-            "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee "
-            "idempotence."
-        )
+        raise ValueError("enable.idempotence=true requires acks=all.")
     can = required == -1 and retries > 0 and number("max.in.flight.requests.per.connection", 5) <= 5
     return ProducerSettings(
         acks=required,
@@ -217,9 +214,8 @@ class Producer:
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
             raise RecordTooLarge(
-                f"The message is {size_bytes + BATCH_OVERHEAD_BYTES} bytes when serialized which is larger "
-                f"than {self._settings.request_bytes_max}, which is the value of the max.request.size "
-                "configuration."
+                f"The record of {size_bytes + BATCH_OVERHEAD_BYTES} bytes exceeds max.request.size, "
+                f"{self._settings.request_bytes_max}."
             )
         if topic not in self._topics:
             self._await_topic(topic)

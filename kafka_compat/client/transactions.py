@@ -33,7 +33,7 @@ class ListingFailed(KafkaError):
     """One of the queried brokers failed to list its transactions."""
 
     def __init__(self, code: ErrorCode, node_id: int) -> None:
-        text = f"ListTransactions request sent to broker {node_id} failed with an unexpected exception"
+        text = f"ListTransactions failed on broker {node_id}"
         super().__init__(code, text)
         self.node_id = node_id
 
@@ -75,14 +75,12 @@ def list_transactions(
         if duration_ms >= 0 and version < 1:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                "Duration filter can be set only when using API version 1 or higher. If client is connected "
-                "to an older broker, do not specify duration filter or set duration filter to -1.",
+                "The broker is too old for a duration filter: omit it, or set it to -1.",
             )
         if pattern and version < 2:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                "Transactional ID pattern filter can be set only when using API version 2 or higher. If "
-                "client is connected to an older broker, do not specify the pattern filter.",
+                "The broker is too old for a pattern of transactional IDs: omit it.",
             )
         answer = _until_loaded(
             cluster,
@@ -131,10 +129,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
     if one.error_code:
         text = ""
         if one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            text = (
-                f"DescribeTransactions request for transactionalId `{transactional_id}` failed because the "
-                "ID could not be found"
-            )
+            text = f"Unknown transactional ID `{transactional_id}`"
         raise KafkaError(known_code(one.error_code), text)
     return Transaction(
         cluster.coordinator(transactional_id, call, of_transactions=True),

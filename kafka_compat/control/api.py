@@ -45,20 +45,20 @@ class ControlApi:
     def routes(self) -> list[Route]:
         """The routes."""
         return [
-            Route("GET", f"{_PREFIX}/time", self._time, "what time it is to the brokers"),
+            Route("GET", f"{_PREFIX}/time", self._time, "the brokers' current time"),
             Route(
                 "POST",
                 f"{_PREFIX}/time",
                 self._advance,
-                "put the brokers' time forward, and do at once all that is due by then",
+                "advance the brokers' time, and run everything that becomes due",
                 {"advance_ms": "integer: milliseconds, above 0"},
             ),
             Route(
                 "POST",
                 f"{_PREFIX}/time/stand",
                 self._stand,
-                "have the brokers' time go on only when it is put forward, or by the machine's clock again",
-                {"still": "boolean: whether it goes on only when it is put forward"},
+                "stop the brokers' clock, or let it run again",
+                {"still": "boolean: true: time advances on request only"},
             ),
             *self._events.routes(_PREFIX),
             *self._recording.routes(_PREFIX),

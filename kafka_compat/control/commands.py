@@ -49,10 +49,14 @@ class Commands:
         """The routes."""
         topic = prefix + "/topics/{topic}"
         commands: list[tuple[str, Command, str]] = [
-            ("compact", _compact, "compact the topic, if its cleanup.policy says so, up to its last record"),
-            ("retention", _retention, "delete what its retention.ms and retention.bytes no longer keep"),
-            ("roll", _roll, "begin a new segment in each partition that holds anything"),
-            ("flush", _flush, "have all that the topic holds on disk"),
+            (
+                "compact",
+                _compact,
+                "compact the topic up to its last record, if its cleanup.policy includes compact",
+            ),
+            ("retention", _retention, "delete segments beyond retention.ms and retention.bytes"),
+            ("roll", _roll, "roll a new segment in each partition that has records"),
+            ("flush", _flush, "flush the topic to disk"),
         ]
         return [
             *(
@@ -63,7 +67,7 @@ class Commands:
                 "POST",
                 prefix + "/groups/{group}/members/{member}/expire",
                 self._expire,
-                "have the session of a member of a group end, as if it had not been heard of",
+                "expire the session of a group member, as if it had sent no heartbeats",
             ),
         ]
 
@@ -179,18 +183,18 @@ class PartitionCommands:
     def routes(self, prefix: str) -> list[Route]:
         """The routes."""
         path = prefix + "/topics/{topic}/partitions/{partition}"
-        follower = {"broker": "integer: one that follows"}
+        follower = {"broker": "integer: broker ID of a follower"}
         return [
-            Route("GET", path, self._get, "who leads a partition, and who is in sync"),
+            Route("GET", path, self._get, "leader and in-sync replicas of a partition"),
             Route(
                 "POST",
                 path + "/leader",
                 self._lead,
-                "have another replica lead, which is the preferred one from then on",
-                {"broker": "integer: one that is in sync; the preferred one without it"},
+                "make another replica the leader and the preferred replica",
+                {"broker": "integer: broker ID of an in-sync replica (default: the preferred replica)"},
             ),
-            Route("POST", path + "/shrink", self._shrink, "have a follower fall out of sync", follower),
-            Route("POST", path + "/restore", self._restore, "let it catch up again", follower),
+            Route("POST", path + "/shrink", self._shrink, "make a follower fall out of sync", follower),
+            Route("POST", path + "/restore", self._restore, "let a follower catch up again", follower),
         ]
 
     async def _get(self, call: Call) -> Answer:

@@ -29,7 +29,7 @@ class EventLog:
 
     def routes(self, prefix: str) -> list[Route]:
         """The routes."""
-        return [Route("GET", prefix + "/events", self._all, "what happened while time was put forward")]
+        return [Route("GET", prefix + "/events", self._all, "events while time was advanced")]
 
     async def _all(self, call: Call) -> Answer:
         return self.events

@@ -17,24 +17,24 @@ from kafka_compat.protocol.json_form import api_named
 _KINDS = ("error", "delay_ms", "drop", "lose_answer", "cut", "corrupt")
 _NAMED = ("topic", "group", "transactional_id")
 _BODY = {
-    "api": "string: whose requests, as Produce or OffsetCommit; all without it",
-    "version": "integer: of the API",
-    "client_id": "string: whose requests",
-    "broker": "integer: requests that come to it",
-    "topic": "string: requests about it",
-    "partition": "integer: requests about it, by itself or of the topic; an error is for it alone",
-    "group": "string: requests about it",
-    "transactional_id": "string: requests about it",
-    "skip": "integer: how many requests pass before the first that is hit",
-    "count": "integer: how many are hit; without end if it is not given",
-    "probability": "number: of each to be hit, from 0 to 1",
-    "seed": "integer: for the probability: the same seed hits the same requests",
-    "error": "string: answer with this error, as NOT_LEADER_OR_FOLLOWER, and do nothing",
-    "delay_ms": "integer: hold the answer back for so long",
-    "drop": "boolean: do nothing, and close the connection",
-    "lose_answer": "boolean: do it, and close the connection in the place of an answer",
-    "cut": "boolean: do it, send half of the answer, and close the connection",
-    "corrupt": "boolean: do it, and flip bits of the answer; of a Fetch, bits of its records",
+    "api": "string: only requests of this API, such as Produce or OffsetCommit (default: all)",
+    "version": "integer: only this version of the API",
+    "client_id": "string: only requests of this client",
+    "broker": "integer: only requests to this broker",
+    "topic": "string: only requests for this topic",
+    "partition": "integer: only requests for this partition (of `topic`); an error is for it alone",
+    "group": "string: only requests for this group",
+    "transactional_id": "string: only requests for this transactional ID",
+    "skip": "integer: number of matching requests to leave alone first",
+    "count": "integer: number of requests to hit (default: no limit)",
+    "probability": "number: probability that a request is hit, from 0 to 1",
+    "seed": "integer: seed for probability: the same seed hits the same requests",
+    "error": "string: return this error, such as NOT_LEADER_OR_FOLLOWER, without processing the request",
+    "delay_ms": "integer: delay the response by this many milliseconds",
+    "drop": "boolean: close the connection without processing the request",
+    "lose_answer": "boolean: process the request, and close the connection instead of responding",
+    "cut": "boolean: process the request, send half of the response, and close the connection",
+    "corrupt": "boolean: process the request, and flip bits of the response; for Fetch, of its records",
 }
 
 
@@ -49,16 +49,16 @@ class FaultRoutes:
         """The routes."""
         path = prefix + "/faults"
         return [
-            Route("POST", path, self._make, "have requests fail from now on", _BODY),
-            Route("GET", path, self._all, "the faults that were made, with their hits"),
-            Route("DELETE", path, self._remove_all, "take all faults away"),
-            Route("DELETE", path + "/{number}", self._remove, "take a fault away"),
+            Route("POST", path, self._make, "add a fault: make requests fail", _BODY),
+            Route("GET", path, self._all, "all faults, with their hits"),
+            Route("DELETE", path, self._remove_all, "remove all faults"),
+            Route("DELETE", path + "/{number}", self._remove, "remove a fault"),
             Route(
                 "GET",
                 path + "/{number}/await",
                 self._await,
-                "answer when so many requests were hit, and answered",
-                query={"hits": "integer: how many, at least", **TIMEOUT},
+                "wait until the fault has hit a number of requests",
+                query={"hits": "integer: minimum number of hits", **TIMEOUT},
             ),
         ]
 

@@ -156,12 +156,12 @@ class FaultyFilesystem(RealFilesystem):
 
 _KINDS = ("full", "failed", "slow_ms")
 _BODY = {
-    "broker": "integer: whose; all without it",
-    "log_dir": "string: its path; all without it",
-    "full": "boolean: nothing more can be written (ENOSPC), until this is lifted",
-    "failed": "boolean: whatever is read or written fails (EIO), and the directory is offline from then on, "
-    "until the broker is started again",
-    "slow_ms": "integer: how much longer each write and sync takes",
+    "broker": "integer: only directories of this broker (default: all)",
+    "log_dir": "string: only the directory with this path (default: all)",
+    "full": "boolean: writes fail with ENOSPC until the fault is removed",
+    "failed": "boolean: reads and writes fail with EIO; the directory then stays offline "
+    "until the broker is restarted",
+    "slow_ms": "integer: delay of each write and sync in milliseconds",
 }
 
 
@@ -176,9 +176,9 @@ class DiskFaults:
         """The routes."""
         path = prefix + "/disks"
         return [
-            Route("GET", path, self._all, "the log directories, and what is wrong with them"),
-            Route("POST", path, self._break, "have disks be full, fail, or be slow from now on", _BODY),
-            Route("DELETE", path, self._lift, "have all disks work again, but for what is offline"),
+            Route("GET", path, self._all, "log directories and their faults"),
+            Route("POST", path, self._break, "make disks full, failing or slow", _BODY),
+            Route("DELETE", path, self._lift, "remove all disk faults; offline directories stay offline"),
         ]
 
     async def _all(self, call: Call) -> Answer:

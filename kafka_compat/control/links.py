@@ -263,24 +263,22 @@ class BrokerFaults:
         path = prefix + "/brokers"
         one = path + "/{broker}"
         return [
-            Route("GET", path, self._all, "the brokers, and what they do not reach"),
-            Route("POST", one + "/pause", self._pause, "have a broker stand still: it answers nobody"),
-            Route("POST", one + "/resume", self._resume, "have it go on"),
+            Route("GET", path, self._all, "brokers, and the connections that are cut"),
+            Route("POST", one + "/pause", self._pause, "pause a broker: it stops responding"),
+            Route("POST", one + "/resume", self._resume, "resume a paused broker"),
             Route(
                 "POST",
                 one + "/cut",
                 self._cut,
-                "have a broker and another, or what coordinates them, not reach each other",
+                "cut the connection of a broker to another broker, or to ZooKeeper",
                 {
-                    "from": "integer: the other broker",
-                    "coordination": "boolean: ZooKeeper's part: the session expires after "
+                    "from": "integer: broker ID of the other broker",
+                    "coordination": "boolean: cut the connection to ZooKeeper: the session expires after "
                     "zookeeper.session.timeout.ms",
                 },
             ),
-            Route("POST", one + "/mend", self._mend, "have it reach everything again"),
-            Route(
-                "POST", one + "/expire", self._expire, "have its session with what coordinates brokers end"
-            ),
+            Route("POST", one + "/mend", self._mend, "restore all connections of a broker"),
+            Route("POST", one + "/expire", self._expire, "expire the ZooKeeper session of a broker"),
         ]
 
     async def _all(self, call: Call) -> Answer:

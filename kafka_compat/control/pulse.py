@@ -11,7 +11,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, natural
 
 _TIMEOUT_MS = 10_000
 _TIMED_OUT = 408
-TIMEOUT = {"timeout_ms": f"integer: {_TIMEOUT_MS} if it is not given"}
+TIMEOUT = {"timeout_ms": f"integer: timeout in milliseconds (default: {_TIMEOUT_MS})"}
 """Parameter of every route that waits."""
 
 

@@ -86,9 +86,9 @@ class Recording:
         """The routes."""
         path = prefix + "/recording"
         return [
-            Route("POST", path, self._begin, "keep what clients ask from now on, and what they are answered"),
-            Route("GET", path, self._all, "what was kept, in the order in which it came"),
-            Route("DELETE", path, self._end, "keep nothing more, and forget what was kept"),
+            Route("POST", path, self._begin, "start recording requests and responses"),
+            Route("GET", path, self._all, "recorded requests and responses, in order of arrival"),
+            Route("DELETE", path, self._end, "stop recording, and delete the recording"),
         ]
 
     async def _begin(self, call: Call) -> Answer:

@@ -31,7 +31,7 @@ class Reset:
                 "POST",
                 prefix + "/reset",
                 self._reset,
-                "forget topics, groups, transactions, faults and recordings; return to the machine's time",
+                "delete topics, groups, transactions, faults and recordings; return to the system time",
             )
         ]
 

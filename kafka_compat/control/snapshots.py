@@ -53,12 +53,12 @@ class Snapshots:
                 "POST",
                 prefix + "/snapshots",
                 self._save,
-                "keep all that the broker holds now, under a name, without a copy of its records",
+                "take a snapshot of the broker's data, without copying records",
                 {"name": "string: letters, digits, '.', '_' and '-'"},
             ),
-            Route("GET", prefix + "/snapshots", self._all, "the names of the snapshots that there are"),
-            Route("POST", one + "/restore", self._restore, "hold what a snapshot holds, and no more"),
-            Route("DELETE", one, self._delete, "forget a snapshot"),
+            Route("GET", prefix + "/snapshots", self._all, "names of all snapshots"),
+            Route("POST", one + "/restore", self._restore, "restore the data of a snapshot"),
+            Route("DELETE", one, self._delete, "delete a snapshot"),
         ]
 
     async def _save(self, call: Call) -> Answer:

@@ -218,10 +218,10 @@ class Forks:
                 "POST",
                 prefix + "/topics/{topic}/fork",
                 self._fork,
-                "make a second topic that holds what this one holds now, without a copy of its records",
+                "fork a topic: create a topic with the same contents, without copying records",
                 {
-                    "name": "string: of the new topic",
-                    "groups": "true, or an array of strings: groups that get the same positions there",
+                    "name": "string: name of the new topic",
+                    "groups": "true, or an array of strings: groups to copy committed offsets of",
                 },
             )
         ]

@@ -20,8 +20,8 @@ TABLE = Path(__file__).with_name("served.py")
 _HEAD = '''\
 """Generated from the declarations of the handlers by `python -m kafka_compat.handlers.declared`: do not edit.
 
-APIs with their first and last version, in the order of their keys. What is not here is neither advertised nor
-answered.
+APIs with their first and last version, in the order of their keys. No other API is
+advertised or served.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def table() -> str:
     telemetry = "".join(_row(one) for one in everything if one.telemetry)
     return (
         f"{_HEAD}SERVED: dict[ApiKey, tuple[int, int]] = {{\n{alone}}}\n"
-        '"""What every broker serves."""\n\n'
+        '"""APIs of every broker."""\n\n'
         f"CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {{\n    **SERVED,\n{cluster}}}\n"
-        '"""What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""\n\n'
+        '"""APIs of a broker in a cluster, as in Apache Kafka with ZooKeeper."""\n\n'
         f"TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {{\n{telemetry}}}\n"
-        '"""What a broker serves beside that where it shows what clients push of their metrics."""\n'
+        '"""Additional APIs of a broker that receives metrics of clients (KIP-714)."""\n'
     )
 
 

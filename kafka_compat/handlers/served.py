@@ -1,7 +1,7 @@
 """Generated from the declarations of the handlers by `python -m kafka_compat.handlers.declared`: do not edit.
 
-APIs with their first and last version, in the order of their keys. What is not here is neither advertised nor
-answered.
+APIs with their first and last version, in the order of their keys. No other API is
+advertised or served.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
-"""What every broker serves."""
+"""APIs of every broker."""
 
 CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {
     **SERVED,
@@ -76,10 +76,10 @@ CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALTER_PARTITION: (0, 3),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
-"""What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""
+"""APIs of a broker in a cluster, as in Apache Kafka with ZooKeeper."""
 
 TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
     ApiKey.PUSH_TELEMETRY: (0, 0),
 }
-"""What a broker serves beside that where it shows what clients push of their metrics."""
+"""Additional APIs of a broker that receives metrics of clients (KIP-714)."""

@@ -83,11 +83,11 @@ class HttpListener:
 
         routes = [
             *routes,
-            Route("GET", "/openapi.json", as_document, "what can be asked, for tools"),
-            Route("GET", "/api", as_page, "what can be asked, for people"),
+            Route("GET", "/openapi.json", as_document, "OpenAPI document"),
+            Route("GET", "/api", as_page, "documentation of this API"),
         ]
         if not any(route.path == "/" for route in routes):
-            routes.append(Route("GET", "/", as_page, "the same"))
+            routes.append(Route("GET", "/", as_page, "documentation of this API"))
         application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[self._middleware(web)])
         for route in routes:
             self._routes[route.method, route.path] = route

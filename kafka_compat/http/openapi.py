@@ -29,9 +29,9 @@ def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
             ]
             + [{"name": name, "in": "query", **_described(text)} for name, text in route.query.items()],
             "responses": {
-                "200": {"description": "done, or so"},
+                "200": {"description": "success"},
                 "default": {
-                    "description": "why not, and what would be right (RFC 9457)",
+                    "description": "error, with the reason and a remedy (RFC 9457)",
                     "content": {"application/problem+json": {}},
                 },
             },
@@ -73,7 +73,7 @@ dt {{ font-family: ui-monospace, monospace }} dd {{ margin: 0 0 .25rem 1.5rem }}
 pre {{ overflow-x: auto; padding: .5rem; background: color-mix(in srgb, currentColor 8%, transparent) }}
 </style>
 <h1>HTTP API</h1>
-<p>For tools: <a href="/openapi.json">openapi.json</a></p>
+<p>OpenAPI document: <a href="/openapi.json">openapi.json</a></p>
 <main>
 {rows}
 </main>

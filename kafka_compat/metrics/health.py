@@ -27,12 +27,12 @@ class Health:
     def routes(self) -> list[Route]:
         """The health routes."""
         return [
-            Route("GET", "/live", self._live, "whether the broker's event loop runs", for_anybody=True),
+            Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
             Route(
                 "GET",
                 "/ready",
                 self._ready,
-                "whether clients are served as they should be; 503 and the reasons where they are not",
+                "readiness: the broker serves clients; otherwise 503 and the reasons",
                 for_anybody=True,
             ),
         ]

@@ -24,8 +24,8 @@ def metrics_routes(scraper: Scraper) -> list[Route]:
     async def few(call: Call) -> Answer:
         return await scraped(by_partition=False)
 
-    about = "metrics for Prometheus, by the names of kafka_exporter and the JMX exporter"
+    about = "metrics for Prometheus, with the names of kafka_exporter and the JMX exporter"
     return [
         Route("GET", "/metrics", everything, about),
-        Route("GET", "/public_metrics", few, "the same without samples of single partitions and clients"),
+        Route("GET", "/public_metrics", few, "metrics without per-partition and per-client samples"),
     ]

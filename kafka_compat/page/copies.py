@@ -28,7 +28,7 @@ class Copy:
         self.done = 0
         """Source offsets that have been copied."""
         self.total = 0
-        self.state = "under way"
+        self.state = "in progress"
         """`under way`, `done` or `failed`."""
         self.problem: str | None = None
 

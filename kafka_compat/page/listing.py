@@ -8,9 +8,9 @@ from typing import Any, Final, TypedDict
 from kafka_compat.http.routes import BadCall, natural
 
 QUERY: Final[Mapping[str, str]] = {
-    "q": "string: a part of the name",
-    "sort": "string: the column, with - in front of it the greatest first",
-    "page": "integer: which hundred, from 1 on",
+    "q": "string: text that names must contain",
+    "sort": "string: column to sort by; with a leading -, descending",
+    "page": "integer: page of 100 rows, from 1",
 }
 """Parameters of a list."""
 ROWS: Final = 100

@@ -93,13 +93,13 @@ class Site:
         routes = [
             self._route("GET", "/", self._to_first),
             self._route("GET", ROOT, self._to_first),
-            Route("GET", STYLE, self._style, "", query={"v": "string: its version"}, for_anybody=True),
+            Route("GET", STYLE, self._style, "", query={"v": "string: version"}, for_anybody=True),
             Route(
                 "GET",
                 _LOGIN,
                 self._login,
                 "",
-                query={"back": "string: the page that was asked for"},
+                query={"back": "string: page to return to"},
                 for_anybody=True,
                 for_browsers=True,
             ),
@@ -108,7 +108,7 @@ class Site:
                 _LOGIN,
                 self._log_in,
                 "",
-                body={"token": "string: kafka.compat.http.token", "back": "string: as above"},
+                body={"token": "string: kafka.compat.http.token", "back": "string: page to return to"},
                 for_anybody=True,
                 for_browsers=True,
             ),
@@ -175,7 +175,7 @@ class Site:
                 return Redirect(ROOT + done.path)
             return await self._page(call, done.template, done.data, done.title, done.menu)
 
-        body = {**action.body, FIELD: "string: of the form that is sent; JSON needs none"}
+        body = {**action.body, FIELD: "string: token of the form; not needed for JSON"}
         return Route("POST", ROOT + action.path, handle, action.summary, body, for_browsers=True)
 
     def _visit(self, call: Call) -> Visit:
@@ -230,7 +230,7 @@ class Site:
 
     async def _problem(self, call: Call, error: BadCall) -> Answer:
         data = {"status": error.status, "detail": str(error)}
-        return await self._page(call, "problem.html", data, "That did not work", "", error.status)
+        return await self._page(call, "problem.html", data, "Error", "", error.status)
 
     async def _not_found(self, call: Call) -> Answer:
         problem = BadCall(f"unknown page {ROOT}/{call.path['unknown']}", NOT_FOUND)

@@ -29,29 +29,29 @@ _TIMES: Final = (
 )
 
 PARAMETERS: Final = {
-    "partitions": "string: of which partitions, as 0,3-5; all of them where it is empty",
+    "partitions": "string: partitions, such as 0,3-5 (default: all)",
     "order": "string: newest or oldest first",
-    "limit": f"integer: how many records at most, up to {LIMIT_MAX}",
-    "from_offset": "integer: the first offset that is meant, in each partition",
-    "to_offset": "integer: the first offset that is not meant any more",
-    "from": "string: the first time that is meant, as 2026-01-31T12:00:00Z (UTC unless it says otherwise) "
+    "limit": f"integer: maximum number of records, up to {LIMIT_MAX}",
+    "from_offset": "integer: first offset, in each partition",
+    "to_offset": "integer: end offset, exclusive",
+    "from": "string: first time, as 2026-01-31T12:00:00Z (UTC unless it has an offset) "
     "or in milliseconds since 1970",
-    "to": "string: the first time that is not meant any more",
-    "key": "string: what the key has to be",
-    "key_how": "string: contains, is, starts (with it), or null",
-    "key_as": f"string: what `key` is written as: {', '.join(NEEDLE_FORMATS)}",
-    "value": "string: what the value has to be",
+    "to": "string: end time, exclusive",
+    "key": "string: text to find in keys",
+    "key_how": "string: comparison: contains, is, starts (starts with), or null",
+    "key_as": f"string: format of `key`: {', '.join(NEEDLE_FORMATS)}",
+    "value": "string: text to find in values",
     "value_how": "string: as key_how",
     "value_as": "string: as key_as",
-    "header": "string: the name of a header that has to be there",
-    "header_value": "string: what that header, or any, has to say",
+    "header": "string: name of a header that records must have",
+    "header_value": "string: text to find in that header, or in any header",
     "header_how": "string: as key_how",
     "header_as": "string: as key_as",
-    "isolation": "string: read_committed, or read_uncommitted: with records of transactions that are open or "
-    "were aborted",
-    "show_key": f"string: in which format keys are shown: {', '.join(FORMATS)}",
-    "show_value": "string: the same of values",
-    "cursor": "string: where the search goes on, as the last answer says; all else must be as it was",
+    "isolation": "string: read_committed, or read_uncommitted: include records of open or aborted "
+    "transactions",
+    "show_key": f"string: format of keys in the response: {', '.join(FORMATS)}",
+    "show_value": "string: format of values in the response, as show_key",
+    "cursor": "string: cursor of the previous response, to continue; all other parameters must be the same",
 }
 """The parameters, each with its type and meaning."""
 

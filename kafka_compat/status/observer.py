@@ -112,7 +112,7 @@ class Observer:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 self._faults[node_id] = _reason(error)
             else:
-                self.note(f"broker {node_id} does not support {key.name}")
+                self.note(f"broker {node_id} is too old for {key.name}")
         except (OSError, EOFError, ValueError, HandshakeFailed, Untrusted) as error:
             self._faults[node_id] = _reason(error)
         return None
@@ -149,7 +149,7 @@ class Observer:
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
                 return answer
-            found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it does not know any broker yet")
+            found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it lists no brokers yet")
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
 
     def ask_metadata(self, node_id: int) -> Any:
@@ -234,7 +234,7 @@ class Observer:
                     if one.name == _MIN_ISR and one.value:
                         found[result.resource_name] = int(one.value)
                 if result.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    self.note("min.insync.replicas of some topics: this user may not describe their settings")
+                    self.note("min.insync.replicas of some topics: no permission to describe their settings")
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
@@ -265,7 +265,7 @@ class Observer:
             answer = self.ask(node_id, ApiKey.LIST_OFFSETS, **offsets_request(topics, lambda _: at))
             for place, code, found in listed_offsets(answer) if answer is not None else ():
                 if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    self.note("records of some topics: this user may not describe them")
+                    self.note("records of some topics: no permission to describe them")
                 elif not code and found.offset >= 0:
                     yield place, found.offset
 
@@ -381,7 +381,7 @@ def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> No
     for group_id, code, topics in _committed(observer, node_id, names):
         group = groups[group_id]
         if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            observer.note("offsets of some groups: this user may not describe them")
+            observer.note("offsets of some groups: no permission to describe them")
         elif code:
             groups[group_id] = group._replace(error=known_code(code).name)
         else:

@@ -51,8 +51,8 @@ def _brokers(snapshot: Snapshot) -> Iterator[Problem]:
             broker.broker_id in each.replicas for topic in snapshot.topics for each in topic.partitions
         )
         where = f" at {broker.address}" if broker.address else ""
-        has = f"; {counted(replicas, 'replica')} on it" if replicas else ""
-        text = f"broker {broker.broker_id}{where} is not up: {broker.fault}{has}"
+        has = f"; it has {counted(replicas, 'replica')}" if replicas else ""
+        text = f"broker {broker.broker_id}{where} is down: {broker.fault}{has}"
         yield Problem("broker-not-up", text, (str(broker.broker_id),))
 
 
@@ -63,7 +63,7 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.controller_id is None:
         yield Problem("no-controller", "no controller: topics and leaders cannot change", ())
     elif snapshot.controller_id not in up:
-        text = f"the controller, broker {snapshot.controller_id}, is not up: topics and leaders cannot change"
+        text = f"the controller, broker {snapshot.controller_id}, is down: topics and leaders cannot change"
         yield Problem("no-controller", text, (str(snapshot.controller_id),))
 
 
@@ -73,20 +73,20 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
 def _partitions(snapshot: Snapshot) -> Iterator[Problem]:
     leaderless = _by_topic(snapshot, lambda topic, each: each.leader is None)
     if leaderless:
-        text = f"{_places(leaderless)} no leader: clients cannot read or write"
-        text += f" {_them(leaderless)}{_awaited(snapshot, leaderless)}"
+        text = f"{_places(leaderless)} no leader and cannot be written or read"
+        text += f"{_numbers(leaderless)}{_awaited(snapshot, leaderless)}"
         yield Problem("no-leader", text, _all(leaderless))
     too_few = _by_topic(
         snapshot, lambda topic, each: each.leader is not None and each.is_under_min_isr(topic.min_isr)
     )
     if too_few:
-        text = "fewer in-sync replicas than min.insync.replicas: producers with acks=all are rejected"
+        text = "fewer in-sync replicas than min.insync.replicas: writes with acks=all fail"
         yield Problem("under-min-isr", f"{_places(too_few)} {text}{_numbers(too_few)}", _all(too_few))
     missing = _by_topic(
         snapshot, lambda topic, each: each.is_under_replicated and not each.is_under_min_isr(topic.min_isr)
     )
     if missing:
-        text = f"{_places(missing)} replicas that are not in sync{_out_of_sync(missing)}{_numbers(missing)}"
+        text = f"{_places(missing)} replicas out of sync{_out_of_sync(missing)}{_numbers(missing)}"
         yield Problem("under-replicated", text, _all(missing))
 
 
@@ -106,10 +106,6 @@ def _places(found: dict[str, list[Partition]]) -> str:
     return f"{counted(number, 'partition')} of {len(found):,} topics ({_listed(sorted(found))}) {have}"
 
 
-def _them(found: dict[str, list[Partition]]) -> str:
-    return ("it" if sum(map(len, found.values())) == 1 else "them") + _numbers(found)
-
-
 def _numbers(found: dict[str, list[Partition]]) -> str:
     """The partitions of a single topic."""
     if len(found) > 1:
@@ -124,13 +120,13 @@ def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
-    return f"; {_ids(awaited)} can become leader when up" if awaited else ""
+    return f"; {_ids(awaited)} can become leader again once up" if awaited else ""
 
 
 def _out_of_sync(found: dict[str, list[Partition]]) -> str:
     partitions = [each for partitions in found.values() for each in partitions]
     missing = {broker for each in partitions for broker in each.replicas if broker not in each.isr}
-    return f", of {_ids(sorted(missing))}"
+    return f" on {_ids(sorted(missing))}"
 
 
 def _ids(brokers: Sequence[int]) -> str:
@@ -151,13 +147,13 @@ def _log_dirs(log_dirs: Iterable[LogDir]) -> Iterator[Problem]:
             yield Problem("log-dir-failed", text, (each.path,))
         elif each.usable_share is not None and each.usable_share < USABLE_MIN:
             left = f"{size(each.usable_bytes or 0)} of {size(each.total_bytes or 0)} left"
-            text = f"log directory {each.path} of broker {each.broker_id} is nearly full: {left}"
+            text = f"log directory {each.path} of broker {each.broker_id} is almost full: {left}"
             yield Problem("disk-nearly-full", text, (each.path,))
 
 
 def _groups(snapshot: Snapshot) -> Iterator[Problem]:
     for broker_id, error in snapshot.unserved:
-        text = f"broker {broker_id} does not serve the groups that it coordinates: {error}"
+        text = f"broker {broker_id} does not serve its groups: {error}"
         yield Problem("groups-not-served", text, (str(broker_id),))
     by_error: dict[str, list[str]] = {}
     for group in snapshot.groups:

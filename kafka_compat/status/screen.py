@@ -70,7 +70,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
         return Group(*parts)
     height = console.height if rows is None and console.is_terminal else None
     if view.stale is not None:
-        parts += [Text(f"State as of {_time(snapshot.time_ms)}:", _ODD)]
+        parts += [Text(f"Last data, from {_time(snapshot.time_ms)}:", _ODD)]
     most = ROWS if rows is None else rows
     named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
     parts += [Text(), *_verdict(view.problems, named)]
@@ -125,7 +125,7 @@ def plain(text: str) -> str:
 def _top(view: View) -> Text:
     now = "" if view.snapshot is None or view.stale else f"  {_time(view.snapshot.time_ms)}"
     cluster = "" if view.snapshot is None else f"cluster {plain(view.snapshot.cluster_id or _UNKNOWN)}"
-    every = "" if view.every_s is None else f"  every {view.every_s:g} s, Ctrl-C ends"
+    every = "" if view.every_s is None else f"  every {view.every_s:g} s, Ctrl-C to quit"
     return Text.assemble((cluster, _TITLE), (now + every, _FAINT))
 
 
@@ -137,7 +137,7 @@ def _verdict(problems: Sequence[Problem], most: int) -> Iterable[Text]:
     for problem in problems[:most]:
         yield _mark("-", plain(problem.text), _BAD)
     if len(problems) > most:
-        yield Text(f"- and {len(problems) - most:,} more, listed by --json", _BAD)
+        yield Text(f"- and {len(problems) - most:,} more; --json lists all", _BAD)
 
 
 def _mark(mark: str, text: str, style: str) -> Text:
@@ -155,9 +155,9 @@ def _brokers(snapshot: Snapshot) -> Section:
     away = sum(not broker.is_up for broker in snapshot.brokers)
     heading = _heading("BROKERS", f"{len(snapshot.brokers):,}")
     if away:
-        heading.append(f", {away:,} not up", _BAD)
+        heading.append(f", {away:,} down", _BAD)
     if snapshot.is_kraft:
-        heading.append(", led by a quorum of controllers (KRaft)", _FAINT)
+        heading.append(", KRaft mode", _FAINT)
     leads: dict[int, int] = {}
     replicas: dict[int, int] = {}
     for topic in snapshot.topics:
@@ -169,7 +169,7 @@ def _brokers(snapshot: Snapshot) -> Section:
 
     def row(broker: Broker) -> list[Text]:
         is_controller = broker.broker_id == snapshot.controller_id
-        state = Text("up", _GOOD) if broker.is_up else Text("not up", _BAD)
+        state = Text("up", _GOOD) if broker.is_up else Text("down", _BAD)
         if is_controller:
             state.append(", controller", "" if broker.is_up else _BAD)
         return [
@@ -249,7 +249,7 @@ def _groups(snapshot: Snapshot) -> Section:
     groups = sorted(snapshot.groups, key=lambda each: (each.error is None, -(each.lag or 0), each.group_id))
     states: dict[str, int] = {}
     for group in groups:
-        states[group.state or "of unknown state"] = states.get(group.state or "of unknown state", 0) + 1
+        states[group.state or "Unknown"] = states.get(group.state or "Unknown", 0) + 1
     heading = _heading("GROUPS", f"{len(groups):,}")
     if groups:
         by_state = ", ".join(f"{number:,} {plain(state)}" for state, number in sorted(states.items()))

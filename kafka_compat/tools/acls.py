@@ -83,7 +83,7 @@ def operation_of(text: str) -> str:
 def principal_of(text: str) -> str:
     """The principal in TYPE:NAME form. Raises Failure."""
     if ":" not in text:
-        raise illegal_argument(f"expected a string in format principalType:principalName but got {text}")
+        raise illegal_argument(f"expected principalType:principalName but got {text}")
     return text
 
 
@@ -126,9 +126,9 @@ def run(arguments: list[str]) -> int:
 
 def _check(options: Options) -> None:
     if options.has("bootstrap-server") and options.has("bootstrap-controller"):
-        options.usage_error("Only one of --bootstrap-server or --bootstrap-controller must be specified")
+        options.usage_error("--bootstrap-server and --bootstrap-controller exclude each other")
     if options.has("bootstrap-server") and options.has("authorizer"):
-        options.usage_error("Only one of --bootstrap-server or --authorizer must be specified")
+        options.usage_error("--bootstrap-server and --authorizer exclude each other")
     if options.has("bootstrap-controller"):
         options.usage_error(
             "--bootstrap-controller is not supported by this command: give --bootstrap-server"
@@ -139,22 +139,22 @@ def _check(options: Options) -> None:
             options.usage_error(
                 "ACLs of ZooKeeper are not supported by this command: give --bootstrap-server"
             )
-        options.usage_error("One of --bootstrap-server or --bootstrap-controller must be specified")
+        options.usage_error("Specify --bootstrap-server or --bootstrap-controller")
     if options.has("authorizer-properties"):
-        options.usage_error("The --authorizer-properties option can only be used with --authorizer option")
+        options.usage_error("--authorizer-properties requires --authorizer")
     if sum(map(options.has, ("add", "remove", "list"))) != 1:
-        options.usage_error("Command must include exactly one action: --list, --add, --remove. ")
+        options.usage_error("Specify one action: --list, --add or --remove.")
     options.forbid(
         "list", "producer", "consumer", "allow-host", "allow-principal", "deny-host", "deny-principal"
     )
     for role in ("producer", "consumer"):
         options.forbid(role, "operation", "deny-principal", "deny-host")
     if options.has("principal") and not options.has("list"):
-        options.usage_error("The --principal option is only available if --list is set")
+        options.usage_error("--principal requires --list")
     if options.has("producer") and not options.has("topic"):
         options.usage_error("With --producer you must specify a --topic")
     if options.has("idempotent") and not options.has("producer"):
-        options.usage_error("The --idempotent option is only available if --producer is set")
+        options.usage_error("--idempotent requires --producer")
     alone = not options.has("producer")
     if options.has("consumer") and (
         not options.has("topic")
@@ -162,8 +162,7 @@ def _check(options: Options) -> None:
         or (alone and (options.has("cluster") or options.has("transactional-id")))
     ):
         options.usage_error(
-            "With --consumer you must specify a --topic and a --group and no --cluster or "
-            "--transactional-id option should be specified."
+            "--consumer requires --topic and --group, and excludes --cluster and --transactional-id."
         )
 
 
@@ -175,14 +174,10 @@ def _add(options: Options) -> None:
 
     pattern = _pattern(options)
     if pattern in ("ANY", "MATCH"):
-        options.usage_error(
-            f"A '--resource-pattern-type' value of '{pattern}' is not valid when adding acls."
-        )
+        options.usage_error(f"--add does not accept --resource-pattern-type '{pattern}'.")
     wanted = _wanted(options)
     if not all(wanted.values()):
-        options.usage_error(
-            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
-        )
+        options.usage_error("--add requires --allow-principal or --deny-principal.")
     with cluster_of(options) as cluster:
         for resource, asked in wanted.items():
             known = _described(cluster, resource).get(resource, ())
@@ -337,8 +332,8 @@ def _wanted(options: Options) -> Wanted:
     resources = _resources(options)
     if not resources:
         options.usage_error(
-            "You must provide at least one resource: --topic <topic> or --cluster or --group <group> or "
-            "--delegation-token <Delegation Token ID>"
+            "Specify a resource: --topic, --group, --cluster, --transactional-id, --delegation-token or "
+            "--user-principal"
         )
     if not options.has("producer") and not options.has("consumer"):
         operations = [operation_of(text.strip()) for text in options.values("operation")]

@@ -100,7 +100,7 @@ def _check_bootstrap(bootstrap: str) -> None:
             )
             log("WARN", text, "org.apache.kafka.clients.ClientUtils")
     if not resolved:
-        raise WrongSettings("No resolvable bootstrap urls given in bootstrap.servers")
+        raise WrongSettings("No host in bootstrap.servers can be resolved")
 
 
 def valid_addresses(text: str) -> bool:

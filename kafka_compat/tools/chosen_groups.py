@@ -52,7 +52,7 @@ def partitions_in(argument: str) -> list[TopicPartition]:
     """The partitions in TOPIC:0,1,2. Raises Failure."""
     parts = argument.split(":")
     if len(parts) != 2:
-        raise illegal_argument(f"Invalid topic arg '{argument}', expected topic name and partitions")
+        raise illegal_argument(f"Invalid topic '{argument}', expected TOPIC or TOPIC:PARTITIONS")
     found = []
     for text in parts[1].split(","):
         try:

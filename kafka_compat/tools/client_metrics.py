@@ -47,9 +47,7 @@ def run(arguments: list[str]) -> int:
 def _check(options: Options) -> None:
     options.exit_for_help()
     if sum(map(options.has, _ACTIONS)) != 1:
-        options.usage_error(
-            "Command must include exactly one action: --alter, --delete, --describe or --list."
-        )
+        options.usage_error("Specify one action: --alter, --delete, --describe or --list.")
     if not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified.")
     options.forbid("delete", *_OF_ALTER)
@@ -57,16 +55,16 @@ def _check(options: Options) -> None:
     options.forbid("list", "name", *_OF_ALTER)
     if options.has("alter"):
         if options.has("name") == options.has("generate-name"):
-            raise illegal_argument("One of --name or --generate-name must be specified with --alter.")
+            raise illegal_argument("--alter requires --name or --generate-name.")
         interval = options.value("interval")
         if interval:
             try:
                 java_integer(interval, "interval")
             except Exception:
-                text = "Invalid interval value. Enter an integer, or leave empty to reset."
+                text = "--interval must be an integer, or empty for the default."
                 raise illegal_argument(text) from None
     if options.has("delete") and not options.has("name"):
-        raise illegal_argument("A client metrics resource name must be specified with --delete.")
+        raise illegal_argument("--delete requires --name.")
 
 
 def _alter(cluster: Any, options: Options) -> None:
@@ -108,7 +106,7 @@ def _describe(cluster: Any, options: Options) -> None:
     if options.has("name"):
         name = options.given("name")
         if name not in names and not options.as_json:
-            print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
+            print(f"There is no client metrics subscription {name}.")
         names = [name] if name in names else []
     rows = []
     for name in names:

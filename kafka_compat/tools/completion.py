@@ -16,9 +16,9 @@ def add_parser(subparsers: Any) -> None:
     """Add `completion` to the command line."""
     parser = subparsers.add_parser(
         "completion",
-        help="complete the flags of Kafka's commands in a shell",
-        description='Print what the shell has to run: eval "$(kafka-compat completion bash)" in ~/.bashrc, '
-        "the same with zsh in ~/.zshrc, or kafka-compat completion fish | source in config.fish.",
+        help="print shell completion for Kafka's commands",
+        description='Print shell code to run: eval "$(kafka-compat completion bash)" in ~/.bashrc, '
+        "the same with zsh in ~/.zshrc; kafka-compat completion fish | source in config.fish.",
     )
     parser.add_argument("shell", choices=SHELLS)
 

@@ -35,7 +35,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
         if options.as_json:
             show.as_json([])
         else:
-            print(f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config.")
+            print(f"The {kind[:-1]} '{names[0]}' does not exist and has no settings of its own.")
         return
     described = []
     for name in names[:1] or _all_names(cluster, kind):
@@ -160,7 +160,7 @@ def _check_name(kind: str, name: str) -> None:
             text = f"Topic name is invalid: {reason}"
             raise Failure("org.apache.kafka.common.errors.InvalidTopicException", text) from None
     elif kind in ("brokers", "broker-loggers") and name and not name.removeprefix("-").isdecimal():
-        raise illegal_argument(f"The entity name for {kind} must be a valid integer broker id, found: {name}")
+        raise illegal_argument(f"The entity name for {kind} must be a broker's ID, an integer, found: {name}")
 
 
 def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: dict[str, Any]) -> Any:

@@ -93,7 +93,7 @@ class _Entities:
 
 def _check(options: Options, entities: _Entities) -> None:
     if options.has("alter") == options.has("describe"):
-        options.usage_error("Command must include exactly one action: --describe, --alter")
+        options.usage_error("Specify one action: --describe or --alter")
     options.forbid("describe", "add-config", "delete-config")
     types = entities.types
     twice = [kind for index, kind in enumerate(types) if kind in types[:index]]
@@ -101,23 +101,22 @@ def _check(options: Options, entities: _Entities) -> None:
         raise illegal_argument(f"Duplicate entity type(s) specified: {','.join(twice)}")
     to_brokers = options.has("bootstrap-server") or options.has("bootstrap-controller")
     if not to_brokers and not options.has("zookeeper"):
-        raise illegal_argument("Either --bootstrap-server or --bootstrap-controller must be specified.")
+        raise illegal_argument("Specify --bootstrap-server or --bootstrap-controller.")
     allowed = TYPES if to_brokers else _OF_ZOOKEEPER
     where = "--bootstrap-server or --bootstrap-controller" if to_brokers else "--zookeeper"
     for kind in types:
         if kind not in allowed:
             raise illegal_argument(
-                f"Invalid entity type {kind}, the entity type must be one of {', '.join(allowed)} "
-                f"with a {where} argument"
+                f"Invalid entity type {kind}, expected one of {', '.join(allowed)} with {where}"
             )
     if not types:
-        raise illegal_argument("At least one entity type must be specified")
+        raise illegal_argument("Specify an entity type")
     if len(types) > 1 and set(types) != {"users", "clients"}:
-        raise illegal_argument("Only 'users' and 'clients' entity types may be specified together")
+        raise illegal_argument("Several entity types can only be 'users' and 'clients'")
     generic = ("entity-name", "entity-type", "entity-default")
     if any(map(options.has, generic)) and entities.by_flags:
         raise illegal_argument(
-            "--entity-{type,name,default} should not be used in conjunction with specific entity flags"
+            "--entity-{type,name,default} exclude the flags of single types, such as --topic"
         )
     _check_connection(options)
     _check_names(options, entities)
@@ -128,17 +127,15 @@ def _check(options: Options, entities: _Entities) -> None:
 def _check_connection(options: Options) -> None:
     servers, controllers = options.has("bootstrap-server"), options.has("bootstrap-controller")
     if servers and controllers and not options.has("zookeeper"):
-        raise illegal_argument("Only one of --bootstrap-server or --bootstrap-controller can be specified")
+        raise illegal_argument("--bootstrap-server and --bootstrap-controller exclude each other")
     if (servers or controllers) and options.has("zookeeper"):
         raise illegal_argument(
-            "Only one of --bootstrap-server, --boostrap-controller, and --zookeeper can be specified"
+            "--bootstrap-server, --bootstrap-controller and --zookeeper exclude each other"
         )
     if options.has("all") and options.has("zookeeper"):
         raise illegal_argument("--bootstrap-server must be specified for --all")
     if options.has("zk-tls-config-file") and not options.has("zookeeper"):
-        raise illegal_argument(
-            "Only the --zookeeper option can be used with the --zk-tls-config-file option."
-        )
+        raise illegal_argument("--zk-tls-config-file requires --zookeeper.")
     if options.has("zookeeper"):
         raise illegal_argument("--zookeeper is not supported by this command: give --bootstrap-server")
 
@@ -150,7 +147,7 @@ def _check_names(options: Options, entities: _Entities) -> None:
         for flag in ("entity-name", "broker", "broker-logger"):
             if options.has(flag) and not is_integer(options.given(flag)):
                 raise illegal_argument(
-                    f"The entity name for {kind} must be a valid integer broker id, but it is: "
+                    f"The entity name for {kind} must be a broker's ID, an integer, but it is: "
                     f"{options.given(flag)}"
                 )
     if named and "ips" in entities.types:
@@ -162,31 +159,25 @@ def _check_names(options: Options, entities: _Entities) -> None:
                     socket.getaddrinfo(options.given(flag), None)
                 except (OSError, UnicodeError):
                     raise illegal_argument(
-                        f"The entity name for {kind} must be a valid IP or resolvable host, but it is: "
+                        f"The entity name for {kind} must be an IP address or resolvable, but it is: "
                         f"{options.given(flag)}"
                     ) from None
     if options.has("describe") and "broker-loggers" in entities.types and not named:
-        raise illegal_argument(
-            f"An entity name must be specified with --describe of {','.join(entities.types)}"
-        )
+        raise illegal_argument(f"--describe requires an entity name for {','.join(entities.types)}")
 
 
 def _check_alter(options: Options, entities: _Entities) -> None:
     if {"users", "clients", "brokers", "ips"} & {*entities.types}:
         if not entities.names:
             raise illegal_argument(
-                "An entity-name or default entity must be specified with --alter of users, clients, brokers "
-                "or ips"
+                "--alter requires an entity name or the defaults for users, clients, brokers or ips"
             )
     elif not any(entities.names):
-        raise illegal_argument(f"An entity name must be specified with --alter of {','.join(entities.types)}")
+        raise illegal_argument(f"--alter requires an entity name for {','.join(entities.types)}")
     if options.has("add-config") and options.has("add-config-file"):
-        raise illegal_argument("Only one of --add-config or --add-config-file must be specified")
+        raise illegal_argument("--add-config and --add-config-file exclude each other")
     if not any(map(options.has, ("add-config", "add-config-file", "delete-config"))):
-        raise illegal_argument(
-            "At least one of --add-config, --add-config-file, or --delete-config must be specified with "
-            "--alter"
-        )
+        raise illegal_argument("--alter requires --delete-config, --add-config or --add-config-file")
 
 
 def is_integer(text: str) -> bool:
@@ -198,7 +189,7 @@ def _run(options: Options, entities: _Entities) -> None:
     settings = settings_of(options)
     cluster = connected(options.given(where), settings)
     if options.has("alter") and len(entities.types) != len(entities.names):
-        raise illegal_argument("An entity name must be specified for every entity type")
+        raise illegal_argument("Specify a name for each entity type")
     with cluster:
         if options.has("describe"):
             _describe(cluster, options, entities)
@@ -231,7 +222,7 @@ def _alter(cluster: Any, options: Options, entities: _Entities) -> None:
     elif name:
         print(f"Completed updating config for {kind[:-1]} {name}.")
     else:
-        print(f"Completed updating default config for {kind} in the cluster.")
+        print(f"Completed updating default config for {kind}.")
 
 
 def added_configs(options: Options) -> dict[str, str]:
@@ -247,8 +238,8 @@ def added_configs(options: Options) -> dict[str, str]:
         pairs = [re.split(rf"\s*=\s*{outside}", item) for item in re.split(f",{outside}", text) if item]
         if any(len(pair) != 2 for pair in pairs) or not pairs:
             raise illegal_argument(
-                "requirement failed: Invalid entity config: all configs to be added must be in the format "
-                '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
+                'requirement failed: Invalid --add-config: expected "key=value", '
+                'or "key=[value1,value2]" for values that contain commas.'
             )
         found |= {name.strip(): re.sub(r"\[?\]?", "", value).strip() for name, value in pairs}
     for name in found:
@@ -360,8 +351,7 @@ def alter_quotas(
         unknown = [name for name in [*added, *deleted] if name not in _OF_ADDRESSES]
         if unknown:
             raise illegal_argument(
-                "Only connection quota configs can be added for 'ips' using --bootstrap-server. "
-                f"Unexpected config names: {','.join(unknown)}"
+                f"Settings of 'ips' can only be connection quotas. Unexpected settings: {','.join(unknown)}"
             )
         _set_quotas(cluster, types, names, added, deleted)
         return
@@ -391,14 +381,10 @@ def _check_kinds(types: list[str], names: list[str], added: dict[str, str], dele
     if scram_new or scram_old:
         if "" in names:
             raise illegal_argument(
-                "The use of --entity-default or --user-defaults is not allowed with User SCRAM Credentials "
-                "using --bootstrap-server."
+                "SCRAM credentials belong to one user: --entity-default and --user-defaults are not allowed."
             )
         if any(name in _QUOTAS for name in [*added, *deleted]):
-            raise illegal_argument(
-                "Cannot alter both quota and SCRAM credential configs simultaneously for 'users' using "
-                "--bootstrap-server."
-            )
+            raise illegal_argument("Change quotas and SCRAM credentials of 'users' in separate commands.")
 
 
 def _set_quotas(
@@ -463,9 +449,7 @@ def _credential(mechanism: str, text: str) -> tuple[int, str]:
         raise illegal_argument(f"Invalid credential property {mechanism.replace('-', '_')}={text}")
     iterations = _ITERATIONS if match[1] in (None, "-1") else int(match[1])
     if iterations < _ITERATIONS:
-        raise illegal_argument(
-            f"Iterations {iterations} is less than the minimum {_ITERATIONS} required for {mechanism}"
-        )
+        raise illegal_argument(f"Iterations {iterations} are too few: at least {_ITERATIONS} for {mechanism}")
     return iterations, match[2]
 
 

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 CLIENT_ID: Final = "console-consumer"
 _ALSO: Final = "whitelist="
 _RENAMED: Final = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
-_OLD_NAME: Final = (
-    "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
-)
+_OLD_NAME: Final = "Option --{old} is deprecated: use --{new}."
 _NEWER_PROTOCOL: Final = (
-    "The consumer rebalance protocol (KIP-848) is production-ready! Set group.protocol=consumer to try it "
-    "out. See https://kafka.apache.org/documentation/#consumer_rebalance_protocol"
+    "Consuming with the classic group protocol. For the newer one (KIP-848), see "
+    "kafka.apache.org/documentation/#consumer_rebalance_protocol"
 )
 _LOGGER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _DEFAULT_FORMATTER: Final = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
@@ -98,7 +96,7 @@ class _Console:
         except _Stopped:
             code = _TERMINATED
         except BrokenPipeError:
-            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+            print("Cannot write to standard output, closing the consumer.", file=sys.stderr)
         finally:
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
@@ -218,14 +216,14 @@ def _options(arguments: list[str]) -> Options:
     options = Options.or_usage("console-consumer", arguments, also=_ALSO)
     options.exit_for_help()
     if sum(map(options.has, ("topic", "include", "whitelist"))) != 1:
-        options.usage_error("Exactly one of the following arguments is required: [topic], [include]")
+        options.usage_error("Specify either --topic or --include")
     if options.has("partition"):
         if not options.has("topic"):
-            options.usage_error("The topic is required when partition is specified.")
+            options.usage_error("--partition requires --topic.")
         if options.has("from-beginning") and options.has("offset"):
-            options.usage_error("Options from-beginning and offset cannot be specified together.")
+            options.usage_error("--from-beginning and --offset exclude each other.")
     elif options.has("offset"):
-        options.usage_error("The partition is required when offset is specified.")
+        options.usage_error("--offset requires --partition.")
     options.require("bootstrap-server")
     return options
 
@@ -241,17 +239,15 @@ def _settings(options: Options) -> dict[str, str]:
     if len(groups) > 1:
         listed = ", ".join(f"'{name}'" for name in groups)
         options.usage_error(
-            "The group ids provided in different places (directly using '--group', via '--consumer-property'"
-            f", or via '--consumer.config') do not match. Detected group ids: {listed}"
+            f"--group, --consumer-property and --consumer.config name different groups: {listed}"
         )
     if groups and options.has("partition"):
-        options.usage_error("Options group and partition cannot be specified together.")
+        options.usage_error("--group and --partition exclude each other.")
     settings = of_file | given
     reset = settings.get("auto.offset.reset")
     if options.has("from-beginning") and reset not in (None, "earliest"):
         print(
-            f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove "
-            "one option",
+            f"--from-beginning contradicts 'auto.offset.reset={reset}': remove one of them",
             file=sys.stderr,
         )
         sys.exit(1)
@@ -272,10 +268,7 @@ def _offset(options: Options) -> int:
     if named is not None:
         return named
     if not text.isdecimal():
-        options.usage_error(
-            f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', 'latest', or a "
-            "non-negative long."
-        )
+        options.usage_error(f"Invalid offset '{text}', expected 'earliest', 'latest' or a number from 0 up.")
     return int(text)
 
 
@@ -329,8 +322,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
 def warn_of_old_name(old: str, new: str) -> None:
     """Warn of an old class name, as Kafka 3.9 does."""
     print(
-        f"WARNING: {old} is deprecated and will be removed in the next major release. Please use {new} "
-        "instead",
+        f"WARNING: {old} is deprecated: use {new}",
         file=sys.stderr,
     )
 

@@ -25,13 +25,8 @@ _RENAMED: Final = {
     "producer.config": "command-config",
     "property": "reader-property",
 }
-_OLD_NAME: Final = (
-    "Warning: --{old} is deprecated and will be removed in a future version. Use --{new} instead."
-)
-_OLD_SIZE: Final = (
-    "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
-    "Use --batch-size instead."
-)
+_OLD_NAME: Final = "Warning: --{old} is deprecated: use --{new}."
+_OLD_SIZE: Final = "Warning: --max-partition-memory-bytes is deprecated: use --batch-size."
 _READERS: Final = (
     "kafka.tools.ConsoleProducer$LineMessageReader",
     "org.apache.kafka.tools.LineMessageReader",
@@ -131,9 +126,7 @@ class _Console:
             raise Failure("java.util.concurrent.ExecutionException", str(failure), failure)
         _explain(failure, CLIENT_ID)
         key, value = ("null" if part is None else f"{len(part)} bytes" for part in (record.key, record.value))
-        text = (
-            f"Error when sending message to topic {self._topic} with key: {key}, value: {value} with error:"
-        )
+        text = f"Error when sending a record to topic {self._topic}, key: {key}, value: {value}:"
         log("ERROR", text, _LOGGER)
         print(failure.trace, end="", file=sys.stderr)
 
@@ -172,7 +165,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
     if not bootstrap(options).strip():
         options.usage_error("Error while validating the bootstrap address\n")
     if not valid_addresses(bootstrap(options)):
-        options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n")
+        options.usage_error("Expected HOST:PORT, several separated by commas\n")
     return options, names
 
 
@@ -280,8 +273,7 @@ class LineReader:
                 yield pair, None
             elif name == self._null_marker:
                 raise _refused(
-                    f"Header keys should not be equal to the null marker '{self._null_marker}' as they can't "
-                    "be null"
+                    f"A header's key is the null marker '{self._null_marker}', but keys cannot be null"
                 )
             else:
                 yield name, self._bytes(value)

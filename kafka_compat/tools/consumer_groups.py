@@ -119,9 +119,7 @@ def _check(options: Options) -> None:
     if options.has("delete"):
         _needs_groups(options, "delete")
         if options.has("topic"):
-            options.usage_error(
-                "The consumer does not support topic-specific offset deletion from a consumer group."
-            )
+            options.usage_error("A list of topics requires --delete-offsets instead of --delete.")
     if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
         options.usage_error("Option [delete-offsets] takes the following options: [topic], [group]")
     if options.has("reset-offsets"):
@@ -140,10 +138,8 @@ def _check_reset(options: Options) -> None:
         options.usage_error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not options.has("dry-run") and not options.has("execute"):
         print(
-            "WARN: No action will be performed as the --execute option is missing. In version 5.0, this "
-            "command will require either --dry-run or --execute to be specified. You should add the "
-            "--dry-run option explicitly if you are scripting this command and want to keep the current "
-            "default behavior without prompting.",
+            "WARN: Nothing is changed without --execute. Specify --dry-run in scripts: Kafka 5.0 will "
+            "require --dry-run or --execute.",
             file=sys.stderr,
         )
     _needs_groups(options, "reset-offsets")
@@ -281,7 +277,7 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
     elif overall in _OF_GROUPS:
         print(f"\nError: {failure_of(overall).message}")
     elif overall in _OF_PARTITIONS:
-        print("\nError: Encountered some partition-level error, see the follow-up details.")
+        print("\nError: Failed for some partitions:")
     else:
         print(f"\nError: Encountered some unknown error: {ErrorCode(overall).name}")
     rows = sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}")

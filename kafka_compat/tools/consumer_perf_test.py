@@ -122,9 +122,8 @@ class _Test:
                 last_joining_s = self._consumer.joining_s
         if self._messages < wanted:
             print(
-                "WARNING: Exiting before consuming the expected number of records: timeout "
-                f"({int(timeout_s * 1000)} ms) exceeded. You can use the --timeout option to increase the "
-                "timeout.",
+                "WARNING: Exiting with fewer records than requested: no more records within --timeout "
+                f"({int(timeout_s * 1000)} ms).",
                 file=sys.stderr if self._is_json else sys.stdout,
             )
         return self._row(began_s, time.time(), self._consumer.joining_s, 0, 0)
@@ -182,16 +181,13 @@ def _date(pattern: str, moment_s: float) -> str:
 def _options(arguments: list[str]) -> Options:
     options = Options.or_usage("consumer-perf-test", arguments, also=_ALSO)
     if options.has("threads") or options.has("num-fetch-threads"):
-        print(
-            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by "
-            "the test"
-        )
+        print("WARNING: [threads] and [num-fetch-threads] are deprecated, and have no effect")
     options.exit_for_help()
     if not options.has("broker-list"):
         options.require("bootstrap-server")
     for one, other in (("topic", "include"), ("messages", "num-records")):
         if options.has(one) == options.has(other):
-            options.usage_error(f"Exactly one of the following arguments is required: [{one}], [{other}]")
+            options.usage_error(f"Specify either --{one} or --{other}")
     options.forbid("consumer.config", "command-config")
     options.renamed("messages", "num-records", _OLD_NAME)
     options.renamed("consumer.config", "command-config", _OLD_NAME)

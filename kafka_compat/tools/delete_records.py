@@ -40,8 +40,8 @@ def _run(cluster: Any, options: Options) -> None:
         if isinstance(outcome, KafkaError):
             log(
                 "ERROR",
-                f"[AdminClient clientId={cluster.client_id}] DeleteRecords request for topic partition "
-                f"{topic}-{partition} failed due to an unexpected error {outcome.code.name}",
+                f"[AdminClient clientId={cluster.client_id}] DeleteRecords failed for "
+                f"{topic}-{partition}: {outcome.code.name}",
                 "org.apache.kafka.clients.admin.internals.DeleteRecordsHandler",
             )
         shown = executed(of_client(outcome)).message if failed else outcome
@@ -56,7 +56,7 @@ def _run(cluster: Any, options: Options) -> None:
 def _wanted(text: str) -> dict[TopicPartition, int]:
     value = json_input.parsed(text)
     if value is None:
-        raise json_input.admin_error("The input string is not a valid JSON")
+        raise json_input.admin_error("The file is not valid JSON")
     top = json_input.fields(value)
     version = json_input.field(top, "version", int) if "version" in top else 1
     if version != 1:

@@ -18,7 +18,7 @@ def _number(code: str, kind: str, show: Callable[[float], str]) -> Deserializer:
 
     def read(content: bytes) -> str:
         if len(content) != packed.size:
-            text = f"Size of data received by {kind}Deserializer is not {packed.size}"
+            text = f"{kind}Deserializer expects {packed.size} bytes"
             raise Failure("org.apache.kafka.common.errors.SerializationException", text)
         (value,) = packed.unpack(content)
         return show(value)
@@ -33,7 +33,7 @@ def _whole(value: float) -> str:
 def _boolean(content: bytes) -> str:
     if len(content) != 1 or content[0] > 1:
         text = (
-            "Size of data received by BooleanDeserializer is not 1"
+            "BooleanDeserializer expects 1 byte"
             if len(content) != 1
             else f"Unexpected byte received by BooleanDeserializer: {content[0]}"
         )

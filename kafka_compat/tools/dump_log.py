@@ -135,9 +135,7 @@ def batches(
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
         if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
-            raise BrokenSegment(
-                f"Found record size {length} smaller than minimum record overhead (14) in file {path}."
-            )
+            raise BrokenSegment(f"Record size {length} is below the minimum (14) in file {path}.")
         if position + LOG_OVERHEAD + length > end:
             return
         yield position, read_header(content[position : position + LOG_OVERHEAD + min(length, 64)])
@@ -247,7 +245,7 @@ class Mismatches:
             for indexed, before in pairs:
                 yield f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}"
         for path, pairs in self.missing.items():
-            yield f"The following indexed offsets are not found in :{path}"
+            yield f"Offsets in the index but not in the log :{path}"
             for indexed, found in pairs:
                 yield f"Indexed offset: {indexed}, found log offset: {found}"
 
@@ -300,13 +298,12 @@ def _check_offsets(path: str, entries: list[tuple[int, int]], base_offset: int) 
     last = base_offset + entries[-1][0]
     if last < base_offset:
         raise CorruptIndex(
-            f"Corrupt index found, index file {os.path.abspath(path)} has non-zero size but the last offset "
-            f"is {last} which is less than the base offset {base_offset}"
+            f"Index file {os.path.abspath(path)} is corrupt: its last offset {last} is below the base offset "
+            f"{base_offset}"
         )
     if size_bytes % _OFFSET_ENTRY.size:
         raise CorruptIndex(
-            f"Index file {os.path.abspath(path)} is corrupt, found {size_bytes} bytes which is neither "
-            "positive nor a multiple of 8"
+            f"Index file {os.path.abspath(path)} is corrupt: {size_bytes} bytes, expected a multiple of 8"
         )
 
 
@@ -353,22 +350,17 @@ def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int,
 
 
 def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, size_bytes: int) -> None:
-    start = (
-        f"Corrupt time index found, time index file ({os.path.abspath(path)}) has non-zero size but the last"
-    )
+    start = f"Time index file {os.path.abspath(path)} is corrupt: its last"
     if entries and entries[-1][0] < entries[0][0]:
-        raise CorruptIndex(
-            f"{start} timestamp is {entries[-1][0]} which is less than the first timestamp {entries[0][0]}"
-        )
+        raise CorruptIndex(f"{start} timestamp {entries[-1][0]} is before the first, {entries[0][0]}")
     if entries and entries[-1][1] < 0:
         raise CorruptIndex(
-            f"{start} offset is {base_offset + entries[-1][1]} which is less than the first offset "
-            f"{base_offset}"
+            f"{start} offset {base_offset + entries[-1][1]} is below the base offset {base_offset}"
         )
     if size_bytes % _TIME_ENTRY.size:
         raise CorruptIndex(
-            f"Time index file {os.path.abspath(path)} is corrupt, found {size_bytes} bytes which is neither "
-            "positive nor a multiple of 12"
+            f"Time index file {os.path.abspath(path)} is corrupt: {size_bytes} bytes, "
+            "expected a multiple of 12"
         )
 
 

@@ -1,6 +1,4 @@
-"""Errors of commands in the words of Kafka's own, since users search for the names of Java's exceptions, and
-scripts match them.
-"""
+"""Errors of commands, with the names of Java's exceptions: users search for them, and scripts match them."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
-"""Per line: an error code, its exception in Kafka's clients, and its text."""
+"""Per line: an error code, its exception in Kafka's clients, and our text for it."""
 
 
 class Failure(Exception):
@@ -81,7 +79,7 @@ def report(failure: Failure) -> int:
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """The failure for an error code, with Kafka's own text unless the broker gave another."""
+    """The failure for an error code, with the broker's text, or that of `errors.txt`."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)

@@ -131,7 +131,7 @@ def run(arguments: list[str]) -> int:
             raise Failure("java.lang.IllegalArgumentException", text)
         settings = settings_in(given["--command-config"][-1]) if "--command-config" in given else {}
         if "--bootstrap-server" not in given:
-            _refuse("You must specify either --bootstrap-controller or --bootstrap-server.")
+            _refuse("Specify --bootstrap-controller or --bootstrap-server.")
         with connected(given["--bootstrap-server"][-1], settings) as cluster:
             if command == "describe":
                 _describe(cluster, given)
@@ -232,14 +232,14 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     found: dict[str, int] = {}
     release = given.get("--release-version", [])[-1:]
     if release and ("--metadata" in given or "--feature" in given):
-        raise _terse("Can not specify `release-version` with other feature flags.")
+        raise _terse("`release-version` excludes other feature flags.")
     for text in release:
         level = level_of(text)
         found = {_METADATA: level}
         # A feature that is unknown at this level cannot be set to 0.
         found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
-        print(" `metadata` flag is deprecated and may be removed in a future release.")
+        print(" `metadata` is deprecated.")
         found[_METADATA] = level_of(text)
     for text in given.get("--feature", []):
         name, level = (text, 0) if command == "disable" else _feature(text)
@@ -247,16 +247,16 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
             raise _terse(f"Feature {name} was specified more than once.")
         found[name] = level
     if not found:
-        raise _terse(f"You must specify at least one feature to {command}")
+        raise _terse(f"Specify a feature to {command}")
     return found
 
 
 def _feature(text: str) -> tuple[str, int]:
     name, equals, level = (part.strip() for part in text.partition("="))
     if not equals:
-        raise _terse(f"Can't parse feature=level string {text}: equals sign not found.")
+        raise _terse(f"Invalid feature {text}: expected feature=level.")
     if not level.removeprefix("-").isdecimal() or not -(1 << 15) <= int(level) < 1 << 15:
-        raise _terse(f"Can't parse feature=level string {text}: unable to parse {level} as a short.")
+        raise _terse(f"Invalid feature {text}: the level {level} is no number from -32768 to 32767.")
     return name, int(level)
 
 

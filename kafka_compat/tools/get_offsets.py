@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> None:
     options = _options(arguments)
     if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
-        raise _Terse("--topic-partitions cannot be used with --topic or --partitions")
+        raise _Terse("--topic-partitions excludes --topic and --partitions")
     time_ms = _time(options.value("time", "latest") or "")
     is_wanted = _filter(options)
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
@@ -64,7 +64,7 @@ def _run(arguments: list[str]) -> None:
         }
         wanted = list(leaders)
         if not wanted:
-            raise _Terse("Could not match any topic-partitions with the specified filters")
+            raise _Terse("No partition matches the filters")
         if time_ms == _TIMES[_PENDING]:
             found: dict[TopicPartition, Any] = {
                 place: _not_served(cluster, leader) for place, leader in leaders.items()
@@ -76,7 +76,7 @@ def _run(arguments: list[str]) -> None:
     for topic, partition in wanted:
         offset = found[topic, partition]
         if isinstance(offset, Exception):
-            text = f"Skip getting offsets for topic-partition {topic}-{partition} due to error: "
+            text = f"Skipped {topic}-{partition} because of an error: "
             print(text + str(executed(of_client(offset)).message), file=sys.stderr)
         elif offset != _NONE:
             rows.append((topic, partition, offset))
@@ -100,7 +100,7 @@ def _options(arguments: list[str]) -> Options:
         options.require("bootstrap-server")
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
     if not valid_addresses(options.given(where)):
-        options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n")
+        options.usage_error("Expected HOST:PORT, several separated by commas\n")
     return options
 
 
@@ -111,9 +111,8 @@ def _time(text: str) -> int:
     if digits.isdecimal():
         return int(text)
     raise _Terse(
-        f"Malformed time argument {text}. Please use -1 or latest / -2 or earliest / -3 or max-timestamp / "
-        "-4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, or a specified long "
-        "format timestamp"
+        f"Invalid time {text}, expected milliseconds, latest (-1), earliest (-2), max-timestamp (-3), "
+        "earliest-local (-4), latest-tiered (-5) or earliest-pending-upload (-6)"
     )
 
 
@@ -125,9 +124,7 @@ def _filter(options: Options) -> Callable[[str, int], bool]:
     try:
         numbers = {int(item) for item in text.split(",")} if text else set()
     except ValueError:
-        raise _Terse(
-            f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"
-        ) from None
+        raise _Terse(f"--partitions must be numbers separated by commas, but received: {text}") from None
     matches = show.topic_filter(options.value("topic", ".*") or ".*").fullmatch
     return lambda topic, partition: bool(matches(topic)) and (not numbers or partition in numbers)
 

@@ -158,10 +158,7 @@ def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | N
 
 def _of_coordinator(record: Record, classes: _Classes) -> Texts:
     if record.key is None:
-        raise MissingKey(
-            f"Failed to decode message at offset {record.offset} using the specified decoder (message had a "
-            "missing key)"
-        )
+        raise MissingKey(f"Failed to decode the record at offset {record.offset}: it has no key")
     try:
         found = _decoded(record.key, record.value, classes)
     except MalformedRequest as error:
@@ -184,7 +181,7 @@ def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
         try:
             found = None if record.key is None else _decoded(record.key, record.value, classes)
         except MalformedRequest as error:
-            text = f"Could not read record at offset {record.offset} due to: {error}"
+            text = f"Failed to read the record at offset {record.offset}: {error}"
             raise Failure("java.lang.RuntimeException", text) from error
         if found is None:
             return b""

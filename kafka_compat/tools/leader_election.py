@@ -27,10 +27,7 @@ def run(arguments: list[str]) -> int:
         partitions = _partitions(options)
         config = "command-config"
         if options.has("admin.config"):
-            print(
-                "Option --admin.config has been deprecated and will be removed in a future version. Use "
-                "--command-config instead."
-            )
+            print("Option --admin.config is deprecated: use --command-config.")
             config = "admin.config"
         settings = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000"}
         settings |= settings_of(options, config)
@@ -48,7 +45,7 @@ def _check(options: Options) -> int:
         raise Failure(_FAILED, f"Missing required option(s): {', '.join(missing)}")
     options.forbid("admin.config", "command-config")
     if sum(map(options.has, _WAYS)) != 1:
-        text = "One and only one of the following options is required: "
+        text = "Specify one of these options: "
         raise Failure(_FAILED, text + ", ".join(_WAYS))
     if options.has("topic") and not options.has("partition"):
         raise Failure(_FAILED, "Missing required option(s): partition")

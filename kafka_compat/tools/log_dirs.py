@@ -36,8 +36,8 @@ def _run(cluster: Any, options: Options) -> int:
     missing = sorted(set(wanted) - set(alive))
     if missing:
         print(
-            f"ERROR: The given brokers do not exist from --broker-list: {show.joined(missing)}. "
-            f"Current existent brokers: {show.joined(alive)}",
+            f"ERROR: Unknown brokers in --broker-list: {show.joined(missing)}. "
+            f"Brokers of the cluster: {show.joined(alive)}",
             file=sys.stderr,
         )
         return 1

@@ -185,7 +185,7 @@ class _Test:
         self.statistics = Statistics(records, self._interval_ms, _now_ms())
         self.steady: Statistics | None = None
         if self._warm_up:
-            text = "Steady state results will print after the complete test summary."
+            text = "The summary is followed by one of the steady state."
             print(f"Warmup first {self._warm_up} records. {text}", file=out)
 
     def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
@@ -253,7 +253,7 @@ def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
 
     yield too_small("num-records")
     warm_up = given.integer("warmup-records") or 0
-    text = "must be strictly fewer than the number of records in the test, --num-records."
+    text = "must be below --num-records."
     yield warm_up >= int(given["num-records"]), f"The value for --warmup-records {text}"
     yield too_small("record-size")
     ways = ("bootstrap-server", "command-property", "producer-props", "producer.config", "command-config")
@@ -289,7 +289,7 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
     except OSError:
         text = ""
     if not text:
-        raise illegal_argument("File does not exist or empty file provided.")
+        raise illegal_argument("The file is missing or empty.")
     found = re.split("\n" if delimiter == "\\n" else delimiter, text)
     while len(found) > 1 and not found[-1]:
         found.pop()
@@ -306,8 +306,7 @@ def _settings(given: Arguments) -> dict[str, str]:
         names[new] = old if old in given else new
         if old in given:
             print(
-                f"Option --{old} has been deprecated and will be removed in a future version. "
-                f"Use --{new} instead.",
+                f"Option --{old} is deprecated: use --{new}.",
                 file=sys.stderr if "json" in given else sys.stdout,
             )
     config = given.get(names["command-config"])

@@ -86,9 +86,9 @@ def _check(options: Options) -> str:
     (action,) = found
     servers, controllers = options.has("bootstrap-server"), options.has("bootstrap-controller")
     if servers and controllers:
-        options.usage_error("Please don't specify both --bootstrap-server and --bootstrap-controller")
+        options.usage_error("--bootstrap-server and --bootstrap-controller exclude each other")
     if not servers and not controllers:
-        options.usage_error("Please specify either --bootstrap-server or --bootstrap-controller")
+        options.usage_error("Specify --bootstrap-server or --bootstrap-controller")
     if controllers:
         options.usage_error(
             "--bootstrap-controller is not supported by this command: give --bootstrap-server"
@@ -158,9 +158,8 @@ def _execute(cluster: Any, options: Options) -> None:
     ongoing = list_reassignments(cluster)
     if ongoing and not options.has("additional"):
         raise _Terse(
-            "Cannot execute because there is an existing partition assignment.  Use --additional to override "
-            "this and create a new partition assignment in addition to the existing one. The --additional "
-            "flag can also be used to change the throttle by resubmitting the current reassignment."
+            "Another reassignment is active. Use --additional to start this one as well, or, with the same "
+            "plan, to change its throttle."
         )
     alive = {node.node_id for node in cluster.brokers()}
     unknown = sorted({broker for replicas in proposed.values() for broker in replicas} - alive)
@@ -171,10 +170,7 @@ def _execute(cluster: Any, options: Options) -> None:
     print(f"Current partition replica assignment\n\n{as_json}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if throttle is not None or folder_throttle is not None:
-        print(
-            "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
-            "throttle is removed."
-        )
+        print("Warning: Run --verify until the reassignment is complete; it then removes the throttle.")
     if throttle is not None and throttle >= 0:
         found = plans.moves(ongoing, proposed, current)
         set_topics(
@@ -186,11 +182,11 @@ def _execute(cluster: Any, options: Options) -> None:
         )
         rates = dict.fromkeys(_BROKER_THROTTLES[:2], str(throttle))
         set_brokers(cluster, plans.brokers_of(found.values()), rates)
-        print(f"The inter-broker throttle limit was set to {throttle} B/s")
+        print(f"Set the inter-broker throttle to {throttle} B/s")
     if folder_throttle is not None and folder_throttle >= 0:
         moving = sorted({replica.broker for replica in plan.folders})
         set_brokers(cluster, moving, {_BROKER_THROTTLES[2]: str(folder_throttle)})
-        print(f"The replica-alter-dir throttle limit was set to {folder_throttle} B/s")
+        print(f"Set the replica-alter-dir throttle to {folder_throttle} B/s")
     keeps_factor = options.has("disallow-replication-factor-change")
     errors = alter(cluster, dict(proposed), keeps_factor=keeps_factor)
     if errors:
@@ -230,8 +226,8 @@ def _verify(cluster: Any, options: Options) -> None:
             print(f"Reassignment of partition {name_of(partition)} is completed.")
         else:
             print(
-                f"There is no active reassignment of partition {name_of(partition)}, but replica set is "
-                f"{show.joined(current)} rather than {show.joined(target)}."
+                f"There is no active reassignment of partition {name_of(partition)}: its replicas are "
+                f"{show.joined(current)}, not {show.joined(target)}."
             )
     found = folders_of(cluster, plan.folders)
     lines = [_status(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
@@ -245,22 +241,18 @@ def _status(replica: Replica, target: str, current: str | None, future: str | No
     partition = f"{replica.topic}-{replica.partition}"
     if current is None:
         return (
-            f"Partition {partition} is not found in any live log dir on broker {replica.broker}. There is "
-            "likely an offline log directory on the broker."
+            f"Partition {partition} is in no online log dir on broker {replica.broker}: one may be offline."
         )
     if future is None and current == target:
         return f"Reassignment of replica {replica} completed successfully."
     if future is None:
         return (
-            f"Partition {partition} on broker {replica.broker} is not being moved from log dir {current} to "
-            f"{target}."
+            f"Partition {partition} on broker {replica.broker} stays in log dir {current}, "
+            f"not moving to {target}."
         )
     if future == target:
         return f"Reassignment of replica {replica} is still in progress."
-    return (
-        f"Partition {partition} on broker {replica.broker} is being moved to log dir {future} instead of "
-        f"{target}."
-    )
+    return f"Partition {partition} on broker {replica.broker} moves to log dir {future}, not to {target}."
 
 
 def _clear_throttles(cluster: Any, plan: Plan) -> None:
@@ -290,7 +282,7 @@ def _cancel(cluster: Any, options: Options) -> None:
             raise _Terse("\n".join([f"Error cancelling partition reassignment{many} for:", *lines]))
         print(f"Successfully cancelled partition reassignment{plural} for: {','.join(map(name_of, active))}")
     else:
-        print("None of the specified partition reassignments are active.")
+        print("The plan has no active reassignment.")
     folders = folders_of(cluster, plan.folders)
     moving = {
         replica: current
@@ -300,7 +292,7 @@ def _cancel(cluster: Any, options: Options) -> None:
     if moving:
         _move_folders(cluster, moving, _TIMEOUT_MS if timeout_ms is None else timeout_ms)
     else:
-        print("None of the specified partition moves are active.", end="")
+        print("The plan has no active move.", end="")
     if not options.has("preserve-throttles"):
         _clear_throttles(cluster, plan)
 
@@ -404,9 +396,8 @@ def alter(
 def _no_such_option() -> Failure:
     return Failure(
         "org.apache.kafka.common.errors.UnsupportedVersionException",
-        "The broker does not support the AllowReplicationFactorChange option for the "
-        "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
-        "server version",
+        "The broker is too old for AllowReplicationFactorChange in AlterPartitionReassignments: update it, "
+        "or omit --disallow-replication-factor-change",
     )
 
 

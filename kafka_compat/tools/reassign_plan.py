@@ -53,8 +53,8 @@ def read_plan(text: str) -> Plan:
         folders = item.get("log_dirs", [_ANY] * len(replicas))
         if len(folders) != len(replicas):
             raise failed(
-                f"Size of replicas list {replicas} is different from size of log dirs list "
-                f"[{', '.join(folders)}] for partition {topic}-{index}"
+                f"The replicas {replicas} and the log dirs [{', '.join(folders)}] of partition "
+                f"{topic}-{index} differ in number"
             )
         plan.partitions.append(((topic, index), replicas))
         for broker, folder in zip(replicas, folders, strict=True):
@@ -95,7 +95,7 @@ def check_plan(plan: Plan) -> Replicas:
         if _twice(replicas)
     ]
     if doubled:
-        raise failed(f"Partition replica lists may not contain duplicate entries: {'. '.join(doubled)}")
+        raise failed(f"Duplicate replicas of a partition: {'. '.join(doubled)}")
     return dict(plan.partitions)
 
 
@@ -103,13 +103,13 @@ def read_topics(text: str) -> list[str]:
     """The topics in the file of --topics-to-move-json-file. Raises Failure."""
     value = json_input.parsed(text)
     if value is None:
-        raise admin_error("The input string is not a valid JSON")
+        raise admin_error("The file is not valid JSON")
     top = _checked_version(value)
     items = map(json_input.fields, json_input.items(top.get("topics", [])))
     topics = [json_input.field(item, "topic", str) for item in items]
     twice = _twice(topics)
     if twice:
-        raise failed(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
+        raise failed(f"Duplicate topics: [{', '.join(twice)}]")
     return topics
 
 
@@ -134,15 +134,14 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
     known = [rack for rack in kept.values() if rack is not None]
     if known and len(known) < len(kept):
         raise admin_error(
-            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
-            "assignment without rack information."
+            "Only some brokers have a rack. Set broker.rack on all, or specify --disable-rack-aware."
         )
     found: Replicas = {}
     for topic in dict.fromkeys(topic for topic, _ in current):
         mine = [replicas for (name, _), replicas in current.items() if name == topic]
         factor = len(mine[0])
         if factor > len(kept):
-            reached = f"cannot be reached because only {len(kept)} broker(s) are registered."
+            reached = f"cannot be reached with {len(kept)} broker(s)."
             text = f"The target replication factor of {factor} {reached}"
             raise Failure(
                 "org.apache.kafka.common.errors.InvalidReplicationFactorException",

@@ -49,8 +49,8 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
                 state = DEAD
         if state not in (EMPTY, DEAD):
             print(
-                f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the "
-                f"current state is {state}."
+                f"\nError: Offsets can only be reset while the group '{group_id}' is inactive; its "
+                f"state is {state}."
             )
             plan[group_id] = {}
             continue
@@ -135,7 +135,7 @@ class _Planner:
             return sorted(self._committed())
         if not options.has("topic"):
             if not options.has("from-file"):
-                options.usage_error("One of the reset scopes should be defined: --all-topics, --topic.")
+                options.usage_error("Specify --all-topics or --topic.")
             return []
         topics = options.values("topic")
         named = [place for topic in topics if ":" in topic for place in partitions_in(topic)]
@@ -171,8 +171,7 @@ class _Planner:
             if place not in committed:
                 topic, number = place
                 raise illegal_argument(
-                    f"Cannot shift offset for partition {topic}-{number} since there is no current committed "
-                    "offset"
+                    f"Cannot shift the offset of partition {topic}-{number}: none is committed"
                 )
             found[place] = committed[place].offset + by
         return found
@@ -181,10 +180,7 @@ class _Planner:
         found = self._listed(partitions, when_ms)
         late = [place for place, offset in found.items() if offset < 0]
         for topic, number in late:
-            print(
-                f"\nWarn: Partition {number} from topic {topic} is empty. Falling back to latest known "
-                "offset."
-            )
+            print(f"\nWarn: Partition {number} of topic {topic} is empty. Using its end offset.")
         return found | self._listed(late, LATEST)
 
     def _in_range(self, wanted: Offsets) -> Offsets:
@@ -236,7 +232,7 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
 def milliseconds_at(text: str) -> int:
     """Milliseconds of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it has an offset. Raises Failure."""
     if "T" not in text.rstrip("T"):
-        raise _no_time("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
+        raise _no_time("Invalid time: ISO 8601 requires a 'T' before the time of day")
     second = text.split("T")[1]
     whole = text if any(sign in second for sign in "+-Z") else f"{text}Z"
     found = _TIMESTAMP.match(whole)

@@ -24,11 +24,11 @@ def add_parser(subparsers: Any) -> None:
     """Add `tools` to the command line."""
     parser = subparsers.add_parser(
         "tools",
-        help="Kafka's commands under their own names",
-        description="List Kafka's commands that are here, or put them into a folder as kafka-topics, "
+        help="list or install Kafka's commands",
+        description="List Kafka's commands, or install them in a directory as kafka-topics, "
         "kafka-topics.sh and so on.",
     )
-    parser.add_argument("--install", type=Path, metavar="DIR", help="the folder to put them into")
+    parser.add_argument("--install", type=Path, metavar="DIR", help="directory to install them in")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 

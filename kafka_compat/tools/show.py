@@ -78,9 +78,7 @@ def uuid_of(text: str) -> UUID:
 
     if len(text) > _UUID_TEXT_MAX:
         start = text[:_UUID_TEXT_MAX]
-        raise illegal_argument(
-            f"Input string with prefix `{start}` is too long to be decoded as a base64 UUID"
-        )
+        raise illegal_argument(f"`{start}...` is too long for a base64 UUID")
     if len(text) == 1:
         raise illegal_argument("Input byte[] should at least have 2 bytes for base64 bytes")
     try:
@@ -88,7 +86,7 @@ def uuid_of(text: str) -> UUID:
     except ValueError:
         raise illegal_argument("Last unit does not have enough valid bits") from None
     if len(found) != _UUID_BYTES:
-        size = f"decoded as {len(found)} bytes, which is not equal to the expected 16 bytes"
+        size = f"decoded as {len(found)} bytes, expected 16"
         raise illegal_argument(f"Input string `{text}` {size} of a base64-encoded UUID")
     return UUID(bytes=found)
 

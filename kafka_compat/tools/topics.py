@@ -34,7 +34,7 @@ _REPORTS: Final = (
 )
 _OVERRIDES: Final = "topics-with-overrides"
 _REPLICAS_MAX: Final = 32767
-_CONFIGS_CLI: Final = " (To alter topic configurations, the kafka-configs tool can be used.)"
+_CONFIGS_CLI: Final = " (kafka-configs changes settings of topics.)"
 
 
 def run(arguments: list[str]) -> int:
@@ -69,25 +69,19 @@ def run(arguments: list[str]) -> int:
 def _check(options: Options) -> None:
     options.exit_for_help(None if options.arguments else "Create, delete, describe, or change a topic.")
     if sum(map(options.has, _ACTIONS)) != 1:
-        options.usage_error(
-            "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
-        )
+        options.usage_error("Specify one action: --create, --alter, --delete, --describe or --list")
     if options.has("delete-config"):
         print(
-            "delete-config option is no longer supported and deprecated since version 4.0. The config will "
-            "be fully removed in future releases.",
+            "delete-config is not supported since Kafka 4.0: use kafka-configs.",
             file=sys.stderr,
         )
     if not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
         if not options.has("topic") and not options.has("topic-id"):
-            options.usage_error("--topic or --topic-id is required to describe a topic")
+            options.usage_error("--describe requires --topic or --topic-id")
         if options.has("topic") and options.has("topic-id"):
-            print(
-                "Only topic id will be used when both --topic and --topic-id are specified and "
-                "topicId is not Uuid.ZERO_UUID"
-            )
+            print("--topic-id overrides --topic")
     if not options.has("list") and not options.has("describe"):
         options.require("topic")
     if options.has("alter"):
@@ -131,12 +125,9 @@ def create(cluster: Cluster, options: Options) -> None:
     assignment = replica_assignment(options)
     configs = _configs(options)
     if "." in name or "_" in name:
-        print(
-            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
-            "could collide. To avoid issues it is best to use either, but not both."
-        )
+        print("WARNING: Names of metrics have '_' for both '.' and '_': use only one in names of topics.")
     if replicas is not None and not 1 <= replicas <= _REPLICAS_MAX:
-        raise illegal_argument(f"The replication factor must be between 1 and {_REPLICAS_MAX} inclusive")
+        raise illegal_argument(f"The replication factor must be from 1 to {_REPLICAS_MAX}")
     if partitions is not None and partitions < 1:
         raise illegal_argument("The partitions must be greater than 0")
     topic = wire.CreatableTopic(
@@ -234,7 +225,7 @@ def replica_assignment(options: Options) -> list[list[int]]:
         if twice:
             raise Failure(
                 "org.apache.kafka.tools.AdminCommandFailedException",
-                f"Partition replica lists may not contain duplicate entries: {show.joined(twice)}",
+                f"Duplicate replicas of a partition: {show.joined(twice)}",
             )
         found.append(brokers)
         if len(brokers) != len(found[0]):
@@ -252,10 +243,7 @@ def _configs(options: Options) -> dict[str, str]:
         return {}
     pairs = [item.split("=") for item in given]
     if any(len(pair) != 2 or not pair[1] for pair in pairs):
-        raise illegal_argument(
-            "requirement failed: Invalid topic config: all configs to be added must be in the format "
-            '"key=val".'
-        )
+        raise illegal_argument('requirement failed: Invalid --config: expected "key=value".')
     configs = {name.strip(): value.strip() for name, value in pairs}
     check_values(configs)
     return configs

@@ -117,7 +117,7 @@ def _list(cluster: Cluster, given: Arguments) -> None:
                 pattern=given.get("transactional-id-pattern"),
             )
         except client.ListingFailed as error:
-            text = f"The `ListTransactions` request sent to broker {error.node_id} failed because of an "
+            text = f"`ListTransactions` failed on broker {error.node_id} because of an "
             text += f"unexpected error {ErrorCode(error.code).name}"
             log("ERROR", f"[AdminClient clientId=adminclient-1] {text}", _LISTING_LOGGER)
             raise
@@ -130,7 +130,7 @@ def _list(cluster: Cluster, given: Arguments) -> None:
 
 def _describe(cluster: Cluster, given: Arguments) -> None:
     transactional_id = given["transactional-id"]
-    with _or_end(f"Failed to describe transaction state of transactional-id `{transactional_id}`"):
+    with _or_end(f"Failed to describe transactional-id `{transactional_id}`"):
         found = client.describe_transaction(cluster, transactional_id)
     start_ms = found.start_ms
     duration_ms = None if start_ms is None else int(time.time() * 1000) - start_ms
@@ -170,8 +170,8 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
     place = _place(given)
     if "start-offset" not in given and "producer-id" not in given:
         _end(
-            "The transaction to abort must be identified either with --start-offset (for brokers on 3.0 or "
-            "above) or with --producer-id, --producer-epoch, and --coordinator-epoch (for older brokers)"
+            "Specify the transaction: --start-offset for brokers from 3.0 on, or "
+            "--coordinator-epoch, --producer-epoch and --producer-id for older ones"
         )
     if "start-offset" in given:
         producer = _producer_at(cluster, place, int(given["start-offset"]))
@@ -198,17 +198,14 @@ def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> 
     for one in found:
         if one.start_offset == start_offset >= 0:
             return one.producer_id, one.producer_epoch, max(one.coordinator_epoch, 0)
-    _end(f"Could not find any open transactions starting at offset {start_offset} on partition {where}")
+    _end(f"No open transaction starts at offset {start_offset} on partition {where}")
 
 
 def _find_hanging(cluster: Cluster, given: Arguments) -> None:
     if "topic" not in given and "broker-id" not in given:
-        _end(
-            "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the "
-            "search"
-        )
+        _end("`find-hanging` requires --topic or --broker-id")
     if "partition" in given and "topic" not in given:
-        _end("The --partition argument requires --topic to be provided")
+        _end("--partition requires --topic")
     minutes = given.integer("max-transaction-timeout")
     longest_ms = (_TIMEOUT_MINUTES if minutes is None else minutes) * _MINUTE_MS
     hanging = _hanging(
@@ -278,7 +275,7 @@ def _hanging(
     now_ms = int(time.time() * 1000)
     for start in range(0, len(places), _AT_ONCE_MAX):
         some = places[start : start + _AT_ONCE_MAX]
-        with _or_end(f"Failed to describe producers for {len(some)} partitions on broker {broker}"):
+        with _or_end(f"Failed to describe producers of {len(some)} partitions of broker {broker}"):
             producers = client.describe_producers(cluster, some, broker_id)
         candidates += [
             (place, one)

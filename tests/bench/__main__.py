@@ -32,8 +32,8 @@ _START = "start"
 _CLUSTER_START = "cluster-start"
 """The names under which --only finds the measurements of start-up time and idle memory."""
 START_TITLES = {
-    False: "start to first ApiVersions answer",
-    True: "start until three brokers know each other",
+    False: "startup to first ApiVersions response",
+    True: "startup until three brokers have joined",
 }
 """By whether clusters are measured."""
 
@@ -258,34 +258,34 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         choices=names,
         help=", ".join(names),
     )
-    parser.add_argument("--quick", action="store_true", help="tiny legs, two pairs: shows that it runs")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
-        "--partitions", type=int, help="partitions of each topic (1; 6 where there are three brokers)"
+        "--quick", action="store_true", help="two short pairs, to check that the benchmark runs"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--partitions", type=int, help="partitions of each topic (1; 6 with three brokers)")
     parser.add_argument(
         "--genuine-mode",
         choices=["kraft", "zookeeper"],
         default="kraft",
-        help="genuine Kafka as one KRaft process (default), or with a ZooKeeper whose CPU and memory count",
+        help="Apache Kafka as one KRaft process (default), or with ZooKeeper, including its CPU and memory",
     )
     parser.add_argument(
         "--without-validation",
         action="store_true",
-        help="also measure the producers with this broker's validation of records off",
+        help="also measure producers without record validation in this broker",
     )
     parser.add_argument(
         "--before",
         type=Path,
         metavar="CHECKOUT",
-        help="compare with this broker as another checkout has it (with its own .venv), not with Kafka",
+        help="compare with another checkout of this broker (with its own .venv) instead of Kafka",
     )
     parser.add_argument(
         "--compiled",
         action="store_true",
-        help="this broker in the form that scripts/compile makes (with --before . against the sources)",
+        help="measure the broker compiled by scripts/compile (with --before .: compare with the sources)",
     )
-    parser.add_argument("--directory", type=Path, help="where the data folders go (a temporary folder)")
+    parser.add_argument("--directory", type=Path, help="directory for data (default: a temporary directory)")
     return parser.parse_args(argv)
 
 
@@ -353,7 +353,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     partitions = f", {arguments.partitions} partition(s)" if arguments.partitions else ""
     compared = f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap)"
     if arguments.before is not None:
-        compared = f"this broker as {arguments.before} has it"
+        compared = f"this broker in {arguments.before}"
     conditions = (
         f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
     )

@@ -256,7 +256,7 @@ def bare_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[s
     elapsed_s = time.perf_counter() - began
     last = codec.decode(fetch.FetchResponse, 12, answer, 9).responses[0].partitions[0]
     if last.error_code or last.high_watermark != records or not last.records:
-        raise RuntimeError(f"the last record did not come back: {last}")
+        raise RuntimeError(f"the last record was not consumed: {last}")
     return _measurement(records, elapsed_s, latencies_ms)
 
 
@@ -277,7 +277,7 @@ def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> d
         producer.poll(0)
         message = consumer.poll(10)
         if message is None or message.error() is not None:
-            raise RuntimeError("a record did not come back within 10 s")
+            raise RuntimeError("a record was not consumed within 10 s")
         if number >= records // 10:
             latencies_ms.append((time.perf_counter() - sent) * 1000)
     elapsed_s = time.perf_counter() - began
@@ -395,7 +395,7 @@ def _consume(records: int, poll: Callable[[], int], close: Callable[[], object])
         count = poll()
         received += count
         if count == 0 and time.perf_counter() > deadline:
-            raise RuntimeError(f"only {received} of {records} records came within 60 s")
+            raise RuntimeError(f"only {received} of {records} records were consumed within 60 s")
     elapsed_s = time.perf_counter() - began
     close()
     measurement = _measurement(received - first_poll, elapsed_s, [])

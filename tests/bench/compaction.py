@@ -44,11 +44,11 @@ TOPIC_SETTINGS = {
 COLUMNS = {
     "clean_s": "time to clean",
     "cpu_s": "CPU time of it",
-    "memory_bytes": "highest memory",
-    "p50_ms": "p50 during",
-    "p99_ms": "p99 during",
-    "p50_ratio": "p50 during / before",
-    "p99_ratio": "p99 during / before",
+    "memory_bytes": "peak memory",
+    "p50_ms": "p50 while cleaning",
+    "p99_ms": "p99 while cleaning",
+    "p50_ratio": "p50 while cleaning / before",
+    "p99_ratio": "p99 while cleaning / before",
 }
 
 

@@ -125,7 +125,7 @@ class Growth:
                 self._check_ends(sample, 2)
                 self._check_ends(self._huge(), 1 + self._huge_segments)
         except Exception:
-            print(f"what was measured before: {figures}", file=sys.stderr)
+            print(f"results so far: {figures}", file=sys.stderr)
             raise
         finally:
             self._progress.close()
@@ -147,7 +147,7 @@ class Growth:
         server.launch()
         while not answers(server.port):
             if time.perf_counter() > began_s + START_WITHIN_S or not server.running:
-                raise RuntimeError(f"it did not serve:\n{server.process.tail()}")
+                raise RuntimeError(f"the broker did not become ready:\n{server.process.tail()}")
             time.sleep(0.005)
         first_s = time.perf_counter() - began_s
         server.process.wait_ready(START_WITHIN_S)
@@ -358,12 +358,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=10_000)
-    parser.add_argument("--log-bytes", type=float, default=0, help="of sparse segments besides, such as 1e12")
+    parser.add_argument(
+        "--log-bytes", type=float, default=0, help="additional bytes in sparse segments, such as 1e12"
+    )
     parser.add_argument("--idle", type=float, default=30.0, help="seconds")
-    parser.add_argument("--repeats", type=int, default=200, help="of each request in a round")
+    parser.add_argument("--repeats", type=int, default=200, help="repetitions of each request in a round")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 instead")
-    parser.add_argument("--directory", type=Path, help="where to make the folders (default: /tmp)")
+    parser.add_argument("--directory", type=Path, help="parent of the data directories (default: /tmp)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="kafka-compat-growth-", dir=arguments.directory) as name:

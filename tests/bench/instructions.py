@@ -152,13 +152,13 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="CHECKOUT",
         help="another checkout, with its own .venv",
     )
-    parser.add_argument("--compiled", action="store_true", help="both as scripts/compile makes them")
+    parser.add_argument("--compiled", action="store_true", help="measure both compiled by scripts/compile")
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of this broker alone: with --before . its price",
+        help="setting of this broker only; with --before ., shows its cost",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args(argv)

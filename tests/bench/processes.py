@@ -300,7 +300,7 @@ def compare(options: argparse.Namespace, tell: Callable[[str], None]) -> str:
                 )
             }
             starts.add({"seconds": took["--processes"]}, {"seconds": took["--brokers"]})
-            tell(f"start, pair {pair + 1}: {cell(starts.ratios('seconds')[-1:])}")
+            tell(f"startup, pair {pair + 1}: {cell(starts.ratios('seconds')[-1:])}")
         sides = [
             stack.enter_context(processes(directory, cores, count)),
             stack.enter_context(one_process(directory, cores)),
@@ -337,7 +337,7 @@ def compare(options: argparse.Namespace, tell: Callable[[str], None]) -> str:
         lines.append(f"| {name} | {cells} | {min(held[name]):.0%} of the time at least |")
     lines += [
         "",
-        f"start, against --brokers {count}: {cell(starts.ratios('seconds'))} of the time",
+        f"startup, compared with --brokers {count}: {cell(starts.ratios('seconds'))} of the time",
         f"idle: {idle[0]:.2%} of a core for all processes, {idle[1]:.2%} for one",
     ]
     return "\n".join(lines)
@@ -346,12 +346,16 @@ def compare(options: argparse.Namespace, tell: Callable[[str], None]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.processes")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--cores", type=float, default=0.15, help="of a core, for each broker (0.15)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of a leg (4)")
+    parser.add_argument("--cores", type=float, default=0.15, help="CPU limit of each broker in cores (0.15)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of a measurement (4)")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--replicas", type=int, default=1, help="of each partition on several processes (1)")
-    parser.add_argument("--batch-records", type=int, default=50, help="of 100 bytes in each Produce (50)")
-    parser.add_argument("--only", choices=CLIENTS, help="this kind of client alone")
+    parser.add_argument(
+        "--replicas", type=int, default=1, help="replicas of each partition with several processes (1)"
+    )
+    parser.add_argument(
+        "--batch-records", type=int, default=50, help="records of 100 bytes in each Produce (50)"
+    )
+    parser.add_argument("--only", choices=CLIENTS, help="only this kind of client")
     parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
     parser.add_argument("--servers", help=argparse.SUPPRESS)
     options = parser.parse_args()

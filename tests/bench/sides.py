@@ -92,7 +92,7 @@ class Side:
         return found
 
     def note_memory(self) -> None:
-        """Remember the highest memory seen under load."""
+        """Remember the peak memory seen under load."""
         self.resident_bytes_loaded = max(self.resident_bytes_loaded, self.resident_bytes())
 
     def create_topic(self, name: str, partitions: int) -> None:

@@ -21,7 +21,7 @@ def test_a_topic_of_a_broker_that_runs() -> None:
         url = broker.control.url
         result = run_kafka_compat("fork", "--http", url, "t", "u", "--groups", "all")
         assert result.returncode == 0, result.stderr
-        assert result.stdout.startswith("Forked t to u, with the offsets of g (")
+        assert result.stdout.startswith("forked t to u, with the committed offsets of g (")
         assert held(broker, "u") == held(broker, "t")
         result = run_kafka_compat("fork", "--http", url, "t", "v", "--json")
         assert json.loads(result.stdout)["partitions"] == 1

@@ -197,7 +197,7 @@ SINGLES = (
         everyday=True,
     ),
     _single(
-        "Fetch that forgets 100,000 topics",
+        "Fetch with 100,000 forgotten topics",
         ApiKey.FETCH,
         11,
         lambda: {
@@ -209,7 +209,7 @@ SINGLES = (
     Attack("ListOffsets by timestamp, 5 partitions of 150,000 records", _by_timestamp(5, 1), everyday=True),
     Attack("ListOffsets by timestamp, 200 partitions of 150,000 records", _by_timestamp(200, 1)),
     Attack("ListOffsets by timestamp, one partition 1,000 times", _by_timestamp(1, 1000)),
-    Attack("CreateTopics of 9,000 partitions, and their deletion", _created_and_deleted, leaves_work=True),
+    Attack("CreateTopics of 9,000 partitions, then DeleteTopics", _created_and_deleted, leaves_work=True),
     Attack("CreatePartitions to 5,000", _grown, leaves_work=True),
     _single(
         "CreateTopics of a partition with 100,000 replicas",
@@ -269,8 +269,8 @@ SINGLES = (
         "Produce of 500,000 records without compression", lambda: small_records(500_000, CompressionType.NONE)
     ),
     _produced("Produce of a batch that announces 2,147,483,647 records", _wrong_count),
-    _produced("Produce of gzip of gzip of gzip", _nested_gzip),
-    _produced("Produce of 50 MB of rubbish", lambda: os.urandom(50 * MIB)),
+    _produced("Produce of triply nested gzip", _nested_gzip),
+    _produced("Produce of 50 MB of random bytes", lambda: os.urandom(50 * MIB)),
     _one_frame(
         "Produce to 100,000 unknown partitions",
         lambda: produce_frame("absent", [(n, b"") for n in range(MANY)]),
@@ -439,13 +439,18 @@ SINGLES = (
         },
     ),
     Attack("JoinGroup with 60 MiB of metadata", _large_assignment),
-    _one_frame("a frame of 100 MB behind an ApiVersions", lambda: framed(header(18, 0) + bytes(100_000_000))),
-    _one_frame("an array of 2,147,483,647", lambda: framed(header(3, 1) + struct.pack(">i", 2**31 - 1))),
     _one_frame(
-        "a string of 32,767 that is not there", lambda: framed(header(3, 1) + struct.pack(">ih", 1, 32767))
+        "ApiVersions with 100 MB of trailing bytes", lambda: framed(header(18, 0) + bytes(100_000_000))
     ),
     _one_frame(
-        "tagged fields without end",
+        "an array length of 2,147,483,647", lambda: framed(header(3, 1) + struct.pack(">i", 2**31 - 1))
+    ),
+    _one_frame(
+        "a string length of 32,767 without the string",
+        lambda: framed(header(3, 1) + struct.pack(">ih", 1, 32767)),
+    ),
+    _one_frame(
+        "an endless list of tagged fields",
         lambda: framed(header(18, 3) + b"\x00" + b"\xff" * 5_000_000),
     ),
 )

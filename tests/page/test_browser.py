@@ -105,7 +105,7 @@ def test_without_a_mouse(browser: Browser, broker: KafkaBroker) -> None:
         return str(page.evaluate("document.activeElement.innerText || document.activeElement.id"))
 
     page.keyboard.press("Tab")
-    assert focused() == "Skip to the content" and page.get_by_text("Skip to the content").is_visible()
+    assert focused() == "Skip to content" and page.get_by_text("Skip to content").is_visible()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     page.reload()
@@ -141,7 +141,7 @@ def test_the_login(browser: Browser, tmp_path: Path) -> None:
         assert tab.violations() == []
         page.keyboard.type("wrong")
         page.keyboard.press("Enter")
-        assert page.get_by_role("alert").inner_text() == "That is not the token."
+        assert page.get_by_role("alert").inner_text() == "Wrong token."
         assert tab.violations() == []
         page.keyboard.type(TOKEN)
         page.keyboard.press("Enter")

@@ -70,11 +70,11 @@ def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
     page = tab.page
     tab.go("topic?name=orders")
     page.get_by_role("link", name="Messages").click()
-    page.get_by_label("Value: what", exact=True).fill("A-17")
+    page.get_by_label("Value: text", exact=True).fill("A-17")
     page.keyboard.press("Enter")
     page.wait_for_url("**/ui/messages?*value=A-17*")
-    assert page.get_by_role("status").inner_text().startswith("1 found among 23")
-    assert page.get_by_label("Value: what", exact=True).input_value() == "A-17"
+    assert page.get_by_role("status").inner_text().startswith("1 found in 23 messages")
+    assert page.get_by_label("Value: text", exact=True).input_value() == "A-17"
     page.get_by_role("rowheader", name="17").get_by_role("link").click()
     assert '"sku": "A-17"' in page.inner_text("main")
     page.get_by_role("link", name="Older").click()
@@ -83,7 +83,7 @@ def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
     page.get_by_role("button", name="Show").click()
     assert "7b 22 6f 72 64 65 72" in page.inner_text("main")
     with page.expect_download() as download:
-        page.get_by_role("link", name="The value as a file").click()
+        page.get_by_role("link", name="Download the value").click()
     assert download.value.suggested_filename == "orders-0-16.value"
     with open(download.value.path(), encoding="utf-8") as file:
         assert json.load(file)["order"] == 16
@@ -98,7 +98,7 @@ def test_a_search_goes_on_by_its_link(browser: Browser, broker: KafkaBroker) -> 
     seen = 0
     while True:
         seen += page.get_by_role("row").count() - 1
-        more = page.get_by_role("link", name="Newer: go on")
+        more = page.get_by_role("link", name="Newer messages")
         if not more.count():
             break
         more.click()
@@ -124,7 +124,7 @@ def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
     broker.create_topic("typed", 2)
     tab.go("produce?name=typed")
     page.get_by_label("Key", exact=True).fill("42")
-    page.get_by_label("The key is").select_option("long")
+    page.get_by_label("Format of the key").select_option("long")
     page.get_by_label("Value", exact=True).fill("two\nlines")
     page.get_by_label("Headers").fill("a: 1\nb")
     page.get_by_label("Partition").fill("1")
@@ -136,7 +136,7 @@ def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
     assert found["value"]["text"] == "two\nlines" and found["key"]["text"] == "42"
     assert [(one["name"], one["text"]) for one in found["headers"]] == [("a", "1"), ("b", None)]
     tab.go("produce?name=typed")
-    page.get_by_label("The key is").select_option("long")
+    page.get_by_label("Format of the key").select_option("long")
     page.get_by_label("Key", exact=True).fill("many")
     page.get_by_role("button", name="Produce").click()
     assert "key: 'many' is not a valid long (8 bytes)" in page.inner_text("main")
@@ -149,7 +149,7 @@ def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
     tab.go("topic?name=orders")
     page.get_by_role("link", name="Copy").click()
     page.get_by_label("Name of the copy").fill("copied")
-    page.get_by_label("Give groups").check()
+    page.get_by_label("Copy the committed offsets").check()
     page.get_by_role("button", name="Copy").click()
     page.wait_for_url("**/ui/topic?name=copied")
     assert len(Asked(broker.control.url).all_messages(name="copied")) == 23
@@ -165,15 +165,15 @@ def test_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
     page.get_by_role("link", name="Change offsets").click()
     page.get_by_label("To", exact=True).select_option("shift")
     page.get_by_label("Offset, time or number").fill("-4")
-    page.get_by_role("button", name="Show what it would do").click()
-    assert "Nothing is changed yet." in page.inner_text("main")
+    page.get_by_role("button", name="Preview").click()
+    assert "No offsets have been changed yet." in page.inner_text("main")
     assert tab.violations() == []
     cells = page.get_by_role("row").nth(1).get_by_role("cell").all_inner_texts()
     assert cells[:6] == ["0", "23", "9", "14", "5", "18"]
     assert committed(broker, "moved", "orders") == 9
     page.get_by_role("button", name="Change 1 offsets").click()
     page.wait_for_url("**/ui/offsets?name=moved&moved=1")
-    assert "Changed in 1 partitions." in page.get_by_role("status").inner_text()
+    assert "Changed the offsets of 1 partitions." in page.get_by_role("status").inner_text()
     assert committed(broker, "moved", "orders") == 5
     assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()

@@ -329,7 +329,7 @@ def test_forms_of_browsers(broker: KafkaBroker, page: Asked, name: str) -> None:
     commit_position(broker, name, name, 1)
     fields = {"topic": "", "partitions": "", "to": "earliest", "value": ""}
     plan = page.submit(page.get("offsets", name=name), "offsets-plan", name=name, **fields)
-    assert plan.status == 200 and "Nothing is changed yet" in plan.shown
+    assert plan.status == 200 and "No offsets have been changed yet" in plan.shown
     offsets = json.dumps([{"topic": name, "partition": 0, "offset": 0}])
     sent = page.submit(plan, "offsets", name=name, offsets=offsets)
     assert (sent.status, sent.headers["Location"]) == (303, f"/ui/offsets?name={name}&moved=1")
@@ -358,7 +358,7 @@ def test_nothing_is_changed_unless_a_setting_says_so() -> None:
             assert status == 403 and "page.write.enable=true" in told["detail"]
         for view, query in (("produce", "t"), ("copy", "t"), ("offsets", "g")):
             html = page.html(view, name=query)
-            assert "Changes are disabled" in html and 'method="post"' not in html
+            assert "This page is read-only" in html and 'method="post"' not in html
         assert records(running, "t") == [] and running.topics() == ["t"]
 
 

@@ -80,7 +80,7 @@ def test_a_program_sends_the_token_itself(site: Site) -> None:
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x"])
 def test_a_wrong_token(site: Site, token: str) -> None:
     answer = site.post_form("login", {"token": token, "back": ""})
-    assert answer.status == 401 and "That is not the token." in answer.shown
+    assert answer.status == 401 and "Wrong token." in answer.shown
     assert "Set-Cookie" not in answer.headers
 
 

@@ -70,35 +70,29 @@ def test_a_client_with_a_certificate(ours: Secured, tmp_path: Path, trusting: di
 
 
 ILLS: dict[str, tuple[str, dict[str, str], str, str, str]] = {
-    "plain text to TLS": ("SSL", {"security.protocol": "PLAINTEXT"}, "protocol", "client", "speaks TLS"),
-    "TLS to plain text": ("PLAINTEXT", {"security.protocol": "SSL"}, "TLS", "client", "speaks plain text"),
-    "no certificate": (
-        "SSL",
-        {"security.protocol": "SSL"},
-        "protocol",
-        "client",
-        "requires a client certificate",
-    ),
+    "plain text to TLS": ("SSL", {"security.protocol": "PLAINTEXT"}, "protocol", "client", "requires TLS"),
+    "TLS to plain text": ("PLAINTEXT", {"security.protocol": "SSL"}, "TLS", "client", "does not use TLS"),
+    "no certificate": ("SSL", {"security.protocol": "SSL"}, "protocol", "client", "a client certificate"),
     "no login": (
         "SASL",
         {"security.protocol": "PLAINTEXT"},
         "metadata",
         "client",
-        "requires a login",
+        "the listener requires authentication",
     ),
     "a login where none is asked": (
         "PLAINTEXT",
         {"security.protocol": "SASL_PLAINTEXT", **_login("PLAIN")},
         "mechanism",
         "client",
-        "does not authenticate clients",
+        "does not authenticate",
     ),
     "another mechanism": (
         "SASL",
         {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"},
         "mechanism",
         "client",
-        "has no OAUTHBEARER, but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        "does not support OAUTHBEARER, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     ),
     "a wrong password": (
         "SASL",
@@ -153,7 +147,7 @@ def test_who_gave_a_login_keeps_it(ours: Secured, tmp_path: Path, trusting: dict
         **_login("PLAIN"),
     }
     _, findings = _examined(tmp_path, everything)
-    assert "set security.protocol=SASL_SSL," in findings[-1]["remedy"]
+    assert "set security.protocol=SASL_SSL " in findings[-1]["remedy"]
 
 
 def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Path) -> None:
@@ -164,11 +158,7 @@ def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Pat
         "security.protocol": "SSL",
     }
     code, findings = _examined(tmp_path, settings, "--bootstrap", ours.addresses["SSL"])
-    assert (
-        code == 1
-        and findings[-1]["side"] == "client"
-        and "does not trust the certificate's CA" in findings[-1]["text"]
-    )
+    assert code == 1 and findings[-1]["side"] == "client" and "not trust the issuer" in findings[-1]["text"]
 
 
 def test_a_name_that_the_certificate_does_not_have(
@@ -178,7 +168,7 @@ def test_a_name_that_the_certificate_does_not_have(
     code, findings = _examined(
         tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap", f"127.1:{port}"
     )
-    assert code == 1 and findings[-1]["side"] == "broker" and "not valid for 127.1" in findings[-1]["text"]
+    assert code == 1 and findings[-1]["side"] == "broker" and "the name 127.1" in findings[-1]["text"]
 
 
 @pytest.mark.parametrize(

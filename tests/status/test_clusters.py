@@ -85,10 +85,10 @@ def test_one_after_the_other(pair: Pair) -> None:
     assert _without_what_differs(ours) == _without_what_differs(genuine)
     assert [each["kind"] for each in ours["problems"]] == kinds
     texts = [each["text"] for each in ours["problems"]]
-    assert texts[0].startswith("broker 3 is not up: it is not in the cluster; ")
+    assert texts[0].startswith("broker 3 is down: it is not in the cluster; ")
     assert texts[1] == (
-        "1 partition of lost has no leader: clients cannot read or write it (partition 0); "
-        "broker 3 can become leader when up"
+        "1 partition of lost has no leader and cannot be written or read (partition 0); "
+        "broker 3 can become leader again once up"
     )
     assert [each["subjects"] for each in ours["problems"]][:3] == [["3"], ["lost-0"], ["careful-0"]]
     assert {"everywhere-0", "everywhere-1", "everywhere-2"} <= set(ours["problems"][3]["subjects"])

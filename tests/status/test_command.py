@@ -122,7 +122,7 @@ def test_nobody_is_there() -> None:
     address = f"127.0.0.1:{free_port()}"
     done = run_kafka_compat("status", "--bootstrap-server", address)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"cannot reach any broker: {address}: Connection refused" in done.stderr
+    assert f"no broker can be reached: {address}: Connection refused" in done.stderr
     assert "kafka-compat doctor" in done.stderr
     code, found = status(address)
     assert code == 2 and "refused" in found["error"]

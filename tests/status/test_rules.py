@@ -26,11 +26,11 @@ def test_partitions_without_a_leader_name_who_may_lead_again() -> None:
         partition(3, None, (2, 3), (3,)),
     )
     assert told(snapshot([orders], brokers=[up(1), up(2), away(3)])) == [
-        ("broker-not-up", "broker 3 is not up: it is not in the cluster; 2 replicas on it"),
+        ("broker-not-up", "broker 3 is down: it is not in the cluster; it has 2 replicas"),
         (
             "no-leader",
-            "2 partitions of orders have no leader: clients cannot read or write them (partitions 0, 3); "
-            "broker 3 can become leader when up",
+            "2 partitions of orders have no leader and cannot be written or read (partitions 0, 3); "
+            "broker 3 can become leader again once up",
         ),
     ]
 
@@ -40,8 +40,8 @@ def test_too_few_in_sync_replicas_refuse_producers() -> None:
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
             "under-min-isr",
-            "1 partition of orders has fewer in-sync replicas than min.insync.replicas: producers with "
-            "acks=all are rejected (partition 0)",
+            "1 partition of orders has fewer in-sync replicas than min.insync.replicas: writes with acks=all "
+            "fail (partition 0)",
         )
     ]
 
@@ -51,7 +51,7 @@ def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
             "under-replicated",
-            "1 partition of orders has replicas that are not in sync, of broker 2 (partition 0)",
+            "1 partition of orders has replicas out of sync on broker 2 (partition 0)",
         )
     ]
 
@@ -74,7 +74,7 @@ def test_many_topics_are_one_problem_with_all_its_subjects() -> None:
 def test_a_broker_that_does_not_answer_is_told_with_its_address() -> None:
     silent = Broker(2, "127.0.0.1", 9092, fault="Connection refused")
     assert told(snapshot(brokers=[up(1), silent])) == [
-        ("broker-not-up", "broker 2 at 127.0.0.1:9092 is not up: Connection refused")
+        ("broker-not-up", "broker 2 at 127.0.0.1:9092 is down: Connection refused")
     ]
 
 
@@ -92,7 +92,7 @@ def test_disks() -> None:
     failed = log_dir("/failed", None, "KAFKA_STORAGE_ERROR")
     assert told(snapshot(log_dirs=[log_dir(), failed, log_dir("/full", 4 * GIB)])) == [
         ("log-dir-failed", "log directory /failed of broker 1 has failed: KAFKA_STORAGE_ERROR"),
-        ("disk-nearly-full", "log directory /full of broker 1 is nearly full: 4.0 GiB of 100.0 GiB left"),
+        ("disk-nearly-full", "log directory /full of broker 1 is almost full: 4.0 GiB of 100.0 GiB left"),
     ]
 
 
@@ -105,7 +105,7 @@ def test_groups_that_cannot_be_served() -> None:
     assert told(snapshot(groups=groups, unserved=[(1, "COORDINATOR_LOAD_IN_PROGRESS")])) == [
         (
             "groups-not-served",
-            "broker 1 does not serve the groups that it coordinates: COORDINATOR_LOAD_IN_PROGRESS",
+            "broker 1 does not serve its groups: COORDINATOR_LOAD_IN_PROGRESS",
         ),
         ("group-error", "2 groups cannot be described (a, b): NOT_COORDINATOR"),
         (

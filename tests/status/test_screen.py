@@ -92,13 +92,13 @@ def test_what_is_wrong_comes_first() -> None:
         "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
         "",
         "2 problems:",
-        "- broker 2 is not up: it is not in the cluster; 1 replica on it",
-        "- 1 partition of orders has no leader: clients cannot read or write it",
-        "(partition 0); broker 2 can become leader when up",
+        "- broker 2 is down: it is not in the cluster; it has 1 replica",
+        "- 1 partition of orders has no leader and cannot be written or read (partition",
+        "0); broker 2 can become leader again once up",
         "",
-        "BROKERS 2, 1 not up",
+        "BROKERS 2, 1 down",
         "id  address         rack    state           Kafka  leads  replicas",
-        " 2  -               -       not up          -          0         1",
+        " 2  -               -       down            -          0         1",
         " 1  127.0.0.1:9091  rack-a  up, controller  3.9        0         0",
         "",
         "TOPICS 1 with 1 partition, 1 without leader, 1 under min ISR",
@@ -152,7 +152,7 @@ def test_what_was_seen_last_stays_while_nobody_answers() -> None:
     lines = text_of(snapshot([topic("orders")]), stale="127.0.0.1:9092: Connection refused")
     assert lines[2:6] == [
         "NO BROKER CAN BE REACHED 127.0.0.1:9092: Connection refused",
-        "State as of 2009-02-13 23:31:30 UTC:",
+        "Last data, from 2009-02-13 23:31:30 UTC:",
         "",
         "healthy",
     ]

@@ -1,5 +1,5 @@
 """The same command lines, run by Kafka's own commands and by ours, on one broker: output and exit code
-are equal.
+are equal, except for sentences, which are our own (see wording.py).
 
 A table is a text with one command line per line, as a shell would take it. In it
   {me}        is a word of its own for each: what a command makes belongs to it alone
@@ -28,6 +28,7 @@ from tests.support import java
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.servers import PROJECT
 from tests.tools.neutral import differences
+from tests.tools.wording import without_wording
 
 _HERS, _MINE = NAMES = ("xhers", "xmine")
 """What {me} is."""
@@ -187,7 +188,8 @@ def _caught(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
 
 
 def _neutral(printed: Printed, me: str, replaced: Mapping[str, str | None]) -> list[str]:
-    out, err = (neutral_lines(text, me, replaced) for text in (printed.out, printed.err))
+    texts = (without_wording(text, is_genuine=me == _HERS) for text in (printed.out, printed.err))
+    out, err = (neutral_lines(text, me, replaced) for text in texts)
     return [f"exit code {printed.code}", *out, "on stderr:", *err]
 
 

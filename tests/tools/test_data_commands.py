@@ -22,7 +22,9 @@ DRAWN = {
     r"^(null|Tools\$Exited)$": "",
 }
 """What must differ."""
-SAID_SINCE = dict.fromkeys((r"^(Warning: |Option )--\S+ is deprecated", r"^The consumer rebalance protocol"))
+SAID_SINCE = dict.fromkeys(
+    (r"^(Warning: |Option )--\S+ is deprecated", r"^Consuming with the classic group protocol")
+)
 """What newer ones say of flags that 3.9 has, too."""
 
 

@@ -28,9 +28,9 @@ from kafka_compat.storage.records.legacy import records_of
 from kafka_compat.storage.records.records import Record, build_batch, control_record_type, iter_records
 
 BODY: Final = {
-    "name": "string: the topic that is copied",
-    "target": "string: the name of the copy",
-    "groups": "boolean: groups get the same positions there (on a standalone broker)",
+    "name": "string: topic to copy",
+    "target": "string: name of the copy",
+    "groups": "boolean: also copy committed offsets (standalone brokers only)",
 }
 _CREATE_VERSION: Final = 7
 _TIMEOUT_MS: Final = 30_000

@@ -79,16 +79,16 @@ DECODED_BYTES_MAX: Final = 256 * 1024
 SHOWN_MAX: Final = 64 * 1024
 """Maximum characters of a key or value on a page; the whole can be downloaded."""
 QUERY: Final = {
-    "name": "string: of which topic",
-    "partition": "integer: its partition",
-    "offset": "integer: its offset",
-    "show_key": f"string: in which format the key is shown: {', '.join(FORMATS)}",
-    "show_value": "string: the same of the value",
+    "name": "string: topic",
+    "partition": "integer: partition",
+    "offset": "integer: offset",
+    "show_key": f"string: format of the key: {', '.join(FORMATS)}",
+    "show_value": "string: format of the value, as show_key",
 }
 DATA_QUERY: Final = {
-    "name": "string: of which topic",
-    "partition": "integer: its partition",
-    "offset": "integer: its offset",
+    "name": "string: topic",
+    "partition": "integer: partition",
+    "offset": "integer: offset",
     "part": "string: key or value",
 }
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -25,14 +25,14 @@ _AT_ONCE: Final = 100
 """Partitions queried concurrently for the offset of a time."""
 
 PLAN_BODY: Final = {
-    "name": "string: of which group",
-    "topic": "string: where; in all topics where it has committed something when it is empty",
-    "partitions": "string: of that topic, as 0,3-5; all of them where it is empty",
-    "to": f"string: whereto: {', '.join(SCENARIOS)}",
-    "value": "string: the offset; the time, as 2026-01-31T12:00:00Z or in milliseconds; or by how many",
+    "name": "string: group",
+    "topic": "string: topic; empty: all topics with committed offsets",
+    "partitions": "string: partitions of the topic, such as 0,3-5; empty: all",
+    "to": f"string: target: {', '.join(SCENARIOS)}",
+    "value": "string: offset; time, as 2026-01-31T12:00:00Z or in milliseconds; or difference",
 }
 COMMIT_BODY: Final = {
-    "name": "string: of which group",
+    "name": "string: group",
     "offsets": "an array of objects, each with topic, partition and offset",
 }
 

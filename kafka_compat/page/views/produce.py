@@ -17,14 +17,14 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.records.records import Record, build_batch
 
 BODY: Final = {
-    "name": "string: of which topic",
-    "partition": "integer: its partition; without it the one that the key falls to with Kafka's own clients",
-    "key": "string: nothing is null",
-    "key_as": f"string: what the key is written as: {', '.join(fields.CONTENT_FORMATS)} (no bytes)",
-    "value": "string: nothing is null",
-    "value_as": "string: as key_as",
+    "name": "string: topic",
+    "partition": "integer: partition; default: by the key, as Kafka's clients choose it",
+    "key": "string: default: null",
+    "key_as": f"string: format of the key: {', '.join(fields.CONTENT_FORMATS)} (no bytes)",
+    "value": "string: default: null",
+    "value_as": "string: format of the value, as key_as",
     "headers": "an object, or an array of arrays of a name and a value",
-    "timestamp_ms": "integer: the record's time; without it the present",
+    "timestamp_ms": "integer: timestamp of the record; default: now",
 }
 
 

@@ -18,7 +18,7 @@ class OffsetCommitKey:
 @s.data(versions="0-4", flexible="4+")
 class OffsetCommitValue:
     """A committed offset. Only version 1 has its own expiry, version 3 adds the leader epoch of the last
-    consumed record; version 4 is flexible and may contain the topic id. Timestamps are in ms since the epoch;
+    record read; version 4 is flexible and may contain the topic id. Timestamps are in ms since the epoch;
     expire_timestamp -1 means none.
     """
 
