@@ -12,7 +12,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
-from tests.network.test_connection import serving
+from tests.network.serving import serving
 
 if TYPE_CHECKING:
     from kafka_compat.api.services import Services

@@ -26,7 +26,7 @@ from kafka_compat.protocol.messages.produce import ProduceResponse
 from kafka_compat.security.principal import ANONYMOUS, Principal
 from tests.conformance.batches import batch
 from tests.conformance.wire import CLIENT_ID, Connection, encode
-from tests.network.test_connection import serving
+from tests.network.serving import serving
 
 ALICE = Principal("User", "alice")
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}

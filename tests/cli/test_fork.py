@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.testing import KafkaBroker
-from tests.control.test_fork import commit_position, fill, held
+from tests.control.contents import commit_position, fill, held
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
 

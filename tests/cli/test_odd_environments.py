@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_serve import api_versions_error, refusal
+from tests.cli.startup_errors import api_versions_error, refusal
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import PROJECT

@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -17,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat import cli
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.cli.startup_errors import PROJECT, api_versions_error, refusal
 
 
 class Running:
@@ -61,34 +59,6 @@ def running(tmp_path: Path) -> Iterator[list[Running]]:
 
 def on(folder: Path, port: int = 0) -> list[str]:
     return [f"--override=listeners=PLAINTEXT://127.0.0.1:{port}", f"--override=log.dirs={folder}"]
-
-
-def refusal(*arguments: str) -> str:
-    """The one message of a serve that exits with 2."""
-    result = subprocess.run(
-        [sys.executable, "-m", "kafka_compat", "serve", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        cwd=PROJECT,
-    )
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    lines = [line for line in result.stderr.splitlines() if line.startswith("kafka-compat serve: ")]
-    assert len(lines) == 1, result.stderr
-    assert "Traceback" not in result.stderr
-    return lines[0]
-
-
-def api_versions_error(port: int) -> int:
-    """Ask for ApiVersions version 0; the error code that comes back."""
-    body = struct.pack(">hhih", 18, 0, 7, -1)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(struct.pack(">i", len(body)) + body)
-        answer = connection.recv(4096)
-    correlation_id, error = struct.unpack(">ih", answer[4:10])
-    assert correlation_id == 7
-    return int(error)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

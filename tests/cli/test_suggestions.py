@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartBroker
-from tests.support.servers import PROJECT, run_kafka_compat
+from tests.support.servers import PROJECT, StartBroker, run_kafka_compat
 
 
 @pytest.mark.parametrize(

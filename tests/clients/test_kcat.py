@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conftest import Brokers
+from tests.clients.lane_pool import Brokers
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

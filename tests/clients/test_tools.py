@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.conftest import Brokers
+from tests.clients.lane_pool import Brokers
 from tests.clients.programs import java_command
 from tests.support import java
 from tests.support.process import wait_until

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.protocol.messages.controlled_shutdown import (
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from tests.protocol.server_headers import decode_request_header, encode_response_header
+from tests.cluster.frames import frame_of, read_request
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -35,18 +34,6 @@ async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
         await client.close()
         server.close()
         await server.wait_closed()
-
-
-async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int, object]:
-    frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-    header, position = decode_request_header(frame)
-    request = codec.decode(messages.request_class(header.api_key), header.api_version, frame, position)
-    return header.api_key, header.api_version, header.correlation_id, request
-
-
-def frame_of(key: int, version: int, correlation_id: int, response: object) -> bytes:
-    payload = encode_response_header(key, version, correlation_id) + codec.encode(response, version)
-    return len(payload).to_bytes(4, "big") + payload
 
 
 async def test_requests_of_several_apis_are_under_way_together() -> None:

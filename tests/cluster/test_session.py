@@ -43,7 +43,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequest
 from kafka_compat.security.broker_security import NONE
 from kafka_compat.tasks import Tasks
 from tests.cluster.embedded import EmbeddedCluster, until
-from tests.cluster.test_broker_client import frame_of, read_request
+from tests.cluster.frames import frame_of, read_request
 
 _WAIT_S = 0.2
 

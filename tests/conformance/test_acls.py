@@ -26,21 +26,33 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
+from tests.support.acl_requests import (
+    ALL,
+    ALLOW,
+    ALTER,
+    ANY,
+    AUTHORIZER,
+    CLUSTER,
+    DENY,
+    DESCRIBE,
+    GROUP,
+    LITERAL,
+    MATCH,
+    PREFIXED,
+    READ,
+    TOKEN,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    USER,
+    WRITE,
+    acl,
+    taking,
+)
 from tests.support.campaign import rounds
 from tests.support.java_tools import JavaTools
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 from tests.tools.neutral import neutral_output
 
-AUTHORIZER = {
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    "super.users": "User:admin",
-    "allow.everyone.if.no.acl.found": "true",
-}
-
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7
-ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
-ALL, READ, WRITE, ALTER, DESCRIBE = 2, 3, 4, 7, 8
-DENY, ALLOW = 2, 3
 NONE, INVALID_REQUEST, UNKNOWN = 0, ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR
 REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -64,34 +76,6 @@ def pair(addresses: tuple[str, str]) -> Iterator[Pair]:
     yield found
     found.both(ApiKey.DELETE_ACLS, 3, {"filters": [taking()]})
     found.close()
-
-
-def acl(name: str, **fields: object) -> Plain:
-    """ALLOW READ on a literal topic for User:ann from everywhere, but for the fields given."""
-    return {
-        "resource_type": TOPIC,
-        "resource_name": name,
-        "resource_pattern_type": LITERAL,
-        "principal": "User:ann",
-        "host": "*",
-        "operation": READ,
-        "permission_type": ALLOW,
-        **fields,
-    }
-
-
-def taking(**fields: object) -> Plain:
-    """A filter that takes everything, but for the fields given."""
-    return {
-        "resource_type_filter": ANY,
-        "resource_name_filter": None,
-        "pattern_type_filter": ANY,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": ANY,
-        "permission_type": ANY,
-        **fields,
-    }
 
 
 def create(pair: Pair, *acls: Plain) -> list[int]:

@@ -10,7 +10,6 @@ import gzip
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,8 @@ from tests.conformance.batches import (
 )
 from tests.conformance.bystander import Bystander
 from tests.conformance.differential import Pair
-from tests.conformance.test_records import fetch_request, produce_request
+from tests.conformance.group_requests import join, ready_group
+from tests.conformance.record_requests import fetch_request, produce_request
 from tests.conformance.wire import CLIENT_ID, Closed, Connection, Plain, encode, frame
 from tests.support.servers import KafkaCompatBroker
 
@@ -410,31 +410,6 @@ def test_fetch_from_wrong_places(pair: Pair) -> None:
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, -7), (11,))) == 1
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 0, current_leader_epoch=5), (11,))) == 75
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 0), (13,))) == 100
-
-
-def join(group: str, **more: Any) -> Plain:
-    protocols = [{"name": "range", "metadata": b"\0\0"}]
-    request = {
-        "group_id": group,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": "",
-    }
-    return request | {"protocol_type": "consumer", "protocols": protocols} | more
-
-
-def ready_group(pair: Pair) -> str:
-    """A group name whose coordinator is there on both sides."""
-    group = pair.name("group")
-    for connection in pair.sides.values():
-        for _ in range(2000):
-            found = connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": group, "key_type": 0})
-            probe = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
-            if found["error_code"] == 0 and connection.ask(ApiKey.HEARTBEAT, 1, probe)["error_code"] == 25:
-                break
-        else:
-            pytest.fail("no coordinator")
-    return group
 
 
 def test_joining_a_group_wrongly(pair: Pair) -> None:

@@ -9,8 +9,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import response_class
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair, differences, neutral
-from tests.conformance.test_bad_inputs import ready_group
-from tests.conformance.test_records import fill
+from tests.conformance.group_requests import ready_group
+from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain, encode, frame, plain
 
 OURS_ELSEWHERE = {

@@ -12,11 +12,10 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.legacy import read_message, unwrap
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair, whole_batches
-from tests.conformance.test_records import fetch_request, fill
+from tests.conformance.record_requests import fetch_request, fill
 from tests.conformance.wire import Connection, Plain
-from tests.conftest import StartBroker
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka
+from tests.support.servers import GenuineKafka, StartBroker
 
 OLD = (0, 1, 2, 3)
 """The versions of Fetch that get message formats 0 and 1."""

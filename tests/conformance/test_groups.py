@@ -9,8 +9,8 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair
-from tests.conformance.test_bad_inputs import join, ready_group
-from tests.conformance.test_records import fill
+from tests.conformance.group_requests import join, ready_group
+from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain
 
 

@@ -11,7 +11,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
-from tests.conformance.test_transactions import Transactional
+from tests.conformance.transactional import Transactional
 from tests.conformance.wire import Plain
 from tests.support import campaign
 

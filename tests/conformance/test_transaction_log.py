@@ -19,12 +19,11 @@ from kafka_compat.protocol.codec import decode_versioned
 from kafka_compat.protocol.messages import response_class
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
 from tests.conformance.differential import Pair
-from tests.conformance.test_transactions import Transactional
+from tests.conformance.transactional import Transactional
 from tests.conformance.wire import Plain, encode, plain
-from tests.conftest import IMPATIENT
 from tests.support import campaign
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import IMPATIENT, KafkaCompatBroker
 from tests.transactions.programs import new_consumer
 
 RELEASES = ("genuine_41_address", "genuine_43_address")

@@ -12,7 +12,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.conformance.wire import Connection
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 PATIENCE_S = 20

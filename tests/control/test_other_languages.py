@@ -16,7 +16,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import KafkaCluster
 from tests.conformance.wire import Closed, Connection
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent
+from tests.control.values import sent
 from tests.support import campaign
 from tests.support.process import wait_until
 

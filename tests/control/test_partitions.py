@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 pytestmark = pytest.mark.parametrize("running", [KafkaCluster], indirect=True, scope="module")

@@ -14,7 +14,7 @@ from kafka_compat.storage.records.crc import crc32c
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.control.clients import produce, producer
-from tests.control.test_faults import received, sent, stored
+from tests.control.values import received, sent, stored
 
 LEADER = 6
 

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker
 from tests.control.clients import COMPACTED_ON_COMMAND, produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
 TOPICS, GROUPS, TRANSACTIONS = 100, 50, 5

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.control.clients import produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.support.campaign import rounds
 
 

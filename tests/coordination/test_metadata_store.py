@@ -27,7 +27,7 @@ from kafka_compat.coordination.store.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from tests.coordination.conftest import EmbeddedStores, RemoteStores, Stores, ZooKeeperStores
+from tests.coordination.stores import EmbeddedStores, RemoteStores, Stores, ZooKeeperStores
 from tests.support.servers import ZooKeeper
 
 

@@ -17,7 +17,7 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity
 from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
-from tests.coordination.test_zookeeper import until
+from tests.coordination.session_state import await_state
 from tests.support.certificates import Authority, authority
 from tests.support.node_acls import node_acls
 from tests.support.secure_zookeeper import SecureZooKeeper, pem_store
@@ -146,9 +146,9 @@ async def test_servers_that_know_no_logins_and_those_that_demand_them(tmp_path: 
         session_id = session.session_id
 
         await asyncio.to_thread(demanding.kill)
-        await until(session, SessionState.SUSPENDED)
+        await await_state(session, SessionState.SUSPENDED)
         await asyncio.to_thread(demanding.start)
-        await until(session, SessionState.CONNECTED)
+        await await_state(session, SessionState.CONNECTED)
         # Logged in anew: no node of its own could be written without.
         await session.set("/a", b"2")
         assert session.session_id == session_id

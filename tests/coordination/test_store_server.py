@@ -21,7 +21,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.local_link import Link
 from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState
 from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT, Silence, StoreServer
-from tests.coordination.conftest import Remote
+from tests.coordination.stores import Remote
 
 _TIMEOUT_MS = 600
 

@@ -18,13 +18,13 @@ from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Event,
     EventKind,
-    MetadataStore,
     NodeExists,
     SessionExpired,
     SessionState,
 )
 from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
-from tests.coordination.conftest import SESSION_TIMEOUT_MS, ZooKeeperStores
+from tests.coordination.session_state import await_state
+from tests.coordination.stores import SESSION_TIMEOUT_MS, ZooKeeperStores
 from tests.support.ports import free_port
 from tests.support.servers import PROJECT, ZooKeeper
 
@@ -34,14 +34,6 @@ async def stores(zookeeper: ZooKeeper) -> AsyncIterator[ZooKeeperStores]:
     made = ZooKeeperStores(zookeeper)
     yield made
     await made.close()
-
-
-async def until(session: MetadataStore, state: SessionState, timeout_s: float = 30) -> None:
-    """Wait until the session stands so."""
-    reached = asyncio.Event()
-    session.on_state(lambda now: reached.set() if now is state else None)
-    if session.state is not state:
-        await asyncio.wait_for(reached.wait(), timeout_s)
 
 
 async def test_nodes_are_as_kafka_makes_them(stores: ZooKeeperStores) -> None:
@@ -99,8 +91,8 @@ async def test_a_restart_of_the_server_suspends_the_session_and_loses_nothing(tm
     session_id = session.session_id
 
     await asyncio.to_thread(server.kill)
-    await until(session, SessionState.SUSPENDED)
-    await until(other, SessionState.SUSPENDED)
+    await await_state(session, SessionState.SUSPENDED)
+    await await_state(other, SessionState.SUSPENDED)
     read = asyncio.ensure_future(session.get("/controller"))
     write = asyncio.ensure_future(other.create("/topics/t"))
     done, _ = await asyncio.wait([read, write], timeout=0.2)
@@ -167,7 +159,7 @@ async def test_what_changed_while_the_connection_was_away_is_told_before_it_can_
         await session.children(path, events.append)
 
     await relay.cut()
-    await until(session, SessionState.SUSPENDED)
+    await await_state(session, SessionState.SUSPENDED)
     reads = [asyncio.ensure_future(session.exists(path)) for path in ("/changed", "/created")]
     told: list[list[Event]] = []
     for read in reads:
@@ -211,7 +203,7 @@ async def test_an_expired_session_stays_expired_and_a_new_one_is_a_newcomer(stor
     await session.create("/broker", ephemeral=True)
     _, before = await session.get("/broker")
     await stores.expire(session)
-    await until(session, SessionState.EXPIRED)
+    await await_state(session, SessionState.EXPIRED)
     with pytest.raises(SessionExpired, match=f"{session.session_id:#x}"):
         await session.create("/broker", ephemeral=True)
     await session.close()
@@ -240,7 +232,7 @@ async def test_a_session_that_expires_while_the_server_is_away_ends_what_waits(
     await session.exists("/ephemeral", events.append)
     assert await other.exists("/ephemeral", lambda _: gone.set())
     await relay.cut()
-    await until(session, SessionState.SUSPENDED)
+    await await_state(session, SessionState.SUSPENDED)
     waiting = [asyncio.ensure_future(session.get("/")), asyncio.ensure_future(session.create("/b"))]
     await asyncio.wait_for(gone.wait(), 20)
     await relay.start()
@@ -305,7 +297,7 @@ async def test_a_store_can_be_closed_while_its_server_is_away(tmp_path: Path) ->
     server.start()
     session = await ZooKeeperStores(server).connect()
     await asyncio.to_thread(server.kill)
-    await until(session, SessionState.SUSPENDED)
+    await await_state(session, SessionState.SUSPENDED)
     waiting = asyncio.ensure_future(session.get("/"))
     await asyncio.sleep(0)
     started = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.zookeeper_offsets import NO_OFFSET, ZooKeeperOffsets
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
-from tests.coordination.conftest import Stores
+from tests.coordination.stores import Stores
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit
+from tests.coordinator_runtime.group_coordinator import coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
-from tests.coordinator_runtime.test_groups_live_as_at_load import coordinator_of
 from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position
 from tests.support.steps import result_of
 

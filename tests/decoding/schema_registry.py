@@ -113,3 +113,10 @@ class SchemaRegistry:
         if found["references"]:
             answer["references"] = found["references"]
         return 200, json.dumps(answer).encode()
+
+
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
+def framed(schema_id: int, content: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + content

@@ -17,7 +17,7 @@ from kafka_compat.decoding import registry as module
 from kafka_compat.decoding.formats import Schema, decoded, schema_ids
 from kafka_compat.decoding.registry import ASKED_MAX, Registry
 from kafka_compat.http_client import place
-from tests.decoding.schema_registry import SchemaRegistry
+from tests.decoding.schema_registry import NODE, SchemaRegistry, framed
 
 ORDER = {
     "type": "record",
@@ -31,17 +31,12 @@ ORDER = {
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     ],
 }
-NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 
 
 @pytest.fixture
 def served() -> Iterator[SchemaRegistry]:
     with SchemaRegistry().serve() as registry:
         yield registry
-
-
-def framed(schema_id: int, content: bytes) -> bytes:
-    return b"\0" + schema_id.to_bytes(4, "big") + content
 
 
 def avro(schema: object, value: object) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
-from tests.groups.test_differential import TOPIC, Peer, prepare
+from tests.groups.peer import TOPIC, Peer, prepare
 from tests.support import java
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.processes.command import Command
 from tests.support.process import wait_until
-from tests.support.servers import Server
+from tests.support.servers import Server, StartBroker
 
 INFO = {"kafka.compat.log.level": "INFO"}
 

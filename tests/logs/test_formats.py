@@ -10,10 +10,9 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from tests.conftest import StartBroker
 from tests.logs.reading import entries, lines_with, make_topic, wait_for
 from tests.processes.command import Command
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 JSON = {"kafka.compat.log.format": "json"}
 

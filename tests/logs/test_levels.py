@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.support import java
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 LOGGERS = ("--entity-type", "broker-loggers", "--entity-name", "1")
 STORAGE = "kafka_compat.storage"

@@ -8,10 +8,9 @@ from confluent_kafka import Consumer, Producer
 
 from kafka_compat.api.slow_requests import SETTING
 from kafka_compat.testing import KafkaBroker
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 
 def produce(address: str, count: int = 1, **settings: object) -> None:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient
 from tests.conformance.batches import CRC_AT, LAST_OFFSET_DELTA_AT, batch, changed
-from tests.conformance.test_acls import acl, taking
-from tests.conformance.test_bad_inputs import join
-from tests.conformance.test_records import fetch_request, produce_request
+from tests.conformance.group_requests import join
+from tests.conformance.record_requests import fetch_request, produce_request
 from tests.conformance.wire import Connection, Plain
 from tests.memory.churn import churn_once
 from tests.memory.traces import MARK
 from tests.security.logins import Login, Refused, TlsConnection
+from tests.support.acl_requests import acl, taking
 
 PATIENCE_S = 20
 TOPIC = f"{MARK}-topic"

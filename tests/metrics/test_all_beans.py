@@ -18,8 +18,8 @@ from kafka_compat.testing import KafkaCluster
 from tests.metrics import jmx_agent
 from tests.metrics.all_beans import in_help, is_left_out, left_out, of_genuine, of_ours
 from tests.metrics.jmx_agent import Agent
+from tests.metrics.jmx_names import DIALECTS, kinds, label_names, work
 from tests.metrics.scraping import get
-from tests.metrics.test_jmx_names import DIALECTS, kinds, label_names, work
 from tests.quotas.clients import alter, await_notices
 from tests.support import campaign
 from tests.support.ports import free_port

@@ -22,9 +22,9 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.wire import encode
-from tests.conftest import COMPILED
 from tests.metrics.scraping import get
 from tests.support import campaign
+from tests.support.compiled import COMPILED
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker
 from tests.transactions.programs import create_topic

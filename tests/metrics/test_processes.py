@@ -4,7 +4,6 @@ also where a group's coordinator is not the leader of what it reads.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,9 @@ from kafka_compat.metrics.group_lag import PATIENCE_S
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.metrics.exporter import kafka_exporter
 from tests.metrics.groups import commit, produce, transaction
+from tests.metrics.http_address import url
+from tests.metrics.kafka_exporter import FAMILIES, of_kafka
 from tests.metrics.scraping import Scrape, get, get_json
-from tests.metrics.test_kafka_exporter import FAMILIES, of_kafka
 from tests.support.process import wait_until
 
 PARTITIONS = 6
@@ -36,12 +36,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
         yield running
         for broker in running.brokers.values():
             assert "Traceback" not in broker.log.read_text()
-
-
-def url(cluster: FaultCluster, broker_id: int) -> str:
-    found = re.search(r"^HTTP on (\S+)$", cluster.brokers[broker_id].log.read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 def filled(cluster: FaultCluster, topic: str) -> int:

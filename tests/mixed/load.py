@@ -25,8 +25,8 @@ from tests.mixed.cluster import MixedCluster
 from tests.support.client_security import for_librdkafka
 from tests.support.process import wait_until
 from tests.transactions.copier import GROUP
+from tests.transactions.copiers import Copier
 from tests.transactions.programs import await_markers, committed_offset, read_all
-from tests.transactions.test_copiers import Copier
 
 LEDGER = "ledger"
 PARTITIONS = 6

@@ -21,12 +21,12 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient
-from tests.conformance.test_acls import acl, taking
 from tests.conformance.wire import Plain
 from tests.faults.cluster import BROKER_IDS
 from tests.mixed.cluster import GENUINE, OURS, MixedCluster
 from tests.security.logins import Login, Refused, TlsConnection, TokenClient
 from tests.support import campaign, java
+from tests.support.acl_requests import acl, taking
 from tests.support.process import wait_until
 from tests.support.secured import BROKER, CLIENT, MECHANISM, PASSWORDS
 

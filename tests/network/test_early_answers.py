@@ -12,7 +12,7 @@ import pytest
 
 from kafka_compat.long_work import TURN_S
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.network.test_escaped_errors import ask, lives, serving
+from tests.network.embedded import ask, lives, serving
 
 MARKER: dict[str, Any] = {
     "producer_id": 1,

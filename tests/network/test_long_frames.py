@@ -55,7 +55,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.upkeep.garbage import THRESHOLDS
 from tests.conformance.wire import Closed, Connection
-from tests.network.test_connection import GENEROUS, serving
+from tests.network.serving import GENEROUS, serving
 
 MANY = 100_000
 HELD_MAX_S = 0.020

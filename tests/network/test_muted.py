@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import FIRST_BYTES
 from kafka_compat.network.server import Server
-from tests.network.test_connection import GENEROUS, Dispatch, frame, read_frame, serving
+from tests.network.serving import GENEROUS, Dispatch, frame, read_frame, serving
 from tests.support.process import wait_until
 
 LONG_S = 600.0

@@ -18,16 +18,7 @@ from kafka_compat.network.connection import Connection
 from kafka_compat.network.entrance import ListenerEntrance, TlsTerms
 from kafka_compat.network.server import Server
 from kafka_compat.security.principal import ANONYMOUS, Principal
-from tests.network.test_connection import (
-    GENEROUS,
-    Dispatch,
-    LargeAnswers,
-    Slices,
-    echo,
-    frame,
-    read_frame,
-    serving,
-)
+from tests.network.serving import GENEROUS, Dispatch, LargeAnswers, Slices, echo, frame, read_frame, serving
 from tests.security.authority import Authority
 from tests.support.process import wait_until
 

@@ -14,6 +14,7 @@ import pytest
 from kafka_compat.protocol.codec import COMPILED_CODECS, decode, encode
 from kafka_compat.protocol.codec_module import codec_module
 from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of
+from tests.packaging.compiled_modules import compiled_modules
 from tests.support.servers import PROJECT
 
 _HARMLESS = {"len", "max", "min"}
@@ -49,15 +50,6 @@ def test_the_check_sees_what_it_is_about() -> None:
     assert list(_calls_in_bounds("view = view[os.write(file, view) :]\nhead = view[: len(prefix)]")) == [
         "line 1: os.write(file, view)"
     ]
-
-
-def compiled_modules() -> list[Path]:
-    """The modules of the list in setup.py."""
-    tree = ast.parse((PROJECT / "setup.py").read_text())
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":
-            return [PROJECT / path for path in ast.literal_eval(node.value)]
-    raise AssertionError("setup.py has no COMPILED")
 
 
 def test_the_list_of_compiled_modules_is_in_order() -> None:

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests.conftest import COMPILED
-from tests.packaging.test_compilable import compiled_modules
+from tests.packaging.compiled_modules import compiled_modules
+from tests.support.compiled import COMPILED
 from tests.support.servers import PROJECT
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_compat.protocol.codec import COMPILED_CODECS
 from tests.packaging import wheels
-from tests.packaging.test_compilable import compiled_modules
+from tests.packaging.compiled_modules import compiled_modules
 from tests.packaging.wheels import Installed
 from tests.support import campaign
 from tests.support.servers import PROJECT

@@ -12,8 +12,8 @@ import pytest
 from kafka_compat.testing import KafkaBroker
 from tests.metrics.groups import commit, produce, transaction
 from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
+from tests.page.login import TOKEN, started
 from tests.page.site import PAGE, Site
-from tests.page.test_login import TOKEN, started
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_compat.testing import KafkaBroker
 from tests.control.clients import producer
-from tests.control.test_fork import commit_position, committed
+from tests.control.contents import commit_position, committed
 from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
 from tests.page.browsing import WRITING, Asked
 

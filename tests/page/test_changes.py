@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.control.clients import Serving, produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.page.browsing import WRITING, Asked
 from tests.support.process import wait_until
 

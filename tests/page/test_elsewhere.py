@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.metrics.groups import commit
-from tests.metrics.test_processes import url
+from tests.metrics.http_address import url
 from tests.page.browsing import WRITING, Asked
 from tests.support.process import wait_until
 from tests.transactions.programs import committed_offset

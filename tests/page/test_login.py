@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.page.site import PAGE, Site
-from tests.support.ports import free_port
-from tests.support.servers import KafkaCompatBroker
+from tests.page.login import TOKEN, started
+from tests.page.site import Site
 
-TOKEN = "a secret tökén"
 CROSS_SITE = [
     {"Origin": "https://example.com"},
     {"Origin": "null"},
@@ -19,15 +16,6 @@ CROSS_SITE = [
     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
     {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
 ]
-
-
-def started(folder: Path, **settings: str) -> tuple[KafkaCompatBroker, Site]:
-    port = free_port()
-    broker = KafkaCompatBroker(
-        folder, {**PAGE, "kafka.compat.http.listener": f"http://127.0.0.1:{port}", **settings}
-    )
-    broker.start()
-    return broker, Site(f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ from kafka import KafkaProducer
 
 from kafka_compat.testing import KafkaBroker
 from tests.control.clients import producer
-from tests.decoding.schema_registry import SchemaRegistry
-from tests.decoding.test_registry import NODE, framed
+from tests.decoding.schema_registry import NODE, SchemaRegistry, framed
 from tests.page.browsing import WRITING, Asked
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

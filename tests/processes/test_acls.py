@@ -8,9 +8,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import AUTHORIZER, acl, taking
 from tests.conformance.wire import Closed, Connection
 from tests.processes.command import Command
+from tests.support.acl_requests import AUTHORIZER, acl, taking
 from tests.support.process import wait_until
 
 

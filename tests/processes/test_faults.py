@@ -18,7 +18,7 @@ from tests.durability.load import read_everything
 from tests.faults import evidence
 from tests.faults.producers import Producer, now_ms
 from tests.processes.command import Command, wait_gone
-from tests.processes.test_command import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
+from tests.processes.topics import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
 from tests.support import campaign
 from tests.support.ports import adjacent_ports
 from tests.support.process import wait_until

@@ -13,7 +13,7 @@ import pytest
 from tests.metrics.scraping import Scrape, get_json
 from tests.page.site import PAGE, Site
 from tests.processes.command import Command
-from tests.processes.test_command import TOPIC, create_topic, fill
+from tests.processes.topics import TOPIC, create_topic, fill
 from tests.support.ports import adjacent_ports
 from tests.support.process import wait_until
 from tests.support.servers import run_kafka_compat

@@ -14,12 +14,11 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.quotas.clients import Who, alter, await_notices, create_topic, produce, unique
 from tests.support import java
 from tests.support.bystander import Bystander
 from tests.support.campaign import enabled
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 
 RATE = 500_000
 VALUE = b"v" * 1000

@@ -14,7 +14,6 @@ from kafka_compat.broker import Broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection
-from tests.conftest import StartBroker
 from tests.quotas.clients import (
     alter,
     await_notices,
@@ -28,7 +27,7 @@ from tests.support import java
 from tests.support.campaign import rounds
 from tests.support.ports import free_port
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import ALL, AUTHORIZER, CLUSTER, DENY, PREFIXED, acl, taking
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
-from tests.support.servers import KafkaCompatBroker
+from tests.support.acl_requests import ALL, AUTHORIZER, CLUSTER, DENY, PREFIXED, acl, taking
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 
 def create(broker: KafkaCompatBroker, *acls: dict[str, object]) -> list[int]:

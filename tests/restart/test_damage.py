@@ -14,7 +14,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.bystander import Bystander
 from tests.conformance.wire import Connection
-from tests.disks.test_refusals import NONE, Asking
+from tests.disks.requests import NONE, Asking
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import ProcessFailed
 from tests.support.servers import KafkaCompatBroker

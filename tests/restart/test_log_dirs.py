@@ -14,10 +14,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, delete_topic, fetch, produce, values_of
 from tests.support.process import ProcessFailed
-from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import PROJECT, KafkaCompatBroker, StartBroker, run_kafka_compat
 
 PARTITIONS = 6
 

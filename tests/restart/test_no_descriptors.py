@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.support.process import wait_until
+from tests.support.servers import StartBroker
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
 _LEFT_OUT = "messages left out since the last of this kind"

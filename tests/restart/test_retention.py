@@ -9,10 +9,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, fetch, produce, start_of, values_of
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 SOON = {
     "log.retention.check.interval.ms": "100",

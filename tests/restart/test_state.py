@@ -7,7 +7,6 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection, Plain
-from tests.conftest import StartBroker
 from tests.restart.client import (
     alter_config,
     commit_offset,
@@ -19,7 +18,7 @@ from tests.restart.client import (
     topic_of,
     values_of,
 )
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG = 1, 2

@@ -8,9 +8,8 @@ import time
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection, encode
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, fetch_request, produce, values_of
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 STOP_S = 5
 PRODUCERS = 3

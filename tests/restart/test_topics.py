@@ -16,7 +16,6 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from kafka_compat.storage.directories import checkpoints
 from tests.conformance.wire import Closed, Connection
-from tests.conftest import StartBroker
 from tests.restart.client import (
     commit_offset,
     committed_offset,
@@ -28,7 +27,7 @@ from tests.restart.client import (
 )
 from tests.support import campaign
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 
 def _folders(log_dir: Path, topic: str) -> list[str]:

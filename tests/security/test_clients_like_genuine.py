@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from tests.clients import group_scenarios, scenarios
-from tests.clients.conftest import Topics
 from tests.clients.lane import Lane, attempted
+from tests.clients.lane_pool import Topics
 from tests.clients.programs import CLIENTS, ClientKind, ClientProgram
 from tests.clients.scenarios import NEEDS
 from tests.security import kdc
 from tests.security.authority import Authority
-from tests.security.conftest import Secured, listeners, up
 from tests.security.no_right import no_right, outcome, settle_rights
 from tests.security.oauth.issuer import Issuer, SigningKey
+from tests.security.secured import Secured, listeners, up
 from tests.security.ways import WAYS, Files
 from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.conftest import USERS, Secured
+from tests.security.secured import USERS, Secured
 from tests.support import java
 from tests.support.servers import run_kafka_compat
 from tests.tools.compare import neutral_lines

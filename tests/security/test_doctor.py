@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.security.authority import Authority
-from tests.security.conftest import USERS, Secured
+from tests.security.secured import USERS, Secured
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 

@@ -11,7 +11,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient, Untrusted
 from tests.conformance.wire import Closed, Connection, Plain, frame
-from tests.security.conftest import SESSION_MAX_MS, USERS, Secured
+from tests.security.secured import SESSION_MAX_MS, USERS, Secured
 
 SEED = 20260101
 TIMEOUT_S = 10.0

@@ -21,7 +21,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import encode, frame
 from tests.security.authority import Authority
-from tests.security.conftest import USERS, listeners, store_users
+from tests.security.secured import USERS, listeners, store_users
 from tests.support.bystander import Bystander
 from tests.support.campaign import rounds
 from tests.support.servers import KafkaCompatBroker

@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaPythonPartition
 
 from kafka_compat.pipelines.archive import ArchiveJob, ArchiveReport, run_archive
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.session import SparkSettings
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
+from tests.spark.comparisons import COLUMNS, assert_equals_log
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, batch_of, kill_and_finish
 from tests.support.campaign import enabled
@@ -27,7 +26,6 @@ from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka
 
 SAMPLE = FLIGHTS if enabled() else 24_000
-COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType"]
 FILE_NAME = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
 
@@ -43,37 +41,6 @@ def assert_none_twice(directory: Path) -> None:
     if table is not None:
         keys = table.select(["topic", "partition", "offset"])
         assert keys.group_by(["topic", "partition", "offset"]).aggregate([]).num_rows == table.num_rows
-
-
-def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: int) -> int:
-    """Compare the archive of a topic, record by record, with what kafka-python reads; returns the count."""
-    table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table(columns=COLUMNS)
-    table = table.filter(dataset.field("topic") == topic).sort_by(
-        [("partition", "ascending"), ("offset", "ascending")]
-    )
-    consumer = KafkaConsumer(
-        bootstrap_servers=kafka.address, auto_offset_reset="earliest", enable_auto_commit=False
-    )
-    everything = [KafkaPythonPartition(topic, partition) for partition in range(partitions)]
-    consumer.assign(everything)
-    consumer.seek_to_beginning()
-    total: int = sum(consumer.end_offsets(everything).values()) - sum(
-        consumer.beginning_offsets(everything).values()
-    )
-    log: dict[tuple[int, int], Any] = {}
-    while len(log) < total:
-        batch = consumer.poll(timeout_ms=30_000, max_records=10_000)
-        assert batch, f"kafka-python read {len(log)} of {total}"
-        log |= {(m.partition, m.offset): m for messages in batch.values() for m in messages}
-    consumer.close()
-    assert table.num_rows == total
-    timestamps = table.column("timestamp").cast("int64").to_pylist()
-    columns = [table.column(name).to_pylist() for name in ("partition", "offset", "key", "value", "headers")]
-    for timestamp, partition, offset, key, value, headers in zip(timestamps, *columns, strict=True):
-        message = log[partition, offset]
-        assert (key, value, timestamp) == (message.key, message.value, message.timestamp * 1000)
-        assert [(header["key"], header["value"]) for header in headers or []] == list(message.headers)
-    return total
 
 
 def assert_layout(directory: Path) -> None:

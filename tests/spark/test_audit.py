@@ -15,7 +15,7 @@ from kafka_compat.pipelines.archive import ArchiveJob, run_archive
 from kafka_compat.pipelines.audit import AuditJob, AuditReport, Tier, count_rows, run_audit
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.session import SparkSettings
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign
 from tests.support.campaign import enabled

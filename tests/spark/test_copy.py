@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +14,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_compat.cli import main
 from kafka_compat.pipelines.errors import JobFailed
 from kafka_compat.pipelines.transactional_writer import Slices, write_slice
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
+from tests.spark.comparisons import assert_same, committed_records
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, batch_of, kill_and_finish, run_here
 from tests.support.campaign import enabled
 
 SAMPLE = FLIGHTS if enabled() else 12_000
 WHEN = 1_700_000_000_000
-
-
-def committed_records(kafka: Cluster, topic: str, partitions: int, count: int) -> list[list[Any]]:
-    """Each partition's records that a reader of committed records sees, and nothing behind them."""
-    found: list[list[Any]] = [[] for _ in range(partitions)]
-    settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
-    own = {"bootstrap.servers": kafka.address, "group.id": "check", "enable.auto.commit": False}
-    consumer: Any = Consumer({**own, **settings, "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    at_end: set[int] = set()
-    deadline = time.monotonic() + 30
-    while len(at_end) < partitions:
-        assert time.monotonic() < deadline, f"{sum(map(len, found))} of {count} records of {topic}"
-        for message in consumer.consume(10_000, 0.2):
-            deadline = time.monotonic() + 30
-            if message.error() is None:
-                found[message.partition()].append(message)
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF
-                at_end.add(message.partition())
-    consumer.close()
-    assert sum(map(len, found)) == count
-    return found
-
-
-def assert_same(kafka: Cluster, original: str, copy: str, count: int) -> None:
-    """Both topics hold the same records in the same order, with nothing added."""
-    originals = committed_records(kafka, original, PARTITIONS, count)
-    for before, after in zip(originals, committed_records(kafka, copy, PARTITIONS, count), strict=True):
-        for old, new in zip(before, after, strict=True):
-            assert (new.key(), new.value(), new.timestamp()) == (old.key(), old.value(), old.timestamp())
-            assert new.headers() == old.headers()
 
 
 @pytest.mark.timeout(1800)

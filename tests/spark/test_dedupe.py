@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_compat.pipelines.dedupe import id_expression, without_repeats
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish, run_here
 from tests.support.campaign import enabled

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_compat.pipelines import lag
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.lag import LagJob, run_lag, show_lag
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS
 from tests.spark.job import Job, kills_of_a_campaign
 from tests.support import java

@@ -11,7 +11,7 @@ from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.latest import run_latest
 from kafka_compat.pipelines.session import SparkSettings
 from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish
 from tests.support.campaign import enabled

@@ -12,7 +12,7 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.mirror import MirrorJob, run_mirror
 from kafka_compat.pipelines.session import SparkSettings
 from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish
 from tests.support.campaign import enabled

@@ -13,7 +13,7 @@ from kafka_compat.pipelines.exact_sink import Target, Written, write_exactly_onc
 from kafka_compat.pipelines.exact_sink_writer import JOB_HEADER as JOB
 from kafka_compat.pipelines.replay import ReplayJob, ReplayReport, run_replay
 from kafka_compat.pipelines.session import SparkSettings
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish, run_here
 from tests.support.campaign import enabled

@@ -17,7 +17,7 @@ from kafka_compat.pipelines.report import ReportJob, SegmentLine, Sizes, partiti
 from kafka_compat.storage.directories.checkpoints import encode_offsets
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Record, build_batch
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign, run_here
 from tests.support.campaign import enabled

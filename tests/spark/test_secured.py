@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.oracle.sasl_oracle import PACKAGE, SECURED
 from tests.security.authority import Authority
-from tests.security.conftest import USERS, listeners, store_users
 from tests.security.oauth.issuer import Issuer, SigningKey
+from tests.security.secured import USERS, listeners, store_users
 from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 

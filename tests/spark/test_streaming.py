@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS
 
 

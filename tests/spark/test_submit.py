@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from kafka_compat.pipelines.environment import jars_in, pyspark_home
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
+from tests.spark.comparisons import assert_equals_log, assert_same
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
-from tests.spark.test_archive import assert_equals_log
-from tests.spark.test_copy import assert_same
 from tests.support.campaign import enabled
 from tests.support.servers import PROJECT
 

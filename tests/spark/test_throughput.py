@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, run_here
 from tests.support.campaign import enabled

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.cli import main
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, flights
 from tests.support.campaign import enabled
 from tests.support.servers import PROJECT, KafkaCompatBroker

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.cli import main
-from tests.spark.conftest import Cluster
+from tests.spark.cluster import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish, run_here
 from tests.support.campaign import enabled

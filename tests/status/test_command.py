@@ -21,11 +21,10 @@ import pytest
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.status.observer import Observer
-from tests.conftest import StartBroker
 from tests.status import world
 from tests.status.world import COMMITTED, RECORDS, one, status
 from tests.support.ports import free_port
-from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import PROJECT, KafkaCompatBroker, StartBroker, run_kafka_compat
 
 
 @pytest.mark.parametrize("server", ["shared_broker", "genuine", "genuine_41"])

@@ -20,7 +20,7 @@ from kafka_compat.storage.records.legacy import (
     unwrap,
 )
 from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
-from tests.storage.conftest import RECORDS
+from tests.storage.random_records import RECORDS
 from tests.storage.record_oracle import RecordOracle
 
 OLD_CODECS = [CompressionType.NONE, CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4]

@@ -26,7 +26,7 @@ from kafka_compat.storage.records.records import (
     read_varint,
     read_varlong,
 )
-from tests.storage.conftest import RECORDS
+from tests.storage.random_records import RECORDS
 from tests.storage.record_oracle import RecordOracle
 
 ORACLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)

@@ -19,7 +19,7 @@ from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.legacy import Message, encode_message
 from kafka_compat.storage.records.records import Record, build_batch, encode_record, iter_records, join_batch
 from kafka_compat.storage.records.validation import AppendPolicy, ValidatedBatches, validate_batches
-from tests.storage.conftest import RECORDS
+from tests.storage.random_records import RECORDS
 from tests.storage.record_oracle import RecordOracle
 from tests.support.campaign import rounds
 

@@ -21,14 +21,14 @@ from tests.metrics.scraping import Scrape
 from tests.support import campaign
 from tests.support.bystander import Bystander
 from tests.support.process import resident_bytes
+from tests.telemetry.payloads import EMPTY
 from tests.telemetry.pushing import gauges, push
-from tests.telemetry.test_payload import EMPTY
 
 _CODECS = [each for each in CompressionType if each is not CompressionType.NONE]
-_MIB = 1 << 20
+MIB = 1 << 20
 # Every day other tests run beside these.
 LATE_MS_MAX = campaign.rounds(250, 50)
-GROWN_MAX = 48 * _MIB
+GROWN_MAX = 48 * MIB
 IDS = campaign.rounds(3_000, 10_000)
 
 
@@ -52,11 +52,11 @@ def _push(address: str, data: bytes, codec: CompressionType = CompressionType.NO
 @pytest.mark.parametrize("codec", _CODECS, ids=[each.name for each in _CODECS])
 def test_a_bomb(address: str, codec: CompressionType) -> None:
     """Small as it comes, and more than four times telemetry.max.bytes when it is decompressed."""
-    bomb = compress(codec, bytes(8 * _MIB))
-    assert len(bomb) < _MIB
+    bomb = compress(codec, bytes(8 * MIB))
+    assert len(bomb) < MIB
     assert _push(address, bomb, codec) == ErrorCode.TELEMETRY_TOO_LARGE
     # What stays below that is read, and is no OTLP.
-    assert _push(address, compress(codec, bytes(3 * _MIB)), codec) == ErrorCode.INVALID_RECORD
+    assert _push(address, compress(codec, bytes(3 * MIB)), codec) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("where", EMPTY)
@@ -78,7 +78,7 @@ def test_millions_of_messages_without_content(broker: KafkaBroker, where: str) -
 def test_others_do_not_wait_for_a_large_push(broker: KafkaBroker) -> None:
     """Of four MiB once it is decompressed: more series than are kept of a client."""
     data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
-    assert 3.8 * _MIB < len(data) < 4 * _MIB
+    assert 3.8 * MIB < len(data) < 4 * MIB
     small = compress(CompressionType.GZIP, data)
     with Bystander(broker.port, broker.pid) as bystander:
         for _ in range(5):
@@ -96,7 +96,7 @@ def test_ever_new_ids_over_the_wire(broker: KafkaBroker) -> None:
         for number in range(IDS):
             assert push(connection, data, instance_id=uuid.UUID(int=(1 << 100) + number)) == ErrorCode.NONE
     grown = resident_bytes(broker.pid) - before
-    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / _MIB:.1f} MiB more")
+    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / MIB:.1f} MiB more")
     shown = Scrape(broker.control.url)
     assert shown.value("kafka_client_series") == 1998
     assert sum(name in names for name, _ in shown.samples) == 1998
@@ -115,7 +115,7 @@ def test_garbage(address: str) -> None:
 
 
 def test_ever_new_ids() -> None:
-    instances = ClientInstances(uuid.uuid4, _MIB, instances_max=1000)
+    instances = ClientInstances(uuid.uuid4, MIB, instances_max=1000)
     pushed = PushedMetrics(500)
     samples = [Sample(f"client_{number}", (), 1.0, grows=True, is_delta=True) for number in range(3)]
     client = Client("c", "s", "1", "127.0.0.1", "1")

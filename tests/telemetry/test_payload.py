@@ -15,8 +15,8 @@ from kafka_compat.storage.records.compression import compress
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
 from tests.metrics.scraping import samples_of
+from tests.telemetry.payloads import EMPTY, MIB
 
-_MIB = 1 << 20
 DELTA, CUMULATIVE = 1, 2
 
 
@@ -43,7 +43,7 @@ class Told:
             self._metrics.add(name=name).histogram.data_points.add(count=1)
 
     def read(self, series_max: int = 100) -> Pushed:
-        return read_push(self.data.SerializeToString(), 0, _MIB, series_max)
+        return read_push(self.data.SerializeToString(), 0, MIB, series_max)
 
 
 def _set(holder: Any, value: Any) -> None:
@@ -137,47 +137,27 @@ def test_whatever_a_client_says_prometheus_can_read_it(
     point.as_double = value
     for key, text in labels.items():
         point.attributes.add(key=key).value.string_value = text
-    (sample,) = read_push(told.SerializeToString(), 0, _MIB, 10).samples
+    (sample,) = read_push(told.SerializeToString(), 0, MIB, 10).samples
     family = Family(sample.name, GAUGE, "", [(Labels(sample.labels), sample.value)])
     assert list(samples_of("".join(text_of([family]))).values()) == [value]
-
-
-def _within(*tags: int, data: bytes) -> bytes:
-    for tag in reversed(tags):
-        size = len(data)
-        length = bytearray()
-        while size > 127:
-            length.append(size & 127 | 128)
-            size >>= 7
-        data = bytes([tag, *length, size]) + data
-    return data
-
-
-EMPTY = {
-    "resources": b"\x0a\x00" * _MIB,
-    "metrics": _within(0x0A, 0x12, data=b"\x12\x00" * _MIB),
-    "points": _within(0x0A, 0x12, 0x12, 0x2A, data=b"\x0a\x00" * _MIB),
-    "attributes": _within(0x0A, 0x12, 0x12, 0x2A, 0x0A, data=b"\x3a\x00" * _MIB),
-}
-"""A million messages without content, two bytes each."""
 
 
 @pytest.mark.parametrize("where", EMPTY)
 def test_millions_of_nothing_are_not_read(where: str) -> None:
     with pytest.raises(PushRefused, match="fields in it") as refused:
-        read_push(EMPTY[where], 0, 4 * _MIB, 5_000)
+        read_push(EMPTY[where], 0, 4 * MIB, 5_000)
     assert refused.value.is_too_large
 
 
 def test_what_grows_too_much() -> None:
-    bomb = compress(CompressionType.ZSTD, bytes(2 * _MIB))
+    bomb = compress(CompressionType.ZSTD, bytes(2 * MIB))
     with pytest.raises(PushRefused, match="decompress to more than") as refused:
-        read_push(bomb, CompressionType.ZSTD, _MIB, 10)
+        read_push(bomb, CompressionType.ZSTD, MIB, 10)
     assert refused.value.is_too_large
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05", b"\x0b" * 200])
 def test_what_is_no_otlp(data: bytes) -> None:
     with pytest.raises(PushRefused, match=r"no MetricsData of OTLP") as refused:
-        read_push(data, 0, _MIB, 10)
+        read_push(data, 0, MIB, 10)
     assert not refused.value.is_too_large

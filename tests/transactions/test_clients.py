@@ -11,9 +11,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from tests.conftest import StartBroker
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 from tests.transactions import programs
 from tests.transactions.programs import PATIENCE_S, create_topic, read_all, transactional_producer, write
 

@@ -15,7 +15,8 @@ from kazoo.client import KazooClient
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import (
+from tests.conformance.wire import Connection, Plain
+from tests.support.acl_requests import (
     ALL,
     ALLOW,
     AUTHORIZER,
@@ -31,7 +32,6 @@ from tests.conformance.test_acls import (
     acl,
     taking,
 )
-from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 

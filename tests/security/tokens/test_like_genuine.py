@@ -13,8 +13,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import differences
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.security.logins import Refused, TlsConnection, TokenClient, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import PASSWORDS, Place, create, genuine_broker, our_broker
+from tests.security.tokens.world import PASSWORDS, Place, World, create, genuine_broker, our_broker
 from tests.support.process import wait_until
 
 VERSIONS = {

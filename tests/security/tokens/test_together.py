@@ -14,8 +14,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Plain
 from tests.security.logins import Login, Refused, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import Place, create, described, expire, renew
+from tests.security.tokens.world import Place, World, create, described, expire, renew
 from tests.support.process import wait_until
 
 TOKENS = "/delegation_token/tokens"

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.security.logins import Refused, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import PASSWORDS, Place, create, expire, our_broker, renew
+from tests.security.tokens.world import PASSWORDS, Place, World, create, expire, our_broker, renew
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import wait_until
 
