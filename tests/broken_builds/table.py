@@ -11,7 +11,7 @@ TRANSACTIONS = (
 )
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
-STORE_SERVER = "tests/coordination/test_store_server.py::"
+STORE_SERVER = "tests/coordination/store/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
 TOKENS = "tests/security/tokens/"
 
@@ -131,14 +131,14 @@ BROKEN_BUILDS = (
         "coordination/controller/leader_election.py",
         "    if unclean_allowed:",
         "    if True:",
-        "tests/coordination/test_election.py::test_a_leader_comes_out_of_the_isr",
+        "tests/coordination/controller/test_election.py::test_a_leader_comes_out_of_the_isr",
     ),
     BrokenBuild(
         "a follower appends what it has already",
         "storage/log/log.py",
         "headers = read_checked_headers(data, self.log_end_offset)",
         "headers = read_checked_headers(data, 0)",
-        "tests/storage/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
+        "tests/storage/log/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
     ),
     BrokenBuild(
         "a follower that drops an answer does not ask again for the high watermark in it",
@@ -242,7 +242,7 @@ BROKEN_BUILDS = (
         "coordination/store/remote_store.py",
         "self._loop.call_soon(_call, *watching, event)",
         "self._loop.call_later(0.01, _call, *watching, event)",
-        "tests/coordination/test_metadata_store.py::"
+        "tests/coordination/store/test_metadata_store.py::"
         "test_a_watch_tells_once_and_before_the_change_can_be_read[remote]",
     ),
     BrokenBuild(
@@ -250,7 +250,7 @@ BROKEN_BUILDS = (
         "coordination/store/embedded.py",
         "            await asyncio.sleep(0)\n            batch.done",
         "            batch.done",
-        "tests/coordination/test_embedded.py::"
+        "tests/coordination/store/test_embedded.py::"
         "test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it",
     ),
     BrokenBuild(

@@ -47,7 +47,7 @@ def test_operate(tmp_path: Path) -> None:
     play("operate.md", tmp_path, instead, properties="server.properties")
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/spark")
+@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/pipelines")
 @pytest.mark.timeout(600)
 def test_spark(tmp_path: Path) -> None:
     """With the connector's jars of the cache, and not of Maven Central."""

@@ -17,7 +17,7 @@ from tests.metrics.scraping import Scrape
 from tests.otlp.receiver import Receiver
 from tests.packaging import wheels
 from tests.packaging.wheels import Installed
-from tests.spark.environment import QUICK_START
+from tests.pipelines.environment import QUICK_START
 from tests.support.ports import free_port
 from tests.support.process import Process
 from tests.support.servers import KafkaCompatBroker
