@@ -132,7 +132,7 @@ def test_every_kind_of_acl(pair: Pair) -> None:
     assert len(described(pair)) == len(wanted)
 
 
-def test_filters(pair: Pair) -> None:
+def test_filters_select_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     names = ("or", "orders", "orders-eu", "*", "other")
     kinds = (LITERAL, PREFIXED)
     acls = [acl(name, resource_pattern_type=kind) for name in names for kind in kinds]
@@ -181,7 +181,7 @@ def test_version_0_knows_literal_names_alone(pair: Pair) -> None:
     assert len(described(pair)) == 1
 
 
-def test_what_cannot_be_created(pair: Pair) -> None:
+def test_invalid_acls_are_rejected(pair: Pair) -> None:
     assert create(pair, acl("orders", resource_type=CLUSTER), acl("fine")) == [INVALID_REQUEST, NONE]
     assert create(pair, acl("")) == [INVALID_REQUEST]
     assert create(pair, acl("a/b")) == [INVALID_REQUEST]
@@ -199,13 +199,13 @@ def test_what_cannot_be_created(pair: Pair) -> None:
     assert create(pair) == []
 
 
-def test_what_filters_cannot_be(pair: Pair) -> None:
+def test_invalid_filters_are_rejected(pair: Pair) -> None:
     for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
         closed(pair, ApiKey.DESCRIBE_ACLS, taking(**{field: 0}))
         closed(pair, ApiKey.DELETE_ACLS, {"filters": [taking(**{field: 0})]})
 
 
-def test_deleting(pair: Pair) -> None:
+def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     create(pair, *[acl(name, resource_pattern_type=kind) for name in ("a", "ab", "b") for kind in (3, 4)])
     create(pair, acl("a", operation=WRITE), acl("a", resource_type=GROUP))
     assert delete(pair, taking(resource_name_filter="absent")) == [set()]
@@ -221,7 +221,7 @@ def test_deleting(pair: Pair) -> None:
     assert delete(pair) == []
 
 
-def test_who_may_ask(pair: Pair) -> None:
+def test_only_permitted_principals_describe_and_change_acls(pair: Pair) -> None:
     """CreateAcls and DeleteAcls are ALTER, DescribeAcls is DESCRIBE on the cluster."""
     cluster = {"resource_type": CLUSTER, "operation": ALL, "principal": "User:*"}
     create(pair, acl("kafka-cluster", **cluster))
@@ -236,7 +236,7 @@ def test_who_may_ask(pair: Pair) -> None:
     assert create(pair, acl("fine")) == [NONE]
 
 
-def test_requests_that_are_drawn(pair: Pair) -> None:
+def test_random_requests_get_the_same_responses(pair: Pair) -> None:
     """Whatever is asked, in whatever order, both answer the same and know the same."""
     chance = random.Random(2904)
     names = ("a", "ab", "abc", "*", "kafka-cluster", "", "a/b", "a b")
@@ -305,7 +305,9 @@ TOOL = """
 """.strip()
 
 
-def test_kafka_acls(pair: Pair, addresses: tuple[str, str], tmp_path: Path) -> None:
+def test_kafka_acls_prints_the_same_as_on_genuine_kafka(
+    pair: Pair, addresses: tuple[str, str], tmp_path: Path
+) -> None:
     """Kafka's own tool prints the same of both."""
     tools = JavaTools()
     try:
@@ -349,7 +351,7 @@ def test_librdkafka_changes_acls(pair: Pair, addresses: tuple[str, str]) -> None
     assert admin.describe_acls(every).result(10) == []
 
 
-def test_whoever_locks_everybody_out(pair: Pair) -> None:
+def test_an_acl_on_the_cluster_locks_out_everybody_else(pair: Pair) -> None:
     """The last test of the module: nobody here can take that back."""
     assert create(pair, acl("fine")) == [NONE]
     nobody = acl("kafka-cluster", resource_type=CLUSTER, operation=ALTER, principal="User:bob")

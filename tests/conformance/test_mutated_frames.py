@@ -132,7 +132,9 @@ def make_topic(address: str, name: str) -> None:
 
 
 @pytest.mark.timeout(3600)
-def test_mutated_frames(start_broker: Callable[..., KafkaCompatBroker]) -> None:
+def test_mutated_frames_leave_broker_memory_and_bystander_unaffected(
+    start_broker: Callable[..., KafkaCompatBroker],
+) -> None:
     seed = int(os.environ.get("KAFKA_COMPAT_SEED") or random.SystemRandom().randrange(2**32))
     rng = random.Random(seed)
     print(f"KAFKA_COMPAT_SEED={seed}")

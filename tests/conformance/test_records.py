@@ -39,7 +39,7 @@ def test_produced_codecs_come_back(pair: Pair, compression: CompressionType) -> 
     assert answer["responses"][0]["partitions"][0]["high_watermark"] == 23
 
 
-def test_produce_to_unknown_places(pair: Pair) -> None:
+def test_produce_to_unknown_partitions_fails(pair: Pair) -> None:
     topic = pair.topic()
     versions = pair.versions(ApiKey.PRODUCE, 3)
     pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), batch()), versions)
@@ -82,7 +82,7 @@ def test_fetch_down_converted_for_old_clients(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, fetch_request(topic, 0, max_bytes=150), (0, 1, 2, 3))
 
 
-def test_fetch_limits(pair: Pair) -> None:
+def test_fetch_limits_bound_all_but_the_first_batch(pair: Pair) -> None:
     """The first batch comes whole however small the limit; later ones only as far as the limits allow."""
     topic = pair.topic(2)
     fill(pair, topic, *(batch(2, start=number * 2) for number in range(5)))
@@ -94,7 +94,7 @@ def test_fetch_limits(pair: Pair) -> None:
         pair.same(ApiKey.FETCH, fetch_request(topic, 4) | {"max_bytes": limit}, (4, 11))
 
 
-def test_fetch_errors(pair: Pair) -> None:
+def test_invalid_fetches_get_the_same_errors(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     names = pair.versions(ApiKey.FETCH, 4, 12)
@@ -110,7 +110,7 @@ def test_fetch_errors(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, by_unknown_id, pair.versions(ApiKey.FETCH, 13))
 
 
-def test_fetch_sessions(pair: Pair) -> None:
+def test_incremental_fetches_return_only_changes(pair: Pair) -> None:
     """A full fetch opens a session; incremental ones answer only what is new; wrong ids and epochs fail."""
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
@@ -146,7 +146,7 @@ def test_fetch_sessions(pair: Pair) -> None:
     [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000],
     ids=["latest", "earliest", "before", "first", "between", "after"],
 )
-def test_list_offsets(pair: Pair, timestamp: int) -> None:
+def test_list_offsets_finds_the_same_offsets_by_timestamp(pair: Pair, timestamp: int) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(3, start=3, compression=CompressionType.GZIP))
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
@@ -244,7 +244,7 @@ def test_offset_for_leader_epoch(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_FOR_LEADER_EPOCH, absent)
 
 
-def test_delete_records(pair: Pair) -> None:
+def test_delete_records_moves_the_log_start_offset(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(5), batch(5))
 
@@ -272,7 +272,7 @@ def test_init_producer_id(pair: Pair) -> None:
     pair.same(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "", "transaction_timeout_ms": 60_000})
 
 
-def test_idempotent_sequences(pair: Pair) -> None:
+def test_repeated_and_missing_sequences_get_the_same_errors(pair: Pair) -> None:
     """Repeats answer with the old offset, gaps with 45, an older epoch with 47."""
     await_producer_ids(pair)
     topic = pair.topic()

@@ -12,7 +12,7 @@ from tests.support.process import wait_until
 from tests.support.servers import StartBroker
 
 
-def test_a_transaction_in_every_state(pair: Pair) -> None:
+def test_requests_get_the_same_responses_in_every_transaction_state(pair: Pair) -> None:
     """Adding, verifying, ending and beginning anew, by the right producer and by wrong ones."""
     one = Transactional(pair)
     topic = pair.topic(2)
@@ -48,7 +48,7 @@ def test_a_transaction_in_every_state(pair: Pair) -> None:
     one.init(timeout_ms=900_001)
 
 
-def test_records_outside_their_transaction_are_refused(pair: Pair) -> None:
+def test_records_outside_a_transaction_are_rejected(pair: Pair) -> None:
     """KIP-890: by the version that the client speaks."""
     one = Transactional(pair)
     topic = pair.topic()
@@ -197,7 +197,7 @@ def test_describe_producers_and_markers_by_hand(pair: Pair) -> None:
     producers()
 
 
-def test_list_transactions(pair: Pair) -> None:
+def test_list_transactions_applies_the_same_filters(pair: Pair) -> None:
     one = Transactional(pair)
     one.init()
     for filters in (
@@ -222,7 +222,9 @@ def test_list_transactions(pair: Pair) -> None:
 # transaction.version 2
 
 
-def test_features(start_broker: StartBroker, genuine_41_address: str) -> None:
+def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
+    start_broker: StartBroker, genuine_41_address: str
+) -> None:
     broker = start_broker({"kafka.compat.transaction.version": "2"})
     pair = Pair(broker.address, genuine_41_address)
     asked = {"client_software_name": "test", "client_software_version": "1"}

@@ -25,7 +25,9 @@ def conversation(function: Conversation) -> Conversation:
 
 
 @pytest.mark.parametrize("talk", CONVERSATIONS, ids=lambda talk: talk.__name__)
-def test_conversation(talk: Conversation, shared_broker: Server, genuine: Server) -> None:
+def test_every_conversation_gets_the_same_responses_as_from_genuine_kafka(
+    talk: Conversation, shared_broker: Server, genuine: Server
+) -> None:
     sides = []
     for server in (shared_broker, genuine):
         peer = Peer(server)

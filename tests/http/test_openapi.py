@@ -28,7 +28,7 @@ ROUTES = [
 ]
 
 
-def test_openapi() -> None:
+def test_the_document_describes_paths_parameters_and_bodies() -> None:
     found = document(ROUTES, "http://127.0.0.1:1")
     assert found["openapi"] == "3.1.0"
     (path,) = found["paths"]
@@ -66,7 +66,7 @@ def test_the_page_shows_everything_and_loads_nothing() -> None:
     assert reader.loaded == []
 
 
-def test_a_broker_tells_of_its_own() -> None:
+def test_a_broker_serves_the_document_of_its_own_routes() -> None:
     with KafkaBroker() as broker:
         url = broker.control.url
         with urllib.request.urlopen(f"{url}/openapi.json", timeout=20) as answer:

@@ -59,12 +59,14 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 @in_each_look
-def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
+def test_each_view_of_messages_is_accessible_and_fits_the_screen(
+    browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
+) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
-def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_search_by_keyboard_leads_to_one_message(browser: Browser, broker: KafkaBroker) -> None:
     """From the topic to one message, with the keyboard in the form."""
     tab = Watched(browser, broker.control.url)
     page = tab.page

@@ -23,7 +23,7 @@ from tests.support.servers import PROJECT
 ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
 
 
-def test_without_java(
+def test_a_missing_java_is_reported_with_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -100,7 +100,7 @@ def test_a_spark_that_does_not_start(tmp_path: Path, says: str, told: str) -> No
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow", "pandas"])
-def test_without_a_package(
+def test_a_missing_python_package_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], package: str
 ) -> None:
     find_spec = importlib.util.find_spec
@@ -121,7 +121,7 @@ def test_without_a_package(
         ("java.lang.OutOfMemoryError: Java heap space", True),
     ],
 )
-def test_what_spark_said_is_kept_where_it_tells_more(
+def test_the_message_of_spark_is_kept_if_it_says_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_kept: bool
 ) -> None:
     file = tmp_path / "spark.log"
@@ -130,7 +130,7 @@ def test_what_spark_said_is_kept_where_it_tells_more(
     assert spark_output.kept() == (f"\nSpark's own messages: {file}" if is_kept else "")
 
 
-def test_what_spark_leaves_behind_is_removed_where_it_is_empty(tmp_path: Path) -> None:
+def test_empty_directories_of_spark_are_removed(tmp_path: Path) -> None:
     for name in ("empty/spark-1", "used/spark-2"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "used" / "spark-2" / "file").touch()
@@ -160,13 +160,13 @@ def test_spark_jars_without_any_tool(
     assert environment.CONNECTOR in message
 
 
-def test_a_jars_folder_that_lacks_some(tmp_path: Path) -> None:
+def test_missing_jars_in_the_directory_are_reported(tmp_path: Path) -> None:
     with pytest.raises(NotStarted, match="lacks spark-sql-kafka") as error:
         environment.jars_in(tmp_path)
     assert f"kafka-compat spark jars {tmp_path}" in error.value.hint
 
 
-def test_kafka_options() -> None:
+def test_options_are_split_into_source_and_client_settings() -> None:
     options = source_options(
         ["minpartitions=8", "security.protocol=SSL", "kafka.ssl.x=a=b", "startingOffsets=latest"]
     )
@@ -193,7 +193,7 @@ def test_ranges_come_from_the_checkpoint(tmp_path: Path) -> None:
     assert next_offsets(tmp_path) == {"t": {0: 12, 1: 3}}
 
 
-def test_what_cannot_be_continued() -> None:
+def test_offsets_lost_since_the_checkpoint_are_reported() -> None:
     view = ClusterView(
         {"kept": "id1", "anew": "id9", "cut": "id3"},
         earliest={"kept": {0: 5}, "anew": {0: 0}, "cut": {0: 0}},

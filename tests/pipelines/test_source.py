@@ -113,7 +113,7 @@ def test_min_partitions_splits_one_partition_among_readers(
     assert split.select("partition", "offset").distinct().count() == FLIGHTS
 
 
-def test_subscribe_pattern(kafka: Cluster, spark: Any) -> None:
+def test_subscribe_pattern_reads_the_matching_topics(kafka: Cluster, spark: Any) -> None:
     names = [kafka.create_topic(name) for name in ("orders.eu", "orders.us", "border.eu")]
     for name in names:
         kafka.fill(name, 1, [(b"k", name.encode(), 1_700_000_000_000, [])])

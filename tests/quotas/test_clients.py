@@ -157,7 +157,7 @@ CONSUMERS: list[Client] = [confluent_consuming, python_consuming]
 
 
 @pytest.mark.parametrize("client", PRODUCERS if enabled() else PRODUCERS[:1])
-def test_producers(broker: KafkaCompatBroker, client: Client) -> None:
+def test_producers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
@@ -168,7 +168,7 @@ def test_producers(broker: KafkaCompatBroker, client: Client) -> None:
 
 @campaign_only
 @pytest.mark.parametrize("client", CONSUMERS)
-def test_consumers(broker: KafkaCompatBroker, client: Client) -> None:
+def test_consumers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     filled(broker.address, topic, int(RATE * (SECONDS + 10)))
@@ -250,7 +250,9 @@ LEVELS: list[Who] = [
 @campaign_only
 @pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
 @pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_each_level(start_broker: StartBroker, level: int, kind: str) -> None:
+def test_a_quota_of_each_level_overrides_the_less_specific_ones(
+    start_broker: StartBroker, level: int, kind: str
+) -> None:
     """It counts, whatever the less specific ones say."""
     broker = start_broker(WINDOWS)
     name, topic = unique("client"), unique("topic")
@@ -274,7 +276,9 @@ def perf_test(broker: KafkaCompatBroker | GenuineKafka, name: str, topic: str) -
 
 
 @campaign_only
-def test_kafkas_producer_here_and_there(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> None:
+def test_the_java_producer_reaches_the_same_rate_as_on_genuine_kafka(
+    shared_broker: KafkaCompatBroker, genuine: GenuineKafka
+) -> None:
     rates = []
     for broker in (shared_broker, genuine):
         name, topic = unique("client"), unique("topic")

@@ -221,7 +221,9 @@ SCRIPTS: dict[str, Script] = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("listener", ["SASL", "AGAIN"])
-def test_a_conversation(ours: Secured, theirs: Secured, listener: str, name: str) -> None:
+def test_each_sasl_conversation_gets_the_same_responses(
+    ours: Secured, theirs: Secured, listener: str, name: str
+) -> None:
     script = SCRIPTS[name]
     assert told(ours, listener, script) == told(theirs, listener, script)
 

@@ -109,7 +109,7 @@ def mutated(chance: random.Random, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("listener", ["SSL", "SAFE"])
-def test_mutated_handshakes(target: Target, listener: str) -> None:
+def test_mutated_tls_handshakes_do_not_disturb_others(target: Target, listener: str) -> None:
     chance = random.Random(SEED)
     good = hello(target)
 
@@ -154,7 +154,7 @@ def test_mutated_records_within_a_connection(target: Target) -> None:
     beside(target, attack)
 
 
-def test_mutated_conversations(target: Target) -> None:
+def test_mutated_sasl_conversations_do_not_disturb_others(target: Target) -> None:
     chance = random.Random(SEED)
     token = b"n,,n=alice,r=abcdefghijkl"
     frames = [

@@ -19,11 +19,11 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
-def test_transcript(path: Path) -> None:
+def test_the_controller_acts_as_in_its_transcript(path: Path) -> None:
     check_transcript(path, Player().play)
 
 
-def test_the_topics_that_it_knows_are_a_view() -> None:
+def test_known_topics_are_a_view() -> None:
     """Whoever asks of each of 2,000 names whether it is known would else copy 2,000 names 2,000 times."""
     world = World()
     world.start_broker(1)
@@ -33,7 +33,7 @@ def test_the_topics_that_it_knows_are_a_view() -> None:
     assert "t" in known
 
 
-def test_it_pauses_where_there_are_very_many_partitions() -> None:
+def test_the_controller_yields_with_very_many_partitions() -> None:
     """The broker serves its clients meanwhile, and what happens meanwhile waits."""
     world = World()
     for broker in (1, 2, 3):

@@ -102,7 +102,7 @@ def _fields(values: Any, so_far: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @example(data=b"")
 @given(data=st.binary())
 @settings(max_examples=50, deadline=None)
-def test_any_bytes(path: str, data: bytes | None) -> None:
+def test_any_bytes_are_decoded_or_reported_as_malformed(path: str, data: bytes | None) -> None:
     _decoded(path, data)
 
 
@@ -125,7 +125,7 @@ def test_a_payload_of_kafka_with_one_value_replaced_or_left_out(path: str, data:
 
 
 @pytest.mark.parametrize("path", DECODERS)
-def test_payloads_of_kafka_are_taken_also_of_a_newer_version(path: str) -> None:
+def test_payloads_of_newer_versions_of_kafka_are_accepted(path: str) -> None:
     genuine = DECODERS[path][1]
     assert _decoded(path, genuine)
     if genuine.startswith(b"{"):
@@ -146,13 +146,13 @@ def test_payloads_of_kafka_are_taken_also_of_a_newer_version(path: str) -> None:
         ("/controller_epoch", b"4294967296", "is no epoch"),
     ],
 )
-def test_what_is_wrong_is_said(path: str, data: bytes, problem: str) -> None:
+def test_the_error_describes_the_problem(path: str, data: bytes, problem: str) -> None:
     with pytest.raises(MalformedNode) as caught:
         DECODERS[path][0](data)
     assert problem in str(caught.value)
 
 
-def test_each_version_of_a_node_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_version_of_a_node_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     nodes = MalformedNodes()
     for version in (0, 0, 1, 1, 1):
         nodes.report(MalformedNode("/brokers/topics/t", "it is bad"), version, "the topic is left as it is")

@@ -9,7 +9,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 
 
-def test_broker_registration() -> None:
+def test_a_broker_registration_is_encoded_as_by_kafka() -> None:
     genuine = (
         b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
         b'"endpoints":["PLAINTEXT://127.0.0.1:19392"],"jmx_port":-1,"port":19392,"host":"127.0.0.1","version":5,'
@@ -33,7 +33,7 @@ def test_broker_registrations_of_other_kinds() -> None:
     assert znodes.decode_broker(0, version_1).endpoints == (Endpoint("PLAINTEXT", "localhost", 9092),)
 
 
-def test_topic_assignment() -> None:
+def test_a_topic_assignment_is_encoded_as_by_kafka() -> None:
     genuine = (
         b'{"partitions":{"0":[1],"1":[1]},"topic_id":"ilErGRjwRs6WRag40DTa7A","adding_replicas":{},'
         b'"removing_replicas":{},"version":3}'
@@ -46,7 +46,7 @@ def test_topic_assignment() -> None:
     )
 
 
-def test_partition_state() -> None:
+def test_a_partition_state_is_encoded_as_by_kafka() -> None:
     genuine = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
     state = PartitionState(leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, partition_epoch=4)
     assert znodes.encode_partition_state(state) == genuine
@@ -87,7 +87,7 @@ def test_payloads_are_kafkas_to_the_byte(ours: bytes, genuine: str) -> None:
     assert ours.decode() == genuine
 
 
-def test_payloads_come_back() -> None:
+def test_payloads_are_decoded_to_the_encoded_values() -> None:
     assert znodes.decode_cluster_id(znodes.encode_cluster_id("x")) == "x"
     controller = znodes.ControllerInfo(3, 7)
     assert znodes.decode_controller(znodes.encode_controller(controller)) == controller
@@ -110,12 +110,12 @@ def test_payloads_come_back() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", None, b"\xff"])
-def test_a_node_with_something_else_in_it_is_named(data: bytes | None) -> None:
+def test_an_error_names_the_node_with_unexpected_content(data: bytes | None) -> None:
     with pytest.raises(MalformedNode):
         znodes.decode_topic("t", data)
 
 
-def test_paths() -> None:
+def test_paths_are_those_of_kafka() -> None:
     assert znodes.partition_state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
     assert znodes.config_path("topics", "t") == "/config/topics/t"
     assert znodes.broker_path(7) == "/brokers/ids/7"

@@ -76,7 +76,7 @@ def test_the_first_page_is_the_overview(site: Site) -> None:
     assert "/ui/topics.json" in site.ask("GET", "/api").text
 
 
-def test_the_overview(site: Site, broker: KafkaBroker) -> None:
+def test_the_overview_counts_brokers_topics_and_groups(site: Site, broker: KafkaBroker) -> None:
     told = site.data("overview")
     assert told["is_well"] and told["problems"] == [] and told["not_ready"] == []
     assert (told["brokers"], told["controller"]) == (1, 1)
@@ -87,7 +87,7 @@ def test_the_overview(site: Site, broker: KafkaBroker) -> None:
     assert "All is well." in site.get("overview").shown
 
 
-def test_topics(site: Site) -> None:
+def test_the_list_of_topics_shows_sizes_and_is_filtered(site: Site) -> None:
     rows = site.rows("topics", "topics")
     orders = row(rows, name="orders")
     assert (orders["partitions"], orders["replication_factor"], orders["records"]) == (3, 1, 3)
@@ -97,7 +97,7 @@ def test_topics(site: Site) -> None:
     assert site.get("topics", sort="weight").status == 400
 
 
-def test_a_topic(site: Site) -> None:
+def test_a_topic_shows_its_partitions_and_groups(site: Site) -> None:
     told = site.data("topic", name="orders")
     first = row(told["list"]["rows"], partition=0)
     assert (first["leader"], first["replicas"], first["in_sync_replicas"]) == (1, [1], [1])
@@ -162,7 +162,7 @@ def test_the_groups_of_a_topic(site: Site) -> None:
     assert "Only those that read returns" in page.shown and "No group has that in its name" in page.shown
 
 
-def test_transactions(site: Site, broker: KafkaBroker) -> None:
+def test_transactions_show_their_state_and_partitions(site: Site, broker: KafkaBroker) -> None:
     open_one = transaction(broker.bootstrap_servers, "returns", [broker.control.now_ms()], end="open")
     told = row(site.rows("transactions", "transactions"), name="id-open-returns")
     assert (told["state"], told["coordinator"], told["epoch"]) == ("Ongoing", 1, 0)
@@ -183,7 +183,7 @@ def test_brokers_and_disks(site: Site, broker: KafkaBroker) -> None:
     assert site.get("broker", id=7).status == 404
 
 
-def test_clients(site: Site, broker: KafkaBroker) -> None:
+def test_connected_clients_are_listed_with_their_software(site: Site, broker: KafkaBroker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": HOSTILE})
     producer.produce("orders", b"x", partition=2)
     assert producer.flush(30) == 0
@@ -204,7 +204,7 @@ def test_clients(site: Site, broker: KafkaBroker) -> None:
         (b"\0\0\0\x0c\0\x03\x7f\xff\0\0\0\0\xff\xff\0\0", "METADATA version 32767 is not served"),
     ],
 )
-def test_who_was_refused(site: Site, broker: KafkaBroker, sent: bytes, reason: str) -> None:
+def test_rejected_clients_are_listed(site: Site, broker: KafkaBroker, sent: bytes, reason: str) -> None:
     for times in (1, 2):
         with socket.create_connection((broker.host, broker.port), 20) as stranger:
             stranger.sendall(sent)
@@ -216,7 +216,7 @@ def test_who_was_refused(site: Site, broker: KafkaBroker, sent: bytes, reason: s
     assert reason in site.get("refused").shown
 
 
-def test_the_log(site: Site, broker: KafkaBroker) -> None:
+def test_the_log_is_filtered_by_level_and_text(site: Site, broker: KafkaBroker) -> None:
     broker.create_topic("logged")
     made = "Created topic logged (1 partition, 1 replica each)"
     told = row(site.rows("logs", "lines", q="logged"), text=made)
@@ -226,7 +226,7 @@ def test_the_log(site: Site, broker: KafkaBroker) -> None:
     assert site.get("logs", level="LOUD").status == 400
 
 
-def test_rates(site: Site, broker: KafkaBroker) -> None:
+def test_the_rate_of_records_is_shown(site: Site, broker: KafkaBroker) -> None:
     def comes() -> bool:
         produce(broker.bootstrap_servers, "returns", [broker.control.now_ms()] * 20)
         told = row(site.rows("topics", "topics"), name="returns")
@@ -236,13 +236,13 @@ def test_rates(site: Site, broker: KafkaBroker) -> None:
     assert row(site.data("overview")["busiest_topics"], name="returns")
 
 
-def test_nothing_may_be_changed(site: Site) -> None:
+def test_requests_that_change_something_are_rejected(site: Site) -> None:
     answer = site.ask("POST", "/ui/topics", "{}")
     assert answer.status == 405
     assert "read-only" in site.get("overview").shown
 
 
-def test_what_there_is_not(site: Site) -> None:
+def test_unknown_pages_and_parameters_are_rejected(site: Site) -> None:
     page = site.ask("GET", "/ui/nope")
     assert page.status == 404 and "there is no page /ui/nope" in page.shown
     assert site.ask("GET", "/ui/nope.json").status == 404

@@ -33,7 +33,9 @@ STEPS = st.lists(
 
 
 @given(terms=TERMS, lifetime_ms=st.one_of(st.integers(-5, 20_000), LONG), steps=STEPS)
-def test_a_life(terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]) -> None:
+def test_only_owner_and_renewers_change_a_token_within_its_limits(
+    terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]
+) -> None:
     """Only the owner and renewers change it, no wish makes it outlive its longest, none wakes it again."""
     now_ms = 1_000_000
     token = model.issued(ALICE, BOB, (CAROL,), lifetime_ms, terms, now_ms)
@@ -92,7 +94,7 @@ def test_a_notice_that_names_no_node_is_refused(token_id: str) -> None:
         delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 
 
-def test_secrets() -> None:
+def test_secrets_are_the_hmac_of_the_id() -> None:
     """As Kafka makes them: HmacSHA512 of the id. The password is the secret in base64."""
     secret = model.hmac_of("id", b"key")
     assert secret == hmac.new(b"key", b"id", "sha512").digest()

@@ -17,7 +17,7 @@ def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
     return made
 
 
-def test_a_log_without_epochs_knows_nothing() -> None:
+def test_a_log_without_epochs_has_no_end_offset() -> None:
     assert LeaderEpochs().latest_epoch == -1
     assert LeaderEpochs().end_offset_for(0, 100) == (-1, -1)
     assert LeaderEpochs().epoch_for(0) == -1
@@ -35,16 +35,16 @@ def test_a_log_without_epochs_knows_nothing() -> None:
         (8, (-1, -1)),  # Not heard of.
     ],
 )
-def test_where_an_epoch_ended(asked: int, answer: tuple[int, int]) -> None:
+def test_the_end_offset_of_an_epoch_is_found(asked: int, answer: tuple[int, int]) -> None:
     assert epochs((2, 10), (4, 50), (7, 80)).end_offset_for(asked, 200) == answer
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(9, -1), (10, 2), (49, 2), (50, 4), (1000, 7)])
-def test_in_which_epoch_an_offset_was_appended(offset: int, epoch: int) -> None:
+def test_the_epoch_of_an_offset_is_found(offset: int, epoch: int) -> None:
     assert epochs((2, 10), (4, 50), (7, 80)).epoch_for(offset) == epoch
 
 
-def test_only_news_changes_anything() -> None:
+def test_an_epoch_that_is_not_newer_changes_nothing() -> None:
     known = epochs((1, 0), (2, 10))
     assert not known.assign(2, 10)
     assert not known.assign(2, 15)
@@ -65,7 +65,9 @@ def test_only_news_changes_anything() -> None:
         ((0, 40), [(0, 40)]),
     ],
 )
-def test_what_contradicts_the_news_is_dropped(news: tuple[int, int], left: list[tuple[int, int]]) -> None:
+def test_entries_that_contradict_a_new_epoch_are_dropped(
+    news: tuple[int, int], left: list[tuple[int, int]]
+) -> None:
     known = epochs((1, 0), (2, 10), (3, 20)) if news[0] != 2 else epochs((1, 0), (2, 10))
     known.assign(*news)
     assert list(known.entries) == left
@@ -117,7 +119,7 @@ def test_epochs_and_offsets_always_rise_and_survive_the_file(steps: list[tuple[s
     assert LeaderEpochs.decode(known.encode()).entries == known.entries
 
 
-def test_the_file_is_kafkas() -> None:
+def test_the_checkpoint_file_has_kafkas_format() -> None:
     assert epochs((0, 0), (3, 120)).encode() == b"0\n2\n0 0\n3 120\n"
     assert LeaderEpochs.decode(b"0\n1\n4 9\n").entries == (EpochEntry(4, 9),)
     assert LeaderEpochs.decode(b"0\n0\n").entries == ()
@@ -137,12 +139,12 @@ def test_the_file_is_kafkas() -> None:
         b"\xff",
     ],
 )
-def test_files_that_cannot_be_believed(content: bytes) -> None:
+def test_invalid_checkpoint_files_are_rejected(content: bytes) -> None:
     with pytest.raises(CorruptFile):
         LeaderEpochs.decode(content)
 
 
-def test_impossible_epochs() -> None:
+def test_negative_epochs_and_offsets_are_rejected() -> None:
     for epoch, offset in [(-1, 0), (0, -1)]:
         with pytest.raises(ValueError, match="cannot start"):
             LeaderEpochs().assign(epoch, offset)

@@ -36,7 +36,9 @@ XERIAL_MAGIC = b"\x82SNAPPY\0"
 
 @given(content=st.binary(max_size=5000), repeat=st.integers(1, 200), codec=st.sampled_from(CompressionType))
 @settings(deadline=None)
-def test_content_comes_back(content: bytes, repeat: int, codec: CompressionType) -> None:
+def test_compressed_content_is_decompressed_unchanged(
+    content: bytes, repeat: int, codec: CompressionType
+) -> None:
     content *= repeat
     assert decompress(codec, memoryview(compress(codec, content))) == content
 
@@ -126,7 +128,7 @@ def test_garbage_is_survived(codec: CompressionType, garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
-def test_unknown_codecs(codec: int) -> None:
+def test_unknown_codecs_are_corrupt(codec: int) -> None:
     if codec == 0:
         assert decompress(codec, b"as it is") == b"as it is"
     else:
@@ -195,7 +197,7 @@ def test_equal_records_may_shrink_as_far_as_they_do(codec: CompressionType) -> N
     assert decompress(codec, compress(codec, content)) == content
 
 
-def test_limits() -> None:
+def test_the_limit_of_decompression_grows_with_the_input() -> None:
     assert limit_bytes(0) == SIZE_FLOOR_BYTES
     assert limit_bytes(1_000_000) == 100_000_000
     assert limit_bytes(100 << 20) == SIZE_CEILING_BYTES

@@ -40,7 +40,7 @@ def body_of(rows: list[Row]) -> tuple[BatchHeader, bytes]:
 
 @given(ROWS)
 @settings(deadline=None, max_examples=rounds(150, 3000))
-def test_whole_records(rows: list[Row]) -> None:
+def test_keys_and_bounds_are_those_that_a_reader_finds(rows: list[Row]) -> None:
     header, body = body_of(rows)
     records = list(iter_body(header, body))
     found = read_keys(header, body)

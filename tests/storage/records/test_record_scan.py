@@ -63,7 +63,7 @@ def runs(draw: st.DrawFn) -> tuple[bytes, int]:
 
 @given(runs())
 @settings(deadline=None, max_examples=rounds(100, 2000))
-def test_whole_records(batch: tuple[bytes, int]) -> None:
+def test_valid_records_scan_as_they_are_read(batch: tuple[bytes, int]) -> None:
     body, count = batch
     expected = by_reading(body, count)
     assert expected is not InvalidRecord
@@ -74,7 +74,7 @@ def test_whole_records(batch: tuple[bytes, int]) -> None:
     batch=runs(), seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "count"])
 )
 @settings(deadline=None, max_examples=rounds(400, 8000))
-def test_damaged_records(batch: tuple[bytes, int], seed: int, kind: str) -> None:
+def test_damaged_records_fail_as_when_read(batch: tuple[bytes, int], seed: int, kind: str) -> None:
     body, count = batch
     chance = random.Random(seed)
     # Damage near the start of a record hits its structure; the rest of it is mostly payload.
@@ -87,7 +87,7 @@ def test_damaged_records(batch: tuple[bytes, int], seed: int, kind: str) -> None
 
 @pytest.mark.parametrize("headers", [0, 1])
 @pytest.mark.parametrize("first_delta", [0, 100], ids=["narrow timestamps", "wide timestamps"])
-def test_every_byte_of_a_uniform_batch_matters_or_not_as_when_read(headers: int, first_delta: int) -> None:
+def test_every_changed_byte_of_a_uniform_batch_scans_as_it_is_read(headers: int, first_delta: int) -> None:
     count = 66  # Two widths of offset delta.
     body = b"".join(record(index, first_delta + index // 8, 60, b"key", headers) for index in range(count))
     size = len(body) // count
@@ -101,7 +101,7 @@ def test_every_byte_of_a_uniform_batch_matters_or_not_as_when_read(headers: int,
 @given(st.binary(max_size=60), st.integers(1, 9))
 @example(b"\x0c\0\0\0\1\1\0", 1)
 @settings(deadline=None, max_examples=rounds(300, 10_000))
-def test_garbage(body: bytes, count: int) -> None:
+def test_random_bytes_scan_as_they_are_read(body: bytes, count: int) -> None:
     assert by_scanning(body, count) == by_reading(body, count)
 
 
@@ -136,7 +136,7 @@ def test_numbers_in_more_bytes_than_needed(field: str, uniform: bool) -> None:
 
 @pytest.mark.parametrize("count", [64, 65, 8192, 8193, 20_000])
 @pytest.mark.parametrize("varied", [True, False])
-def test_long_batches(count: int, varied: bool) -> None:
+def test_long_batches_are_scanned_and_the_invalid_record_is_located(count: int, varied: bool) -> None:
     parts = [
         encode_record(index, index // 10, None, bytes(index % 3 if varied else 2)) for index in range(count)
     ]
@@ -147,12 +147,12 @@ def test_long_batches(count: int, varied: bool) -> None:
     assert caught.value.record_errors == [(count - 1, str(caught.value))]
 
 
-def test_a_count_that_cannot_be_costs_nothing() -> None:
+def test_an_impossible_record_count_is_rejected() -> None:
     with pytest.raises(InvalidRecord):
         scan(encode_record(0, 0, None, None), 2**31 - 1)
 
 
-def test_uniform_batches_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniform_batches_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[int] = []
 
     def walk(data: bytes, stop: int, state: record_scan._State) -> None:
@@ -166,7 +166,7 @@ def test_uniform_batches_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(walked) == 0
 
 
-def test_timestamps_are_seen_wherever_they_are() -> None:
+def test_timestamps_are_found_anywhere_in_the_batch() -> None:
     deltas = [5, NO_TIMESTAMP, 3, 63, -64, 0, 9, 9, 9, 9]
     body = b"".join(record(index, delta, 10, b"k", 0) for index, delta in enumerate(deltas))
     assert scan(body, len(deltas)) == Scan(-64, 63, False)

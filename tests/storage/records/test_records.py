@@ -38,7 +38,7 @@ def at(base_offset: int, records: list[Record]) -> list[Record]:
 
 @given(records=RECORDS, codec=st.sampled_from(CompressionType), base_offset=st.integers(0, 2**60))
 @settings(deadline=None)
-def test_records_come_back_as_they_were(
+def test_records_are_read_back_unchanged(
     records: list[Record], codec: CompressionType, base_offset: int
 ) -> None:
     batch = build_batch(records, base_offset=base_offset, compression=codec)
@@ -92,7 +92,7 @@ def test_a_batch_needs_a_record() -> None:
 
 @given(st.integers(-(2**31), 2**31 - 1))
 @settings(deadline=None)
-def test_varints(value: int) -> None:
+def test_varints_are_read_back(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 5
     assert read_varint(encoded, 0) == (value, len(encoded))
@@ -101,13 +101,13 @@ def test_varints(value: int) -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 @settings(deadline=None)
-def test_varlongs(value: int) -> None:
+def test_varlongs_are_read_back(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 10
     assert read_varlong(encoded, 0) == (value, len(encoded))
 
 
-def test_known_varints() -> None:
+def test_varints_have_kafkas_zigzag_encoding() -> None:
     assert encode_varint(0) == b"\0"
     assert encode_varint(-1) == b"\1"
     assert encode_varint(63) == b"\x7e"
@@ -116,7 +116,7 @@ def test_known_varints() -> None:
 
 
 @pytest.mark.parametrize("encoded", [b"", b"\x80", b"\xff" * 5 + b"\1", b"\xff" * 10])
-def test_numbers_that_do_not_end(encoded: bytes) -> None:
+def test_unterminated_varints_are_rejected(encoded: bytes) -> None:
     with pytest.raises(InvalidRecord):
         read_varint(encoded, 0)
 
@@ -156,7 +156,7 @@ GOOD = encode_record(0, 0, b"key", b"value", [("h", b"x")])
         "nothing",
     ],
 )
-def test_broken_records(batch: bytes, error: type[Exception]) -> None:
+def test_broken_records_are_rejected(batch: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         list(iter_records(batch))
 
@@ -169,7 +169,7 @@ def test_other_formats_are_not_read_here() -> None:
 
 
 @pytest.mark.parametrize("kind", [ControlRecordType.ABORT, ControlRecordType.COMMIT])
-def test_markers(kind: ControlRecordType) -> None:
+def test_transaction_markers_are_built_as_by_kafka(kind: ControlRecordType) -> None:
     marker = EndTransactionMarker(kind, coordinator_epoch=12)
     batch = build_marker(marker, producer_id=5, producer_epoch=2, timestamp=777, base_offset=30)
     header = read_header(batch)

@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(case: str) -> None:
+def test_invalid_batches_are_rejected_by_cause(case: str) -> None:
     make, error, policy = REFUSED[case]
     with pytest.raises(error) as caught:
         validate(make(), **policy)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_refused(case: str) -> None:
         and case != "30 count as many as int32 holds"
     ],
 )
-def test_refused_by_kafka_with_the_same_code(oracle: RecordOracle, case: str) -> None:
+def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) -> None:
     make, error, policy = REFUSED[case]
     assert oracle.validate(bytes(make()), **policy).code == CODES[error]  # type: ignore[arg-type]
 
@@ -225,7 +225,9 @@ def test_keys_are_needed_where_a_topic_is_compacted(oracle: RecordOracle) -> Non
     ],
 )
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
-def test_timestamps_within_limits(ages_ms: list[int], refused: list[int], codec: CompressionType) -> None:
+def test_timestamps_outside_the_limits_are_rejected(
+    ages_ms: list[int], refused: list[int], codec: CompressionType
+) -> None:
     batch = build_batch([Record(timestamp=NOW_MS - age_ms) for age_ms in ages_ms], compression=codec)
     limits = {"before_max_ms": 1000, "after_max_ms": 2000}
     if not refused:
@@ -257,7 +259,7 @@ def test_a_wrong_offset_delta_is_told_by_its_index() -> None:
 
 @pytest.mark.parametrize("codec", CompressionType)
 @pytest.mark.parametrize("writable", [True, False])
-def test_log_append_time(codec: CompressionType, writable: bool) -> None:
+def test_log_append_time_overrides_the_timestamps(codec: CompressionType, writable: bool) -> None:
     batch = good(5, compression=codec)
     size = len(batch)
     validated = validate(batch if writable else bytes(batch), timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -288,7 +290,7 @@ def test_the_type_log_append_time_is_taken_off_where_the_topic_has_create_time()
 
 @pytest.mark.parametrize("source", CompressionType)
 @pytest.mark.parametrize("target", NAMES)
-def test_the_codec_of_the_topic(source: CompressionType, target: str) -> None:
+def test_records_are_recompressed_with_the_codec_of_the_topic(source: CompressionType, target: str) -> None:
     batch = good(50, compression=source, producer_id=6, producer_epoch=1, base_sequence=9)
     expected = list(iter_records(batch))
     validated = validate(batch, compression_type=target)
@@ -300,7 +302,7 @@ def test_the_codec_of_the_topic(source: CompressionType, target: str) -> None:
     assert list(iter_records(validated.data)) == expected
 
 
-def test_what_grows_by_another_codec_is_measured_again() -> None:
+def test_a_batch_that_grows_too_large_by_recompression_is_rejected() -> None:
     batch = good(200, compression=CompressionType.ZSTD)
     with pytest.raises(errors.MessageTooLarge):
         validate(batch, compression_type="uncompressed", max_message_bytes=2000)
@@ -369,7 +371,7 @@ def test_old_clients_may_send_nothing_or_a_cut_message() -> None:
     assert [record.value for record in iter_records(validate(OLD + OLD[:20], 2).data)] == [b"v"]
 
 
-def test_old_format_errors() -> None:
+def test_invalid_batches_of_old_formats_are_rejected() -> None:
     set_of_two = message_set(1, OLD_RECORDS[:2], 1)
     for data, error in [
         (OLD[:-1] + b"x", errors.CorruptRecord),
@@ -390,7 +392,7 @@ def test_old_format_errors() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 6, 7, 9, None])
-def test_zstd_by_version(version: int | None) -> None:
+def test_zstd_needs_a_recent_produce_version(version: int | None) -> None:
     batch = good(compression=CompressionType.ZSTD)
     if version is None or version >= 7:
         validate(batch, version)

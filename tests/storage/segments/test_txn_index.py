@@ -39,7 +39,7 @@ def reopened(tmp_path: Path) -> TransactionIndex:
     return TransactionIndex(RealFilesystem(), str(tmp_path / "0.txnindex"))
 
 
-def test_the_file_is_kafkas(tmp_path: Path, index: TransactionIndex) -> None:
+def test_the_file_has_kafkas_format(tmp_path: Path, index: TransactionIndex) -> None:
     content = (tmp_path / "0.txnindex").read_bytes()
     assert content == b"".join(struct.pack(">hqqqq", 0, *entry) for entry in ENTRIES)
     assert len(content) == 34 * len(ENTRIES) == 34 * len(reopened(tmp_path))
@@ -66,7 +66,7 @@ def test_no_file_before_the_first_entry(tmp_path: Path) -> None:
         (41, 42, [], False),
     ],
 )
-def test_look_up(
+def test_a_lookup_finds_the_aborted_transactions_of_a_fetch(
     tmp_path: Path,
     index: TransactionIndex,
     fetch_offset: int,
@@ -104,7 +104,9 @@ def test_every_aborted_record_in_the_fetched_range_is_covered(
 
 
 @pytest.mark.parametrize(("offset", "left"), [(100, 4), (40, 3), (39, 3), (20, 1), (0, 0)])
-def test_truncation(tmp_path: Path, index: TransactionIndex, offset: int, left: int) -> None:
+def test_truncation_drops_later_entries_from_memory_and_file(
+    tmp_path: Path, index: TransactionIndex, offset: int, left: int
+) -> None:
     index.truncate_to(offset)
     index.store()
     assert len(index) == len(reopened(tmp_path)) == left
@@ -113,7 +115,7 @@ def test_truncation(tmp_path: Path, index: TransactionIndex, offset: int, left: 
         assert decode((tmp_path / "0.txnindex").read_bytes()) == ENTRIES[: left + 1]
 
 
-def test_reset_forgets_what_cannot_be_read(tmp_path: Path, index: TransactionIndex) -> None:
+def test_reset_discards_an_unreadable_file(tmp_path: Path, index: TransactionIndex) -> None:
     with (tmp_path / "0.txnindex").open("ab") as file:
         file.write(b"torn")
     broken = reopened(tmp_path)
@@ -139,12 +141,12 @@ def test_entries_come_in_order(index: TransactionIndex) -> None:
     ],
     ids=["torn", "unknown version", "out of order", "ends before it begins"],
 )
-def test_files_that_cannot_be_believed(content: bytes) -> None:
+def test_invalid_index_files_are_rejected(content: bytes) -> None:
     with pytest.raises(CorruptFile):
         decode(content)
 
 
-def test_an_index_of_another_segment(index: TransactionIndex) -> None:
+def test_an_index_of_another_segment_is_rejected(index: TransactionIndex) -> None:
     index.check(10)
     with pytest.raises(CorruptFile):
         index.check(11)
