@@ -72,7 +72,9 @@ async def test_a_broker_without_quotas_has_no_stages(lone: Broker) -> None:
             assert (told_ms > 0) == (after is not None)
 
 
-async def test_what_cannot_be_read_costs_that_quota(lone: Broker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreadable_quota_is_the_only_one_lost(
+    lone: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
     """Genuine tools write the nodes of ZooKeeper themselves, and so may others."""
     store = lone.services.store
     await store.ensure("/config/clients")
@@ -105,7 +107,7 @@ def configs(broker: KafkaCompatBroker | GenuineKafka, *change: str) -> None:
     java.run("kafka-configs", "--bootstrap-server", broker.address, "--alter", *change)
 
 
-def test_kafka_configs_is_the_hand(start_broker: StartBroker) -> None:
+def test_kafka_configs_sets_quotas(start_broker: StartBroker) -> None:
     broker = start_broker()
     create_topic(broker.address, "t")
     entity = ("--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-name", "c")
@@ -117,7 +119,7 @@ def test_kafka_configs_is_the_hand(start_broker: StartBroker) -> None:
         assert produce(connection, "t", 20_000) == 0
 
 
-def test_a_cluster_shares_them_with_genuine_brokers(tmp_path: Path) -> None:
+def test_quotas_apply_on_genuine_brokers_of_the_cluster(tmp_path: Path) -> None:
     """Whichever is told, all obey, each for itself."""
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "1"})
     genuine.start()
@@ -212,7 +214,7 @@ def open_connections(address: str, count: int) -> Iterator[list[Connection]]:
             each.close()
 
 
-def test_who_finds_no_slot_waits_for_one(tmp_path: Path) -> None:
+def test_a_connection_without_a_slot_waits(tmp_path: Path) -> None:
     """As with Kafka; other listeners have slots of their own."""
     port, other_port = free_port(), free_port()
     settings = {
@@ -235,7 +237,7 @@ def test_who_finds_no_slot_waits_for_one(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_brokers_find_a_slot(tmp_path: Path) -> None:
+def test_a_broker_takes_the_slot_of_an_idle_client(tmp_path: Path) -> None:
     """On a listener of theirs: who was idle for the longest elsewhere has to go for them."""
     port, other_port = free_port(), free_port()
     settings = {

@@ -36,7 +36,7 @@ async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
         await server.wait_closed()
 
 
-async def test_requests_of_several_apis_are_under_way_together() -> None:
+async def test_requests_of_several_apis_are_pipelined() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await read_request(reader)
         second = await read_request(reader)
@@ -55,7 +55,7 @@ async def test_requests_of_several_apis_are_under_way_together() -> None:
     assert altered.error_code == 41
 
 
-async def test_a_broken_connection_fails_what_is_under_way_and_the_next_request_connects_again() -> None:
+async def test_a_broken_connection_fails_pending_requests_and_the_next_one_reconnects() -> None:
     connections = 0
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,7 +74,7 @@ async def test_a_broken_connection_fails_what_is_under_way_and_the_next_request_
         assert answer == ControlledShutdownResponse()
 
 
-async def test_a_late_answer_is_a_broken_connection() -> None:
+async def test_a_late_response_breaks_the_connection() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         await reader.read()
@@ -85,7 +85,7 @@ async def test_a_late_answer_is_a_broken_connection() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), timeout_ms=20)
 
 
-async def test_an_answer_to_another_request_is_not_taken() -> None:
+async def test_a_response_to_another_request_is_rejected() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         key, version, correlation_id, _ = await read_request(reader)
         writer.write(frame_of(key, version, correlation_id + 1, ControlledShutdownResponse()))
@@ -97,7 +97,7 @@ async def test_an_answer_to_another_request_is_not_taken() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
 
 
-async def test_an_answer_is_handed_over_as_it_comes_and_a_failure_too() -> None:
+async def test_responses_and_failures_are_passed_on_at_once() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_request(reader)
         writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))
@@ -116,7 +116,7 @@ async def test_an_answer_is_handed_over_as_it_comes_and_a_failure_too() -> None:
     assert handed.empty()
 
 
-async def test_a_large_answer_outlives_the_next_one() -> None:
+async def test_a_large_response_stays_valid_after_the_next() -> None:
     """Its records are views of the frame that they came in."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,7 +132,7 @@ async def test_a_large_answer_outlives_the_next_one() -> None:
     assert found == [b"a" * 300_000, b"b" * 300_000]
 
 
-async def test_a_host_that_has_no_name_is_a_connection_error() -> None:
+async def test_an_unknown_host_is_a_connection_error() -> None:
     """Such as one that a broken registration names."""
     client = BrokerClient("a..b", 9092, "broker-1")
     with pytest.raises(ConnectionError, match="cannot connect"):
@@ -140,7 +140,7 @@ async def test_a_host_that_has_no_name_is_a_connection_error() -> None:
     await client.close()
 
 
-async def test_nobody_listening_is_a_connection_error() -> None:
+async def test_a_closed_port_is_a_connection_error() -> None:
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()

@@ -59,7 +59,7 @@ class Load:
             await asyncio.sleep(0.01)
 
 
-async def test_expiry_under_load(cluster: EmbeddedCluster) -> None:
+async def test_an_expired_controller_is_replaced_under_load(cluster: EmbeddedCluster) -> None:
     """Nothing that was acknowledged or made is lost, and there is one controller with one term each time."""
     await cluster.create_topic("t")
     load = Load(cluster)
