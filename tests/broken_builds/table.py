@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 COORDINATORS = "tests/coordinator_runtime/"
-GROUPS = COORDINATORS + "test_groups_live_as_at_load.py::test_groups_are_live_what_they_are_at_load"
+GROUPS = (
+    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_live_and_after_loading"
+)
 TRANSACTIONS = (
-    COORDINATORS + "test_transactions_live_as_at_load.py::test_transactions_are_live_what_they_are_at_load"
+    COORDINATORS
+    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_live_and_after_loading"
 )
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
@@ -228,14 +231,14 @@ BROKEN_BUILDS = (
         "coordination/store/store_server.py",
         "        self._next_look.cancel()\n",
         "        self._next_look.cancel()\n        return\n",
-        STORE_SERVER + "test_what_a_killed_process_held_goes_at_once",
+        STORE_SERVER + "test_ephemerals_of_a_killed_process_are_deleted_at_once",
     ),
     BrokenBuild(
         "a process that stands still keeps its sessions",
         "coordination/store/store_server.py",
         "if not self._silence.is_too_long(self._loop.time()):",
         "if True:",
-        STORE_SERVER + "test_a_process_that_stands_still_loses_its_session_and_learns_it",
+        STORE_SERVER + "test_a_paused_process_loses_its_session_and_is_notified",
     ),
     BrokenBuild(
         "answers of another process's store overtake its events",
@@ -243,15 +246,14 @@ BROKEN_BUILDS = (
         "self._loop.call_soon(_call, *watching, event)",
         "self._loop.call_later(0.01, _call, *watching, event)",
         "tests/coordination/store/test_metadata_store.py::"
-        "test_a_watch_tells_once_and_before_the_change_can_be_read[remote]",
+        "test_a_watch_fires_once_and_before_the_change_is_readable[remote]",
     ),
     BrokenBuild(
         "a change can be read in the moment before its watches are called",
         "coordination/store/embedded.py",
         "            await asyncio.sleep(0)\n            batch.done",
         "            batch.done",
-        "tests/coordination/store/test_embedded.py::"
-        "test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it",
+        "tests/coordination/store/test_embedded.py::test_a_reader_of_a_change_has_been_notified_of_it",
     ),
     BrokenBuild(
         "a delegation token is renewed whatever another broker made of it",

@@ -16,7 +16,7 @@ from tests.control.contents import Held, commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
 
-def test_a_fork_holds_the_same_and_both_go_their_own_ways(broker: KafkaBroker) -> None:
+def test_a_fork_has_the_same_records_and_changes_independently(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3, config={"segment.bytes": 16384, "retention.ms": -1})
     fill(broker, "t")
     before = held(broker, "t")
@@ -55,7 +55,7 @@ def test_a_fork_has_the_settings_and_is_compacted_by_itself(broker: KafkaBroker)
     assert held(broker, "v") == held(broker, "u") == compacted
 
 
-def test_positions_of_groups_go_along_when_asked(broker: KafkaBroker) -> None:
+def test_committed_offsets_are_copied_on_request(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 10)
     for number, group in enumerate("abc"):
@@ -73,7 +73,7 @@ def test_positions_of_groups_go_along_when_asked(broker: KafkaBroker) -> None:
     assert committed(broker, "c", "u") == 7
 
 
-def test_a_transaction_that_is_open_is_aborted_in_the_fork_alone(broker: KafkaBroker) -> None:
+def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -92,7 +92,7 @@ def test_a_transaction_that_is_open_is_aborted_in_the_fork_alone(broker: KafkaBr
     assert [value for _, _, _, value, _ in held(broker, "u")] == [b"0", b"next"]
 
 
-def test_a_producer_of_both_is_taken_for_no_other(broker: KafkaBroker) -> None:
+def test_a_producer_may_write_to_original_and_fork(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"enable.idempotence": True})
     client.produce("t", b"1")
@@ -114,7 +114,7 @@ def test_a_producer_of_both_is_taken_for_no_other(broker: KafkaBroker) -> None:
     ]
 
 
-def test_what_cannot_be_is_told(broker: KafkaBroker) -> None:
+def test_invalid_forks_are_rejected(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")
@@ -134,7 +134,7 @@ def is_compacted(now: Held, before: Held) -> bool:
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_a_fork_is_whole_or_not_there(killed: KafkaBroker) -> None:
+def test_after_a_kill_a_fork_is_complete_or_missing(killed: KafkaBroker) -> None:
     """Forks, writes to both sides, compaction, deletion, and kill -9 in the midst of it."""
     chance = random.Random(16)
     config = {"segment.bytes": 16384, "cleanup.policy": "compact,delete", "retention.ms": -1}

@@ -65,7 +65,7 @@ def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
     assert len(held(broker, "u")) == 320
 
 
-def test_an_open_transaction_is_aborted_in_the_fork_alone(broker: KafkaCluster) -> None:
+def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -79,7 +79,7 @@ def test_an_open_transaction_is_aborted_in_the_fork_alone(broker: KafkaCluster) 
     assert [value for _, _, _, value, _ in held(broker, "t")] == [b"open"]
 
 
-def test_a_fork_is_refused_as_by_a_standalone_broker(broker: KafkaCluster) -> None:
+def test_a_fork_is_rejected_as_by_a_standalone_broker(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")
@@ -116,7 +116,7 @@ def test_all_brokers_return_to_a_snapshot(broker: KafkaCluster) -> None:
     assert held(broker, "t") == before
 
 
-def test_a_reset_forgets_everything_on_all_brokers(broker: KafkaCluster) -> None:
+def test_a_reset_deletes_everything_on_all_brokers(broker: KafkaCluster) -> None:
     broker.create_topic("t", 3, replication_factor=3)
     fill(broker, "t", 50)
     commit_position(broker, "g", "t", 5)
@@ -130,7 +130,7 @@ def test_a_reset_forgets_everything_on_all_brokers(broker: KafkaCluster) -> None
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_a_fork_is_whole_or_not_there() -> None:
+def test_after_a_kill_a_fork_is_complete_or_missing() -> None:
     chance = random.Random(16)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 4, replication_factor=3, config={"segment.bytes": 16384})
@@ -163,7 +163,7 @@ def _fork(cluster: KafkaCluster, name: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_all_of_it_is_before_or_all_restored() -> None:
+def test_after_a_kill_the_restore_is_complete_or_not_begun() -> None:
     chance = random.Random(28)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 2, replication_factor=3, config={"segment.bytes": 16384})

@@ -31,7 +31,7 @@ def asking(tmp_path: Path, disk: FullDisk) -> Iterator[Asking]:
     broker.stop()
 
 
-def test_without_descriptors_new_topics_and_segments_are_refused_until_there_are_some(asking: Asking) -> None:
+def test_new_topics_and_segments_fail_while_descriptors_are_exhausted(asking: Asking) -> None:
     assert asking.create("t", segment_bytes="1000")[0] == NONE
     assert asking.produce("t") == NONE
     # Asked before, so that the code that answers is loaded.
@@ -53,9 +53,7 @@ def test_without_descriptors_new_topics_and_segments_are_refused_until_there_are
     assert log.count("ulimit -n") < 10
 
 
-def test_records_are_not_told_to_be_deleted_when_a_full_disk_cannot_note_it(
-    asking: Asking, disk: FullDisk
-) -> None:
+def test_delete_records_fails_on_a_full_disk(asking: Asking, disk: FullDisk) -> None:
     assert asking.create("t")[0] == NONE
     assert asking.produce("t") == NONE
     with disk.full():

@@ -75,7 +75,7 @@ def _kill_again_and_again(server: Server, load: Load, rounds: int, chance: rando
         server.start()
 
 
-def test_the_check_sees_every_kind_of_damage() -> None:
+def test_the_check_finds_every_kind_of_damage() -> None:
     log = {(number % PARTITIONS, number // PARTITIONS): value_of(number) for number in range(9)}
     acknowledged = {number: place for place, value in log.items() for number in [int(value.split(b":")[0])]}
     assert check(log, acknowledged, 9).nothing

@@ -47,7 +47,7 @@ _SETTINGS = {
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(campaign.rounds(1, 6)))
-def test_everything_is_as_acknowledged_after_kills(part: int, tmp_path: Path) -> None:
+def test_all_acknowledged_operations_survive_kills(part: int, tmp_path: Path) -> None:
     directories = [str(tmp_path / "first"), str(tmp_path / "second")]
     broker = KafkaCompatBroker(tmp_path / "broker", {**_SETTINGS, "log.dirs": ",".join(directories)})
     address = broker.address
@@ -66,7 +66,7 @@ def test_everything_is_as_acknowledged_after_kills(part: int, tmp_path: Path) ->
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(campaign.rounds(1, 4)))
-def test_three_brokers_that_die_at_once_have_everything_acknowledged(part: int, tmp_path: Path) -> None:
+def test_three_brokers_killed_at_once_keep_all_acknowledged_operations(part: int, tmp_path: Path) -> None:
     settings = {
         **_SETTINGS,
         "default.replication.factor": "3",

@@ -106,7 +106,7 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_mo
 @campaign_only
 @FORMS
 @pytest.mark.timeout(300)
-def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
+def test_all_brokers_recover_from_being_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
     with _work(tmp_path, secured) as (cluster, producers):
         for proxy in cluster.proxies.values():
             proxy.silence()
@@ -123,7 +123,9 @@ def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> No
 @FORMS
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("broker_dies", [False, True])
-def test_zookeeper_killed_for_30_s(tmp_path: Path, broker_dies: bool, secured: bool) -> None:
+def test_brokers_recover_after_zookeeper_was_down_for_30_s(
+    tmp_path: Path, broker_dies: bool, secured: bool
+) -> None:
     with _work(tmp_path, secured) as (cluster, producers):
         alive = set(BROKER_IDS)
         victim = cluster.states(_TOPIC)[0].leader

@@ -14,7 +14,7 @@ from kafka_compat.protocol.messages import request_class, response_class
 from kafka_compat.protocol.schema import schema_of
 
 
-def test_the_table_is_what_the_handlers_declare() -> None:
+def test_the_table_matches_the_handlers() -> None:
     remedy = "run python -m kafka_compat.handlers.declared"
     assert TABLE.read_text() == table(), remedy
     assert {one.api_key: (one.low, one.high) for one in declarations()} == {
@@ -26,14 +26,14 @@ def test_the_table_is_what_the_handlers_declare() -> None:
     } == SERVED
 
 
-def test_there_is_a_schema_for_every_version_that_is_served() -> None:
+def test_every_served_version_has_a_schema() -> None:
     for key, (low, high) in {**CLUSTER_SERVED, **TELEMETRY_SERVED}.items():
         for cls in (request_class(key), response_class(key)):
             known = schema_of(cls).versions
             assert low in known and high in known, f"{cls.__name__}: {known}"
 
 
-def test_a_handler_is_named_as_its_api() -> None:
+def test_a_handler_is_named_after_its_api() -> None:
     with pytest.raises(TypeError, match="no API is named fetches"):
 
         @handler(0, 1)

@@ -79,7 +79,7 @@ def ours(
             broker.kill()
 
 
-def test_everything_is_served_as_genuine_kafka_did(
+def test_old_formats_are_served_as_by_genuine_kafka(
     ours: dict[int, KafkaCompatBroker], old_folder: OldFolder
 ) -> None:
     found = _read(ours[1].address)

@@ -93,7 +93,7 @@ async def peers() -> AsyncIterator[NeverAnswering]:
 # --- what waits for other brokers
 
 
-async def test_a_topic_is_created_when_its_brokers_have_come(tmp_path: Path) -> None:
+async def test_a_topic_is_created_once_its_brokers_have_registered(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=2)
     await cluster.start_broker(1)
     try:
@@ -174,7 +174,7 @@ async def test_settings_of_the_broker_apply_to_logs_and_connections(broker: Loca
     assert broker.server.limits.connections_max == 77
 
 
-async def test_certificates_are_looked_at_when_settings_of_the_broker_change(broker: LocalBroker) -> None:
+async def test_certificates_are_checked_when_broker_settings_change(broker: LocalBroker) -> None:
     entrances = Entrances(broker.config, SystemClock(), broker.server)
     broker.services.metadata.feed.subscribe(entrances._on_metadata)
     broker.services.metadata.feed.publish_config(ConfigChange("topics/t", settings={}))
@@ -237,7 +237,7 @@ def test_counts_of_a_deleted_topic_stay_in_the_total(cache: MetadataCache) -> No
     assert counts.total().records_in == 3
 
 
-async def test_what_waits_on_the_control_api_looks_again(cache: MetadataCache) -> None:
+async def test_waits_of_the_control_api_are_checked_again(cache: MetadataCache) -> None:
     pulse = Pulse()
     cache.feed.subscribe(pulse.beat)
     waiting = asyncio.ensure_future(pulse.until(lambda: "t" in cache.topics, 10_000))

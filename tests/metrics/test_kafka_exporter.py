@@ -86,7 +86,7 @@ def meanings(text: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_of_our_brokers(kind: type[KafkaBroker], tmp_path: Path) -> None:
+def test_our_metrics_equal_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_path: Path) -> None:
     with kind() as broker, content(broker.bootstrap_servers):
         theirs = exported(broker.bootstrap_servers, tmp_path)
         ours = get(broker.control.url, "/metrics")[1].decode()
@@ -100,7 +100,9 @@ def test_of_our_brokers(kind: type[KafkaBroker], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_of_genuine_kafka_with_the_same_content(genuine: GenuineKafka, tmp_path: Path) -> None:
+def test_our_metrics_equal_those_of_genuine_kafka_with_kafka_exporter(
+    genuine: GenuineKafka, tmp_path: Path
+) -> None:
     def comparable(text: str) -> Samples:
         """Not who leads: the ids of the brokers differ."""
         return {

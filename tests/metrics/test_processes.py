@@ -67,7 +67,7 @@ def knows(seen: Scrape, group: str) -> bool:
     return seen.value("kafka_consumergroup_members", consumergroup=group) is not None
 
 
-def test_each_group_is_told_whole_by_its_coordinator(cluster: FaultCluster) -> None:
+def test_each_group_is_exported_by_its_coordinator(cluster: FaultCluster) -> None:
     since_ms = filled(cluster, "whole")
     committed = groups(cluster, "whole")
     begun_s = time.time()
@@ -102,7 +102,9 @@ def test_each_group_is_told_whole_by_its_coordinator(cluster: FaultCluster) -> N
         assert get_json(url(cluster, broker_id), "/ready") == (200, {"ready": True})
 
 
-def test_together_they_tell_what_kafka_exporter_does(cluster: FaultCluster, tmp_path: Path) -> None:
+def test_all_processes_together_export_what_kafka_exporter_does(
+    cluster: FaultCluster, tmp_path: Path
+) -> None:
     with kafka_exporter(cluster.bootstrap_servers, tmp_path / "log") as exporter:
         filled(cluster, "exported")
         groups(cluster, "exported")
@@ -116,7 +118,7 @@ def test_together_they_tell_what_kafka_exporter_does(cluster: FaultCluster, tmp_
     assert together == expected
 
 
-def test_markers_and_records_that_are_gone(cluster: FaultCluster) -> None:
+def test_lag_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
     cluster.create_topic("marked", 1)
     now_ms = int(time.time() * 1000)
     address = cluster.bootstrap_servers
@@ -151,7 +153,7 @@ def test_markers_and_records_that_are_gone(cluster: FaultCluster) -> None:
     expect([(6, 50), (4, 40), (3, 40), (2, 30), (1, 30)])
 
 
-def test_a_leader_that_does_not_answer_is_left_out(cluster: FaultCluster) -> None:
+def test_a_leader_that_does_not_respond_is_omitted(cluster: FaultCluster) -> None:
     filled(cluster, "silent")
     committed = groups(cluster, "silent")
     leaders = {number: state.leader for number, state in cluster.states("silent").items()}

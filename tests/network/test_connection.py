@@ -25,7 +25,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         writer.close()
 
 
-async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> None:
+async def test_a_late_response_delays_later_responses_but_not_their_work() -> None:
     parked: list[tuple[Connection, Slot]] = []
     seen: list[bytes] = []
     all_seen = asyncio.Event()
@@ -50,7 +50,7 @@ async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> 
         writer.close()
 
 
-async def test_an_answer_behind_another_one_leaves_at_once() -> None:
+async def test_a_response_behind_another_one_is_sent_at_once() -> None:
     """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
@@ -118,14 +118,14 @@ async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
         writer.close()
 
 
-async def test_a_reader_that_never_reads_stops_being_read_from() -> None:
+async def test_a_client_that_does_not_read_is_no_longer_read_from() -> None:
     answers = LargeAnswers()
     async with serving(answers.dispatch) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await answers.leave(writer)
 
 
-async def test_connections_over_the_limit_see_the_end_at_once() -> None:
+async def test_connections_over_the_limit_are_closed_at_once() -> None:
     limits = Limits(10_000, 600_000, 100, 2, 600_000)
     async with serving(echo, limits) as (_, port):
         kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -157,7 +157,7 @@ async def test_unfinished_frames_and_idle_connections_end(limits: Limits, sent: 
         writer.close()
 
 
-async def test_requests_come_out_as_sent_though_others_use_the_buffer_meanwhile() -> None:
+async def test_requests_stay_intact_while_others_use_the_buffer() -> None:
     """Many clients, each with more than a turn's worth of requests of every size in flight."""
 
     async def client(port: int, number: int) -> None:
@@ -171,7 +171,7 @@ async def test_requests_come_out_as_sent_though_others_use_the_buffer_meanwhile(
         await asyncio.gather(*(client(port, number) for number in range(20)))
 
 
-async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
+async def test_a_late_response_behind_large_ones_counts_the_pending_bytes() -> None:
     """Answers that wait for an earlier one are memory too: no more requests are served behind them."""
     served = 0
     parked: list[tuple[Connection, Slot]] = []
@@ -203,7 +203,7 @@ async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
         writer.close()
 
 
-async def test_the_time_in_which_a_frame_waits_for_memory_is_not_the_clients(
+async def test_waiting_for_memory_does_not_count_against_the_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another one has the budget for most of the time that a frame may take."""
@@ -237,7 +237,7 @@ async def _until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_memory_of_a_client_that_does_nothing_goes_to_those_who_wait(
+async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
@@ -258,7 +258,7 @@ async def test_memory_of_a_client_that_does_nothing_goes_to_those_who_wait(
         assert server.request_budget.used_bytes == 0
 
 
-async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
+async def test_requests_before_an_invalid_frame_are_answered() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         return bytes(body) != b"bad" and echo(connection, body)
 
@@ -269,7 +269,7 @@ async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
         writer.close()
 
 
-async def test_a_client_that_closes_its_half_gets_its_answers() -> None:
+async def test_a_client_that_half_closes_gets_its_responses() -> None:
     async with serving(echo) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(b"q" * 500_000) * 10)

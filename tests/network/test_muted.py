@@ -50,7 +50,7 @@ async def test_requests_wait_for_the_end_of_the_mute() -> None:
         writer.close()
 
 
-async def test_a_longer_mute_counts() -> None:
+async def test_the_longer_mute_applies() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         connection.respond([frame(bytes(body))])
         if bytes(body) == b"one":
@@ -67,7 +67,7 @@ async def test_a_longer_mute_counts() -> None:
         writer.close()
 
 
-async def test_a_client_that_goes_is_noticed_at_once() -> None:
+async def test_a_disconnection_during_a_mute_is_noticed_at_once() -> None:
     _, dispatch = muting(LONG_S)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -94,7 +94,7 @@ async def test_a_large_request_waits_in_the_kernel() -> None:
         writer.close()
 
 
-async def test_a_frame_that_has_begun_grows_no_further() -> None:
+async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):

@@ -48,7 +48,7 @@ async def tell(store: MetadataStore, *payloads: bytes) -> None:
         await store.create(f"{FOLDER}/change_", payload, sequential=True)
 
 
-async def test_what_is_new_is_heard_once_and_in_order(store: MetadataStore) -> None:
+async def test_new_notices_are_delivered_once_and_in_order(store: MetadataStore) -> None:
     listener = Listener()
     await tell(store, b"known")
     await listener.notices.pass_over(store)
@@ -64,7 +64,7 @@ async def test_what_is_new_is_heard_once_and_in_order(store: MetadataStore) -> N
     assert listener.heard == [b"1", b"2", b"3"]
 
 
-async def test_those_that_come_while_nobody_listens_are_new(store: MetadataStore) -> None:
+async def test_notices_without_a_listener_are_delivered_later(store: MetadataStore) -> None:
     """Also where there was none before."""
     listener = Listener()
     assert not listener.notices.has_begun
@@ -75,7 +75,7 @@ async def test_those_that_come_while_nobody_listens_are_new(store: MetadataStore
     assert listener.heard == [b"1"]
 
 
-async def test_one_that_could_not_be_heard_is_heard_again(store: MetadataStore) -> None:
+async def test_a_failed_notice_is_delivered_again(store: MetadataStore) -> None:
     listener = Listener()
     await tell(store, b"1", b"2", b"3")
     listener.fails_at = b"2"
@@ -87,7 +87,7 @@ async def test_one_that_could_not_be_heard_is_heard_again(store: MetadataStore) 
     assert listener.heard == [b"1", b"2", b"3"]
 
 
-async def test_old_ones_go_and_are_heard_before(store: MetadataStore) -> None:
+async def test_old_notices_are_delivered_and_then_deleted(store: MetadataStore) -> None:
     listener, other = Listener(), Listener()
     await tell(store, b"1", b"2")
     listener.now_ms = NOTICE_MAX_AGE_MS

@@ -66,7 +66,7 @@ async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
     await store.close()
 
 
-async def test_ephemerals_of_a_killed_process_are_gone_and_epochs_still_grow(path: str) -> None:
+async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_grow(path: str) -> None:
     killed = EmbeddedMetadataStore(path)
     session = killed.connect()
     await session.create("/broker", ephemeral=True)
@@ -80,7 +80,9 @@ async def test_ephemerals_of_a_killed_process_are_gone_and_epochs_still_grow(pat
     await store.close()
 
 
-async def test_nothing_is_seen_before_it_is_on_disk(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_are_visible_only_once_they_are_on_disk(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import threading
 
     store = EmbeddedMetadataStore(path)
@@ -111,7 +113,7 @@ async def test_nothing_is_seen_before_it_is_on_disk(path: str, monkeypatch: pyte
     await store.close()
 
 
-async def test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it(
+async def test_a_reader_of_a_change_has_been_notified_of_it(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddedMetadataStore(path)
@@ -157,7 +159,7 @@ async def test_changes_that_wait_together_share_an_fsync(path: str, monkeypatch:
     await store.close()
 
 
-async def test_a_cancelled_writer_disturbs_nobody(path: str) -> None:
+async def test_a_cancelled_write_does_not_affect_others(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     first = asyncio.ensure_future(session.create("/a"))
@@ -196,7 +198,7 @@ async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pyt
     assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept", "later"]
 
 
-async def test_a_failing_disk_fails_the_store_and_a_restart_has_what_was_acknowledged(
+async def test_after_a_disk_failure_a_restart_has_all_acknowledged_changes(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddedMetadataStore(path)
@@ -299,7 +301,7 @@ def contents(tree: Tree) -> dict[str, tuple[bytes | None, int, bool]]:
     st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25),
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=20)), min_size=4, max_size=4),
 )
-def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_left(
+def test_after_a_crash_at_any_byte_all_acknowledged_changes_are_left(
     transactions: list[list[Operation]], crashes: list[tuple[float, bytes]]
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
@@ -340,7 +342,7 @@ def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_le
             asyncio.run(reopened.close())
 
 
-def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is_refused(
+def test_only_damage_after_the_acknowledged_changes_is_truncated(
     tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "journal")
@@ -390,7 +392,7 @@ asyncio.run(main())
 """
 
 
-def test_a_process_killed_while_it_writes_loses_nothing_that_it_acknowledged(path: str) -> None:
+def test_a_process_killed_during_a_write_loses_no_acknowledged_change(path: str) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     acknowledged = -1

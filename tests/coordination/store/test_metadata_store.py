@@ -31,7 +31,7 @@ from tests.coordination.stores import EmbeddedStores, RemoteStores, Stores, ZooK
 from tests.support.servers import ZooKeeper
 
 
-async def test_each_refusal_has_its_name(stores: Stores) -> None:
+async def test_each_rejection_has_its_own_error(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     await session.create("/a/b", ephemeral=True)
@@ -56,7 +56,7 @@ async def test_each_refusal_has_its_name(stores: Stores) -> None:
         await session.create("a/")
 
 
-async def test_a_node_keeps_what_it_was_given_null_and_empty_apart(stores: Stores) -> None:
+async def test_a_node_distinguishes_null_from_empty(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/null")
     await session.create("/empty", b"")
@@ -95,7 +95,7 @@ async def test_versions_count_writes_and_transaction_ids_grow(stores: Stores) ->
     assert again.czxid > below.czxid
 
 
-async def test_the_version_of_a_write_is_a_number_that_nobody_else_gets(stores: Stores) -> None:
+async def test_concurrent_writes_get_different_versions(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.ensure("/brokers/seqid")
     writes = [session.set("/brokers/seqid", b"") for session in (one, two) * 10]
@@ -142,7 +142,7 @@ async def test_sequential_nodes_count_up_and_never_repeat(stores: Stores) -> Non
     assert await session.children("/changes") == [str(path).rpartition("/")[2] for path in results]
 
 
-async def test_of_many_that_want_one_node_one_gets_it(stores: Stores) -> None:
+async def test_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
     """The election of a controller."""
     sessions = [await stores.connect() for _ in range(4)]
     await sessions[0].create("/controller_epoch", b"0")
@@ -164,7 +164,7 @@ async def test_of_many_that_want_one_node_one_gets_it(stores: Stores) -> None:
     assert stat.ephemeral_owner == sessions[won.index(True)].session_id
 
 
-async def test_ephemerals_end_with_their_session_and_others_see_it(stores: Stores) -> None:
+async def test_ephemerals_are_deleted_with_their_session_and_others_notice(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.ensure("/brokers/ids")
     await one.create("/brokers/ids/1", b"one", ephemeral=True)
@@ -193,7 +193,7 @@ async def test_ephemerals_end_with_their_session_and_others_see_it(stores: Store
     assert one.state is SessionState.EXPIRED
 
 
-async def test_a_closed_session_leaves_at_once_and_hears_nothing_more(stores: Stores) -> None:
+async def test_a_closed_session_ends_at_once_and_gets_no_events(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.create("/one", ephemeral=True)
     gone: list[Event] = []
@@ -213,7 +213,7 @@ async def test_a_closed_session_leaves_at_once_and_hears_nothing_more(stores: St
     assert not silent
 
 
-async def test_a_watch_tells_once_and_before_the_change_can_be_read(stores: Stores) -> None:
+async def test_a_watch_fires_once_and_before_the_change_is_readable(stores: Stores) -> None:
     writer, reader = await stores.connect(), await stores.connect()
     events: list[Event] = []
     assert await reader.exists("/a", events.append) is None
@@ -232,7 +232,7 @@ async def test_a_watch_tells_once_and_before_the_change_can_be_read(stores: Stor
     assert events[2:] == [Event(EventKind.DELETED, "/a")] * 2
 
 
-async def test_whoever_reads_a_change_was_told_of_it(stores: Stores) -> None:
+async def test_a_reader_of_a_change_has_been_notified_of_it(stores: Stores) -> None:
     """Also in the very moment in which it can be read for the first time."""
     writer, reader = await stores.connect(), await stores.connect()
     await writer.create("/n", b"0")
@@ -272,7 +272,7 @@ async def test_a_read_that_found_no_node_sets_no_watch(stores: Stores) -> None:
     assert (events, asked) == ([], [Event(EventKind.CREATED, "/a")])
 
 
-async def test_a_watch_that_fails_disturbs_nobody(stores: Stores) -> None:
+async def test_a_failing_watch_does_not_affect_others(stores: Stores) -> None:
     session = await stores.connect()
     events: list[Event] = []
     complaints: list[dict[str, object]] = []
@@ -289,7 +289,7 @@ async def test_a_watch_that_fails_disturbs_nobody(stores: Stores) -> None:
     assert [str(complaint["exception"]) for complaint in complaints] == ["a watch failed"]
 
 
-async def test_many_reads_and_writes_at_once_each_get_their_own_answer(stores: Stores) -> None:
+async def test_concurrent_reads_and_writes_get_their_own_results(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/n")
     count = 1500
@@ -301,7 +301,7 @@ async def test_many_reads_and_writes_at_once_each_get_their_own_answer(stores: S
     assert [int(data or b"") for data, _ in found] == list(range(count))
 
 
-async def test_a_caller_that_gives_up_disturbs_nobody(stores: Stores) -> None:
+async def test_a_cancelled_call_does_not_affect_others(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     calls = [asyncio.ensure_future(session.get("/a")) for _ in range(200)]
@@ -313,7 +313,7 @@ async def test_a_caller_that_gives_up_disturbs_nobody(stores: Stores) -> None:
     assert await session.children("/") == ["a"]
 
 
-async def test_put_ensure_and_delete_tree(stores: Stores) -> None:
+async def test_put_ensure_and_delete_tree_change_whole_paths(stores: Stores) -> None:
     session = await stores.connect()
     await session.put("/config/topics/t", b"1")
     await session.put("/config/topics/t", b"2")

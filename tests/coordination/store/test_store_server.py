@@ -101,7 +101,7 @@ async def gone(watcher: MetadataStore, path: str) -> asyncio.Event:
 # --- other processes
 
 
-async def test_what_a_killed_process_held_goes_at_once(
+async def test_ephemerals_of_a_killed_process_are_deleted_at_once(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     child = await Child.start(store, 60_000)
@@ -112,7 +112,7 @@ async def test_what_a_killed_process_held_goes_at_once(
     await child.kill()
 
 
-async def test_a_process_that_stands_still_loses_its_session_and_learns_it(
+async def test_a_paused_process_loses_its_session_and_is_notified(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     child = await Child.start(store, _TIMEOUT_MS)
@@ -128,7 +128,7 @@ async def test_a_process_that_stands_still_loses_its_session_and_learns_it(
     await child.kill()
 
 
-async def test_a_process_that_does_nothing_keeps_its_session(
+async def test_an_idle_process_keeps_its_session(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     child = await Child.start(store, _TIMEOUT_MS)
@@ -187,7 +187,7 @@ async def test_a_session_that_expires_while_it_is_closed_is_closed(store: Embedd
     await remote.close()
 
 
-async def test_a_session_is_of_its_connection_alone(store: EmbeddedMetadataStore) -> None:
+async def test_a_session_belongs_to_its_connection(store: EmbeddedMetadataStore) -> None:
     one, two = await Remote.to(store), await Remote.to(store)
     session = await one.client.connect()
     stranger = await two.client.connect()
@@ -219,7 +219,7 @@ async def test_the_end_of_the_connection_ends_calls_and_sessions(store: Embedded
     await remote.close()
 
 
-async def test_what_was_asked_before_the_end_is_done_before_the_session_ends(
+async def test_requests_before_the_end_are_done_before_the_session_ends(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)
@@ -235,7 +235,7 @@ async def test_what_was_asked_before_the_end_is_done_before_the_session_ends(
     assert await watcher.exists("/mine") is None
 
 
-async def test_a_watch_whose_read_finds_nothing_is_forgotten(store: EmbeddedMetadataStore) -> None:
+async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     for _ in range(10):
@@ -249,7 +249,7 @@ async def test_a_watch_whose_read_finds_nothing_is_forgotten(store: EmbeddedMeta
     await remote.close()
 
 
-async def test_a_list_that_is_too_long_is_told_as_an_error(
+async def test_a_list_that_is_too_long_is_an_error(
     store: EmbeddedMetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = await Remote.to(store)
@@ -276,7 +276,7 @@ async def test_a_list_that_is_too_long_is_told_as_an_error(
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-async def test_noise_ends_its_connection_alone(
+async def test_invalid_bytes_close_their_connection_only(
     store: EmbeddedMetadataStore, watcher: MetadataStore, noise: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     victim, harmful = await Remote.to(store), await Remote.to(store)
@@ -296,7 +296,7 @@ async def test_noise_ends_its_connection_alone(
     await harmful.close()
 
 
-async def test_half_a_frame_is_waited_for_and_ends_with_its_connection(
+async def test_a_partial_frame_is_awaited_until_its_connection_ends(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)
@@ -307,7 +307,7 @@ async def test_half_a_frame_is_waited_for_and_ends_with_its_connection(
     assert await watcher.exists("/half") is None
 
 
-async def test_an_answer_that_nobody_asked_for_ends_the_connection(store: EmbeddedMetadataStore) -> None:
+async def test_an_unexpected_response_closes_the_connection(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     remote.serving.send(["done", 4711, None])
@@ -320,7 +320,7 @@ async def test_an_answer_that_nobody_asked_for_ends_the_connection(store: Embedd
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=40))
-def test_silence_is_too_long_only_after_the_timeout(steps: list[tuple[bool, float]]) -> None:
+def test_a_session_expires_only_after_the_timeout(steps: list[tuple[bool, float]]) -> None:
     timeout_s = 9.0
     silence, now_s, heard_s = Silence(timeout_s, 0.0), 0.0, 0.0
     for hears, passed_s in steps:
@@ -331,7 +331,7 @@ def test_silence_is_too_long_only_after_the_timeout(steps: list[tuple[bool, floa
         assert silence.is_too_long(now_s) == (now_s - heard_s >= timeout_s)
 
 
-def test_time_in_which_nobody_listened_does_not_count() -> None:
+def test_time_in_which_the_server_was_blocked_does_not_expire_sessions() -> None:
     silence = Silence(9.0, 0.0)
     assert not silence.is_too_long(3.0)
     assert not silence.is_too_long(100.0)

@@ -55,7 +55,7 @@ def over(message: Any) -> list[Any]:
 
 
 @given(st.lists(OPERATIONS, max_size=5))
-def test_a_transaction_comes_as_it_was_meant(operations: list[Operation]) -> None:
+def test_a_transaction_is_decoded_as_encoded(operations: list[Operation]) -> None:
     message = ["multi", 3, 4, store_wire.encode_operations(operations)]
     request = decode_request(over(message))
     assert isinstance(request, store_wire.Multi)
@@ -64,7 +64,7 @@ def test_a_transaction_comes_as_it_was_meant(operations: list[Operation]) -> Non
 
 
 @given(DATA, st.tuples(*[NUMBERS] * 8))
-def test_a_node_comes_as_it_is(data: bytes | None, numbers: tuple[int, ...]) -> None:
+def test_a_node_is_decoded_as_encoded(data: bytes | None, numbers: tuple[int, ...]) -> None:
     stat = stores.Stat(*numbers)
     message = over(["done", 1, store_wire.encode_node(data, stat)])
     answer = decode_answer(message)
@@ -89,7 +89,7 @@ def test_errors_keep_their_names_and_their_reasons(path: str) -> None:
     assert str(answer.error) == str(failed)
 
 
-def test_an_error_of_one_store_alone_is_one_of_all() -> None:
+def test_an_error_specific_to_one_store_becomes_the_general_one() -> None:
     class Peculiar(MetadataStoreError):
         pass
 
@@ -110,7 +110,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[list[Any]], d
 
 
 @given(st.binary(max_size=60))
-def test_noise_is_refused_or_waited_for(noise: bytes) -> None:
+def test_invalid_bytes_are_rejected_or_awaited(noise: bytes) -> None:
     try:
         for message in Splitter().feed(noise):
             assert isinstance(message, list)
@@ -119,7 +119,7 @@ def test_noise_is_refused_or_waited_for(noise: bytes) -> None:
 
 
 @given(NEARLY_MESSAGES | st.lists(ANYTHING, min_size=1))
-def test_what_makes_no_sense_is_refused_in_one_way(message: list[Any]) -> None:
+def test_invalid_messages_are_rejected_with_one_error(message: list[Any]) -> None:
     for decode in (decode_request, decode_answer):
         try:
             decode(over(message))
@@ -145,7 +145,7 @@ def framed(text: bytes) -> bytes:
         framed(b"[" + b"1" * 10_000 + b"]"),
     ],
 )
-def test_what_is_no_frame_is_refused(data: bytes) -> None:
+def test_invalid_frames_are_rejected(data: bytes) -> None:
     with pytest.raises(BadFrame):
         list(Splitter().feed(data))
 
@@ -167,12 +167,12 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
         ["alive", 1],
     ],
 )
-def test_a_request_that_is_not_whole_is_refused(message: list[Any]) -> None:
+def test_an_incomplete_request_is_rejected(message: list[Any]) -> None:
     with pytest.raises(BadFrame):
         decode_request(message)
 
 
-def test_messages_before_the_noise_are_heard() -> None:
+def test_messages_before_invalid_bytes_are_delivered() -> None:
     heard = []
     with pytest.raises(BadFrame):
         for message in Splitter().feed(encode_frame(["alive"]) + b"\xff" * 8):
@@ -180,7 +180,7 @@ def test_messages_before_the_noise_are_heard() -> None:
     assert heard == [["alive"]]
 
 
-def test_what_is_too_long_is_not_sent() -> None:
+def test_messages_that_are_too_long_are_not_sent() -> None:
     with pytest.raises(MetadataStoreError, match="at most"):
         encode_frame(["multi", "x" * store_wire.FRAME_BYTES_MAX])
     assert json.loads(encode_frame(["alive"])[4:]) == ["alive"]

@@ -77,7 +77,7 @@ async def refused(hosts: str, security: StoreSecurity, connection_timeout_ms: in
 # -- logins
 
 
-async def test_nodes_belong_to_who_has_logged_in(server: SecureZooKeeper, admin: KazooClient) -> None:
+async def test_nodes_are_owned_by_the_authenticated_user(server: SecureZooKeeper, admin: KazooClient) -> None:
     session = await connect(f"{server.address}/logins", StoreSecurity(LOGIN, None, True))
     await session.ensure("/config/users/alice")
     await session.create("/controller", b"me", ephemeral=True)
@@ -106,13 +106,13 @@ async def test_nodes_belong_to_who_has_logged_in(server: SecureZooKeeper, admin:
     await session.close()
 
 
-async def test_names_and_passwords_of_all_letters(server: SecureZooKeeper) -> None:
+async def test_names_and_passwords_may_have_any_characters(server: SecureZooKeeper) -> None:
     await (await connect(server.address, StoreSecurity(LOGIN))).close()
     await (await connect(server.address, StoreSecurity(DigestLogin("other", "другой", "")))).close()
 
 
 @pytest.mark.parametrize("username", [USER, "nobody"])
-async def test_a_refused_login_is_told_at_once(server: SecureZooKeeper, username: str) -> None:
+async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, username: str) -> None:
     # ZooKeeper 3.8 takes a name that it does not know with the password of whoever came before.
     login = DigestLogin(username, "wrong", "the setting")
     started = time.monotonic()
@@ -125,7 +125,7 @@ async def test_a_refused_login_is_told_at_once(server: SecureZooKeeper, username
     assert "wrong" not in repr(login)
 
 
-async def test_servers_that_know_no_logins_and_those_that_demand_them(tmp_path: Path) -> None:
+async def test_servers_without_sasl_and_servers_that_require_it(tmp_path: Path) -> None:
     without, demanding = (
         SecureZooKeeper(tmp_path / "1"),
         SecureZooKeeper(tmp_path / "2", {USER: PASSWORD}, demands_login=True),
@@ -158,7 +158,7 @@ async def test_servers_that_know_no_logins_and_those_that_demand_them(tmp_path: 
         demanding.stop()
 
 
-async def test_a_server_that_dies_during_a_login_is_asked_again() -> None:
+async def test_a_login_is_retried_after_the_server_dies() -> None:
     """It is no wrong password: the session goes on with the next server, or with this one later."""
     logins = asyncio.Semaphore(0)
 
@@ -181,7 +181,7 @@ async def test_a_server_that_dies_during_a_login_is_asked_again() -> None:
 # -- TLS
 
 
-async def test_nodes_belong_to_the_certificate(
+async def test_nodes_are_owned_by_the_name_in_the_certificate(
     server: SecureZooKeeper, admin: KazooClient, tmp_path: Path
 ) -> None:
     session = await connect(f"{server.secure_address}/tls", StoreSecurity(None, tls(tmp_path), True))
@@ -194,7 +194,7 @@ async def test_nodes_belong_to_the_certificate(
     await session.close()
 
 
-async def test_who_is_not_known_protects_no_nodes(server: SecureZooKeeper, tmp_path: Path) -> None:
+async def test_an_unauthenticated_session_protects_no_nodes(server: SecureZooKeeper, tmp_path: Path) -> None:
     security = StoreSecurity(None, tls(tmp_path, keystore_location=""), True)
     session = await connect(server.secure_address, security)
     with pytest.raises(stores.NotAllowed, match=r"zookeeper\.set\.acl"):
@@ -202,7 +202,7 @@ async def test_who_is_not_known_protects_no_nodes(server: SecureZooKeeper, tmp_p
     await session.close()
 
 
-async def test_servers_that_are_not_to_be_trusted(server: SecureZooKeeper, tmp_path: Path) -> None:
+async def test_untrusted_servers_are_rejected(server: SecureZooKeeper, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger.pem"
     stranger.write_text(Authority("Stranger").pem())
     said = await refused(
@@ -228,7 +228,9 @@ async def test_servers_that_are_not_to_be_trusted(server: SecureZooKeeper, tmp_p
         elsewhere.stop()
 
 
-async def test_ports_of_the_other_kind(server: SecureZooKeeper, tmp_path: Path) -> None:
+async def test_a_mismatch_of_tls_and_plaintext_ports_is_reported(
+    server: SecureZooKeeper, tmp_path: Path
+) -> None:
     said = await refused(server.address, StoreSecurity(None, tls(tmp_path)))
     assert "no answer to TLS" in said
     assert "zookeeper.ssl.client.enable" in said
@@ -236,7 +238,7 @@ async def test_ports_of_the_other_kind(server: SecureZooKeeper, tmp_path: Path) 
     assert "it speaks TLS (zookeeper.ssl.client.enable)" in said
 
 
-async def test_tls_13_and_certificates_that_are_renewed(tmp_path: Path) -> None:
+async def test_renewed_certificates_are_used_over_tls_13(tmp_path: Path) -> None:
     server = SecureZooKeeper(tmp_path / "server", None, authority(), protocol="TLSv1.3")
     await asyncio.to_thread(server.start)
     admin = server.all_powerful()

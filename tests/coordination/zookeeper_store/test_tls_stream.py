@@ -70,7 +70,7 @@ def ends(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ends]:
     made.close()
 
 
-def test_what_one_record_holds_is_readable_until_all_of_it_was_read(ends: Ends) -> None:
+def test_a_tls_record_is_readable_until_all_of_it_is_read(ends: Ends) -> None:
     ends.server.sendall(b"abcdef")
     for expected in (b"ab", b"cd", b"ef"):
         assert ends.readable()
@@ -101,7 +101,7 @@ def test_the_end_is_readable_and_stays(ends: Ends) -> None:
             assert ends.failures
 
 
-def test_another_socket_is_seen_while_there_is_something_left_of_a_record(ends: Ends) -> None:
+def test_other_sockets_are_seen_while_part_of_a_record_is_unread(ends: Ends) -> None:
     ends.server.sendall(b"ab")
     assert ends.readable()
     ends.stream.recv(1)
@@ -122,7 +122,7 @@ def _send_all(connection: ssl.SSLSocket, writes: list[bytes]) -> None:
     sizes=st.lists(st.integers(1, 50_000), min_size=1, max_size=5),
 )
 @settings(max_examples=25)
-def test_bytes_come_whole_and_in_order(
+def test_bytes_arrive_complete_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, writes: list[bytes], sizes: list[int]
 ) -> None:
     ends = Ends(tmp_path_factory.mktemp("ends"), ssl.TLSVersion.TLSv1_3)

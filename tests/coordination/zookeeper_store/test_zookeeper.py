@@ -36,7 +36,7 @@ async def stores(zookeeper: ZooKeeper) -> AsyncIterator[ZooKeeperStores]:
     await made.close()
 
 
-async def test_nodes_are_as_kafka_makes_them(stores: ZooKeeperStores) -> None:
+async def test_nodes_are_created_as_by_kafka(stores: ZooKeeperStores) -> None:
     """Another client sees them under the chroot, with null data, open to all, and with the same stat."""
     session = await stores.connect()
     await session.ensure("/brokers/ids")
@@ -58,13 +58,13 @@ async def test_nodes_are_as_kafka_makes_them(stores: ZooKeeperStores) -> None:
     other.close()
 
 
-async def test_two_sessions_may_make_one_chroot_at_the_same_time(stores: ZooKeeperStores) -> None:
+async def test_two_sessions_may_create_one_chroot_concurrently(stores: ZooKeeperStores) -> None:
     one, two = await asyncio.gather(stores.connect(), stores.connect())
     await one.create("/a")
     assert await two.children("/") == ["a"]
 
 
-async def test_no_server_is_told_with_the_setting_and_the_address() -> None:
+async def test_an_unreachable_server_is_reported_with_setting_and_address() -> None:
     hosts = f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}/kafka"
     with pytest.raises(ConnectionLost) as failed:
         await ZooKeeperMetadataStore.connect(hosts, session_timeout_ms=6000, connection_timeout_ms=300)
@@ -113,7 +113,7 @@ async def test_a_restart_of_the_server_suspends_the_session_and_loses_nothing(tm
     server.stop()
 
 
-async def test_a_write_whose_answer_is_lost_says_so_and_a_read_is_asked_again(tmp_path: Path) -> None:
+async def test_a_write_with_a_lost_response_fails_and_a_read_is_repeated(tmp_path: Path) -> None:
     server = ZooKeeper(tmp_path)
     server.start()
     stores = ZooKeeperStores(server, session_timeout_ms=30_000)
@@ -137,7 +137,7 @@ async def test_a_write_whose_answer_is_lost_says_so_and_a_read_is_asked_again(tm
     server.stop()
 
 
-async def test_what_changed_while_the_connection_was_away_is_told_before_it_can_be_read(
+async def test_changes_during_a_disconnection_are_notified_before_they_are_readable(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
     """The connection goes through a relay that is cut, while others go on."""
@@ -198,7 +198,7 @@ async def test_what_changed_while_the_connection_was_away_is_told_before_it_can_
     await relay.cut()
 
 
-async def test_an_expired_session_stays_expired_and_a_new_one_is_a_newcomer(stores: ZooKeeperStores) -> None:
+async def test_an_expired_session_stays_expired_and_a_new_one_owns_nothing(stores: ZooKeeperStores) -> None:
     session = await stores.connect()
     await session.create("/broker", ephemeral=True)
     _, before = await session.get("/broker")
@@ -216,7 +216,7 @@ async def test_an_expired_session_stays_expired_and_a_new_one_is_a_newcomer(stor
     assert after.czxid > before.czxid
 
 
-async def test_a_session_that_expires_while_the_server_is_away_ends_what_waits(
+async def test_a_session_that_expires_without_a_server_fails_pending_calls(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
     relay = Relay(zookeeper.port)
@@ -267,7 +267,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_process_that_slept_too_long_learns_that_its_session_is_over(stores: ZooKeeperStores) -> None:
+async def test_a_paused_process_is_notified_that_its_session_expired(stores: ZooKeeperStores) -> None:
     session = await stores.connect()
     member = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -292,7 +292,7 @@ async def test_a_process_that_slept_too_long_learns_that_its_session_is_over(sto
     assert member.returncode == 0
 
 
-async def test_a_store_can_be_closed_while_its_server_is_away(tmp_path: Path) -> None:
+async def test_a_store_can_be_closed_without_its_server(tmp_path: Path) -> None:
     server = ZooKeeper(tmp_path)
     server.start()
     session = await ZooKeeperStores(server).connect()
