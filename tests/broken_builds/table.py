@@ -56,22 +56,21 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/in_sync.py",
         "if state.log_end_offset < end and (",
         "if False and (",
-        IN_SYNC + "test_committed_is_what_every_in_sync_replica_has",
+        IN_SYNC + "test_the_high_watermark_is_what_every_in_sync_replica_has",
     ),
     BrokenBuild(
         "an ISR that is proposed does not count before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "        if self.pending is None:\n            return self.committed\n        return tuple",
         "        if True:\n            return self.committed\n        return tuple",
-        IN_SYNC
-        + "test_a_follower_joins_at_the_high_watermark_and_is_waited_for_before_the_controller_agrees",
+        IN_SYNC + "test_a_joining_follower_is_awaited_before_the_controller_agrees",
     ),
     BrokenBuild(
         "a follower that is proposed to leave the ISR counts no more before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))",
         "return self.pending.isr",
-        IN_SYNC + "test_a_follower_that_lags_leaves_the_isr_and_only_then_counts_no_more",
+        IN_SYNC + "test_a_lagging_follower_counts_until_it_has_left_the_isr",
     ),
     BrokenBuild(
         "a follower joins the ISR before it has come to the start of the leader's epoch",
@@ -127,7 +126,7 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:",
         "if False:",
-        IN_SYNC + "test_acks_all_below_min_insync_replicas_is_told_after_the_append",
+        IN_SYNC + "test_acks_all_reports_too_few_replicas_after_the_append",
     ),
     BrokenBuild(
         "unclean elections always",
@@ -164,7 +163,7 @@ BROKEN_BUILDS = (
         "                self._call_soon(\n"
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
-        IN_SYNC + "test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for",
+        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_commits_nothing",
     ),
     BrokenBuild(
         "a deletion leaves what open transactions have written",

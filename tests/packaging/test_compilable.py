@@ -46,7 +46,7 @@ def test_no_bound_of_a_slice_makes_a_call(room: str) -> None:
     assert not found, "assign what the call returns first: " + "; ".join(found)
 
 
-def test_the_check_sees_what_it_is_about() -> None:
+def test_the_check_finds_calls_in_slice_bounds() -> None:
     assert list(_calls_in_bounds("view = view[os.write(file, view) :]\nhead = view[: len(prefix)]")) == [
         "line 1: os.write(file, view)"
     ]
@@ -149,7 +149,7 @@ def _moving_bounds(source: str) -> Iterator[str]:
                 yield f"line {loop.lineno}: {part.id}"
 
 
-def test_no_loop_moves_its_own_end() -> None:
+def test_no_loop_changes_its_own_bound() -> None:
     """Compiled, `for _ in range(n)` looks at `n` anew each time, and the loop ends elsewhere."""
     assert list(_moving_bounds("for _ in range(n):\n    for _ in range(k + 1):\n        n, k = f()")) == [
         "line 1: n"
@@ -202,7 +202,7 @@ def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
             yield from _believed_in(clause.body, dict(none))
 
 
-def test_nothing_is_believed_to_be_none_over_a_call() -> None:
+def test_no_attribute_is_assumed_none_after_a_call() -> None:
     """mypy thinks that an attribute is None until this function assigns it; compiled, what another assigned
     meanwhile is a TypeError."""
     broken = "def f(self):\n self.x = None\n try: self.g()\n finally:\n  if self.x is None: self.h()"

@@ -53,7 +53,7 @@ def test_a_bare_checkout_runs_without_links_and_without_an_installation(tmp_path
     ]
 
 
-def test_git_holds_no_links() -> None:
+def test_no_links_are_in_git() -> None:
     """They are lost wherever a checkout travels as plain files."""
     listed = subprocess.run(
         ["git", "ls-files", "-s"], cwd=PROJECT, capture_output=True, text=True, timeout=60

@@ -93,7 +93,7 @@ def test_a_search_by_keyboard_leads_to_one_message(browser: Browser, broker: Kaf
     tab.close()
 
 
-def test_a_search_goes_on_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_search_continues_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("messages?name=orders&order=oldest&limit=10")
@@ -159,7 +159,7 @@ def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
+def test_committed_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     commit_position(broker, "moved", "orders", 9)

@@ -93,7 +93,7 @@ def test_a_long_list_is_served_by_pages(served: tuple[KafkaCompatBroker, str]) -
     assert 'rel="next"' in site.get("topics").text and 'rel="prev"' in site.get("topics", page=number).text
 
 
-def test_a_group_with_very_many_partitions(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_group_with_very_many_partitions_is_served_in_time(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     partitions = 10 * MANY
     admin = AdminClient({"bootstrap.servers": broker.address})

@@ -54,7 +54,7 @@ def keys(records: list[dict[str, dict[str, str]]]) -> list[str]:
     return [each["key"]["text"] for each in records]
 
 
-def test_every_codec_of_both_clients(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_of_every_codec_are_shown(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 3)
     written = []
     for number, codec in enumerate(CODECS):
@@ -90,7 +90,7 @@ def test_every_codec_of_both_clients(broker: KafkaBroker, page: Asked, topic: st
     assert one["batch"]["codec"] == "zstd" and one["is_committed"] is True
 
 
-def test_times_and_offsets(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_are_found_by_time_and_offset(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker)
     for minute in range(60):
@@ -240,7 +240,7 @@ def test_hostile_data_is_text(broker: KafkaBroker, page: Asked, topic: str) -> N
     assert found["key"]["text"] == found["value"]["text"] == found["headers"][0]["name"] == hostile
 
 
-def test_a_long_search_goes_on_by_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_a_long_search_continues_by_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker, **{"linger.ms": 20, "compression.type": "lz4"})
     for number in range(300_000):

@@ -63,7 +63,9 @@ def assert_layout(directory: Path) -> None:
 
 
 @pytest.mark.timeout(1200)  # a Spark driver starts at every round, beside whatever else the machine does
-def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
+def test_an_archive_is_complete_after_a_kill_and_a_rerun(
+    kafka: Cluster, connector_jars: Path, tmp_path: Path
+) -> None:
     """The job dies, the broker dies; a reader never sees a record twice, and at the end all."""
     archive, topic = tmp_path / "archive", kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
@@ -106,7 +108,7 @@ def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) ->
     return run
 
 
-def test_goes_on_where_it_stopped(
+def test_an_archive_continues_where_it_stopped(
     kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     topic = kafka.create_topic(partitions=2)
@@ -130,7 +132,7 @@ def test_goes_on_where_it_stopped(
     assert assert_equals_log(tmp_path / "archive", kafka, topic, 3) == 70
 
 
-def test_by_pattern_and_with_source_options(
+def test_topics_are_archived_by_pattern_and_with_source_options(
     kafka: Cluster, archive: Callable[..., ArchiveReport], spark: Any, tmp_path: Path
 ) -> None:
     for name in ("metrics-a", "metrics-b", "other-metrics-a"):
@@ -145,7 +147,7 @@ def test_by_pattern_and_with_source_options(
     assert by_spark.select("topic", "partition", "offset").distinct().count() == by_spark.count() == 2000
 
 
-def test_records_deleted_before_they_were_archived(
+def test_records_deleted_before_they_were_archived_are_reported(
     kafka: Cluster, archive: Callable[..., ArchiveReport]
 ) -> None:
     topic = kafka.create_topic()
@@ -162,7 +164,7 @@ def test_records_deleted_before_they_were_archived(
     assert (entry["rows"], entry["gaps"], entry["gap_ranges"]) == (15, 5, [[10, 14]])
 
 
-def test_a_topic_deleted_and_created_anew(kafka: Cluster, archive: Callable[..., ArchiveReport]) -> None:
+def test_a_recreated_topic_is_rejected(kafka: Cluster, archive: Callable[..., ArchiveReport]) -> None:
     topic = kafka.create_topic()
     kafka.fill(topic, 1, [(None, b"old", 1_700_000_000_000, [])] * 5)
     archive(topic)
@@ -195,7 +197,7 @@ def test_transactions_leave_gaps_that_are_reported(
     assert archive_of(tmp_path / "archive").column("offset").to_pylist() == [0, 1, 2, 8, 9, 10]
 
 
-def test_what_cannot_start_says_why_and_touches_nothing(
+def test_a_job_that_cannot_start_explains_why_and_writes_nothing(
     kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     target = tmp_path / "archive"
@@ -219,7 +221,7 @@ def test_what_cannot_start_says_why_and_touches_nothing(
     assert [path.name for path in target.iterdir()] == ["notes.txt"]
 
 
-def test_continuous_until_sigterm_and_one_job_at_a_time(
+def test_a_continuous_archive_runs_alone_until_sigterm(
     kafka: Cluster,
     archive: Callable[..., ArchiveReport],
     connector_jars: Path,

@@ -106,7 +106,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
     return count
 
 
-def test_each_record_once_after_a_kill_at_every_step(tmp_path: Path) -> None:
+def test_a_kill_at_any_step_leaves_each_record_once(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         steps = kill_at(patch, 1_000_000)
         archive_two_batches(tmp_path / "whole")
@@ -122,7 +122,7 @@ def test_each_record_once_after_a_kill_at_every_step(tmp_path: Path) -> None:
         assert visible(directory) == EXPECTED, f"killed at step {step}, then run again"
 
 
-def test_two_kills_in_a_row(tmp_path: Path) -> None:
+def test_two_kills_leave_each_record_once(tmp_path: Path) -> None:
     for first in range(10, 40, 3):
         for second in range(2, 20, 3):
             directory = tmp_path / f"{first}-{second}"
@@ -135,7 +135,7 @@ def test_two_kills_in_a_row(tmp_path: Path) -> None:
             assert visible(directory) == EXPECTED
 
 
-def test_names_and_totals(tmp_path: Path) -> None:
+def test_files_have_names_and_totals_by_offsets(tmp_path: Path) -> None:
     archive_two_batches(tmp_path)
     names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("topic_dir=*/*/*"))
     assert names == [
@@ -151,7 +151,7 @@ def test_names_and_totals(tmp_path: Path) -> None:
     assert (totals[1].first, totals[1].last, totals[1].rows, totals[1].gaps) == (0, 1, 2, 0)
 
 
-def test_a_batch_that_would_double_or_skip_records_is_refused(tmp_path: Path) -> None:
+def test_a_batch_that_would_repeat_or_skip_records_is_rejected(tmp_path: Path) -> None:
     archive_two_batches(tmp_path)
     before = visible(tmp_path)
     store = ArchiveStore(tmp_path)
@@ -171,7 +171,7 @@ def test_a_batch_that_would_double_or_skip_records_is_refused(tmp_path: Path) ->
     assert visible(tmp_path) == before
 
 
-def test_a_folder_that_is_not_an_archive_stays_untouched(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_an_archive_stays_untouched(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(NotStarted, match="not empty and not an archive"):
         ArchiveStore(tmp_path).open()
@@ -185,7 +185,7 @@ def test_without_its_checkpoint_an_archive_is_not_started_over(tmp_path: Path) -
         ArchiveStore(tmp_path).open()
 
 
-def test_log_stays_short(tmp_path: Path) -> None:
+def test_the_log_of_the_archive_stays_short(tmp_path: Path) -> None:
     store = ArchiveStore(tmp_path)
     store.open()
     for batch_id in range(archive_store.LOG_ENTRIES_KEPT + 5):
@@ -209,12 +209,12 @@ def test_runs_merge_over_days_and_files() -> None:
 
 
 @pytest.mark.parametrize("chunks", [[[3, 2]], [[3, 3]], [[1, 2], [2, 3]], [[5], [4]]])
-def test_offsets_out_of_order_are_refused(chunks: list[list[int]]) -> None:
+def test_offsets_out_of_order_are_rejected(chunks: list[list[int]]) -> None:
     with pytest.raises(RecordsLost):
         runs_of([pa.array(chunk, pa.int64()) for chunk in chunks])
 
 
-def test_days_of_strange_timestamps() -> None:
+def test_days_of_extreme_timestamps_are_clamped() -> None:
     assert day_name(0) == "1970-01-01"
     assert day_name(-1) == "1969-12-31"
     assert day_name(20_000_000) == "9999-12-31"
@@ -239,6 +239,6 @@ def test_many_days_at_once_keep_every_record(tmp_path: Path, monkeypatch: pytest
     assert len({(file["day"], file["first"], file["last"]) for file in files}) == len(files)
 
 
-def test_a_task_with_two_partitions_is_refused(tmp_path: Path) -> None:
+def test_a_task_with_two_partitions_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RecordsLost, match="several partitions"):
         list(write_range(iter([records(0, [0], [1]), records(1, [0], [1])]), str(tmp_path)))

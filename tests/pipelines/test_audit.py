@@ -101,7 +101,7 @@ def test_a_loss_and_a_duplicate_are_named_by_the_hour(
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(
+def test_an_audit_is_complete_after_a_kill_and_a_rerun(
     kafka: Cluster, source: str, damaged: str, connector_jars: Path, tmp_path: Path
 ) -> None:
     """Each run starts afresh: what is planted is found, and no picture is ever seen half drawn."""
@@ -142,7 +142,7 @@ def named(number: int) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_another_value_in_the_same_hour_is_seen(
+def test_a_changed_value_in_the_same_hour_is_found(
     kafka: Cluster, source: str, damaged: str, audit: Callable[..., AuditReport]
 ) -> None:
     """Counts alone would not tell; the checksum of both tiers does."""
@@ -155,7 +155,7 @@ def test_another_value_in_the_same_hour_is_seen(
     assert audit(*tiers, until_ms=before, by_partition=False).exit_code == 0
 
 
-def test_what_producers_say_in_a_header(
+def test_a_sequence_in_a_header_shows_losses_and_duplicates(
     kafka: Cluster, spark: Any, audit: Callable[..., AuditReport]
 ) -> None:
     """A number that is missing is a loss in its neighbour's hour; one that comes twice was sent once."""
@@ -193,7 +193,7 @@ def test_buckets_of_times_before_1970_and_of_nulls(spark: Any) -> None:
     assert one["checksum"] != other["checksum"]
 
 
-def test_what_cannot_start_says_why(
+def test_a_job_that_cannot_start_explains_why(
     kafka: Cluster, source: str, audit: Callable[..., AuditReport], tmp_path: Path
 ) -> None:
     good = Tier("a", "kafka", kafka.address, source)

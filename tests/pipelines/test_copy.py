@@ -26,7 +26,9 @@ WHEN = 1_700_000_000_000
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
+def test_a_copy_is_exact_after_a_kill_and_a_rerun(
+    kafka: Cluster, connector_jars: Path, tmp_path: Path
+) -> None:
     """Kills of the job and of the broker: each record is there exactly once, as a committed one."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)
     kafka.fill(topic, PARTITIONS, flights(SAMPLE))
@@ -45,7 +47,7 @@ def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_p
 
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_a_hundred_thousand_records_over_twenty_kills(
+def test_a_hundred_thousand_records_are_copied_over_twenty_kills(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """20 kills of the job and 5 of the broker, at random moments of the job's work."""
@@ -84,7 +86,7 @@ def slice_of(topic: str, count: int) -> Any:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def test_a_writer_that_comes_back_from_the_dead_adds_nothing(kafka: Cluster) -> None:
+def test_a_zombie_writer_adds_nothing(kafka: Cluster) -> None:
     """It stops in the middle of its transaction; its successor does the work; then it wants to go on."""
     topic, copy = kafka.create_topic(), kafka.create_topic()
     kafka.fill(topic, 1, [(None, b"v", WHEN, [])] * 10)
@@ -110,7 +112,7 @@ def test_a_writer_that_comes_back_from_the_dead_adds_nothing(kafka: Cluster) -> 
     assert values == [str(i).encode() for i in range(10)]
 
 
-def test_a_record_that_the_target_refuses_ends_the_job(kafka: Cluster) -> None:
+def test_a_record_that_the_target_rejects_ends_the_job(kafka: Cluster) -> None:
     """Nothing of its batch counts, and the position stays where it was."""
     topic, copy = kafka.create_topic(), f"{kafka.create_topic()}-small"
     admin = AdminClient({"bootstrap.servers": kafka.address})
@@ -162,7 +164,7 @@ def test_aborted_records_are_not_copied_and_partitions_follow(
     assert found[0][0].headers() == [("h", None)] and found[0][0].timestamp()[1] == WHEN
 
 
-def test_what_cannot_start_says_why(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
+def test_a_job_that_cannot_start_explains_why(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
     topic = kafka.create_topic()
     arguments = ["pipeline", "copy", "--bootstrap-server", kafka.address, "--topic", topic]
     arguments += ["--to", str(tmp_path / "copy")]

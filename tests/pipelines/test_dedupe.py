@@ -32,7 +32,9 @@ def fill(kafka: Cluster, topic: str) -> None:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
+def test_a_dedupe_is_exact_after_a_kill_and_a_rerun(
+    kafka: Cluster, connector_jars: Path, tmp_path: Path
+) -> None:
     """Kills of the job and of the broker: each flight is there exactly once, in order."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic)
@@ -50,7 +52,7 @@ def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_p
     assert (report["kept"], report["repeated"], report["late"]) == (SAMPLE, written - SAMPLE, 0)
 
 
-def test_within_a_length_of_time_over_several_runs(
+def test_duplicates_are_removed_within_a_period_over_several_runs(
     spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """An id is remembered, then forgotten; late records and records without id are counted."""
@@ -82,7 +84,7 @@ def test_within_a_length_of_time_over_several_runs(
     assert kafka.ends(f"{topic}-once") == Counter({0: 10})
 
 
-def test_rows_against_a_plain_loop() -> None:
+def test_rows_are_those_of_a_plain_loop() -> None:
     """Random times in batches of any size, beside remembered ones."""
     chance = random.Random(7)
     for _ in range(200):
@@ -105,7 +107,7 @@ def test_rows_against_a_plain_loop() -> None:
         assert [(r["id"], r["at_ms"]) for batch in found for r in batch.to_pylist()] == kept
 
 
-def test_what_an_id_may_be(spark: Any) -> None:
+def test_ids_distinguish_key_and_value_or_are_an_expression(spark: Any) -> None:
     """Key and value together tell apart what a plain concatenation would not."""
     pairs = [("ab", "c"), ("a", "bc"), (None, "abc"), ("abc", None), ("", "abc"), ("abc", "")]
     frame = spark.createDataFrame(pairs, "key string, value string").selectExpr(

@@ -35,7 +35,7 @@ def test_a_missing_java_is_reported_with_its_package(
     assert not (tmp_path / "archive").exists()
 
 
-def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
@@ -60,7 +60,7 @@ def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ("WARNING: nothing of note", "[JAVA_GATEWAY_EXITED]"),
     ],
 )
-def test_a_spark_that_does_not_start(tmp_path: Path, says: str, told: str) -> None:
+def test_a_spark_that_does_not_start_is_reported(tmp_path: Path, says: str, told: str) -> None:
     """Its own reason is told, and the file with all that it said."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -208,7 +208,7 @@ def test_offsets_lost_since_the_checkpoint_are_reported() -> None:
     assert "ends at offset 3, but was archived up to 4" in lost_since(view, {"cut": {0: 4}}, ids)[0]
 
 
-def test_progress_as_lines() -> None:
+def test_progress_is_printed_as_lines() -> None:
     out = io.StringIO()
     with Progress("archive", 3000, out) as progress:
         progress.batch(0, 1000, 2000)
@@ -220,7 +220,7 @@ def test_progress_as_lines() -> None:
     assert (progress.rows, progress.batches) == (2990, 2)
 
 
-def test_progress_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_redrawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

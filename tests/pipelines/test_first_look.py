@@ -114,7 +114,7 @@ def archive(address: str, *topics: str, to: Path) -> list[str]:
     return ["archive", "--bootstrap-server", address, *chosen, "--to", str(to)]
 
 
-def test_what_is_wrong_with_the_place(
+def test_an_unreachable_or_wrong_address_is_explained(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "archive"
@@ -132,7 +132,7 @@ def test_what_is_wrong_with_the_place(
     assert not to.exists()
 
 
-def test_what_is_wrong_with_the_login(
+def test_a_failed_login_is_explained(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sasl, safe = (archive(place.addresses[name], "open", to=tmp_path / "a") for name in ("SASL", "SAFE"))
@@ -150,7 +150,9 @@ def test_what_is_wrong_with_the_login(
     assert "security.protocol=TLS: expected one of PLAINTEXT, SSL" in message
 
 
-def test_rights_are_asked_for(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_permissions_are_reported(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     address, bob = place.addresses["SAFE"], place.config(tmp_path, "bob", protocol="SASL_SSL")
     message = told(capsys, [*archive(address, "closed", to=tmp_path / "a"), "--command-config", bob])
     assert "This user may not read the topic closed" in message
@@ -168,7 +170,9 @@ def _java(place: Place, user: str) -> dict[str, str]:
     return {**own, "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
 
 
-def test_every_job_asks(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_job_checks_its_topics(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A topic that is missing, at the source or at the target."""
     address = place.server.address
     stream = ["--bootstrap-server", address, "--to", str(tmp_path / "job"), "--topic"]
@@ -195,7 +199,7 @@ def test_every_job_asks(place: Place, tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "job").exists()
 
 
-def test_partitions_of_a_target(place: Place) -> None:
+def test_the_partitions_of_the_target_are_checked(place: Place) -> None:
     """What --create will make is not asked for; what it does not make must be there."""
     there = {"bootstrap.servers": place.server.address}
     with pytest.raises(NotStarted, match=r"open on .* has 3 partitions; 4 are needed"):
@@ -204,7 +208,7 @@ def test_partitions_of_a_target(place: Place) -> None:
     assert seen is not None and seen.partitions == {"open": 3} and seen.cluster_id
 
 
-def test_what_only_javas_client_can_ask_is_left_to_it(place: Place) -> None:
+def test_settings_of_the_java_client_alone_are_not_checked(place: Place) -> None:
     """A login by classes, Spark's own tokens; librdkafka's ways that Java has not."""
     theirs = {"sasl.mechanism": "AWS_MSK_IAM", "sasl.client.callback.handler.class": "x.Handler"}
     assert first_look({**_java(place, "bob"), **theirs}, topics=["absent"]) is None
@@ -228,7 +232,7 @@ def test_one_address_of_several_is_enough(place: Place) -> None:
     assert seen is not None and seen.partitions == {"open": 3}
 
 
-def test_whoever_is_slow_is_waited_for(
+def test_a_slow_broker_is_awaited_with_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A listener that never answers: it is said at once that it takes time, and at the end what is wrong."""
@@ -240,7 +244,7 @@ def test_whoever_is_slow_is_waited_for(
     assert capsys.readouterr().err == f"{address} has not answered yet; waiting up to 1.2 s.\n"
 
 
-def test_names_of_both_clients(place: Place) -> None:
+def test_settings_of_both_clients_are_translated(place: Place) -> None:
     """There and back: what Java's client is told, librdkafka is, and so is our own."""
     java = {**_java(place, "bob"), "ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
     java["security.protocol"] = "SASL_SSL"
@@ -258,7 +262,7 @@ def test_names_of_both_clients(place: Place) -> None:
     assert producer_properties(java_names(quoted) or {}) == quoted
 
 
-def test_how_long_it_takes(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_is_quick(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From the shell, Python's own start included; the campaign's figure is what the documents say."""
     sasl = place.addresses["SASL"]
     wrong = {

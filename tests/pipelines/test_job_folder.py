@@ -14,7 +14,7 @@ SETTINGS = {"topic": "t", "streams": False}
 
 
 @pytest.mark.parametrize("left", [["_lock"], ["_lock", "_log/"], ["_lock", "_log/", "__job.json"]])
-def test_what_a_kill_leaves_at_the_first_start_is_taken_up(tmp_path: Path, left: list[str]) -> None:
+def test_a_start_cut_short_by_a_kill_is_resumed(tmp_path: Path, left: list[str]) -> None:
     for name in left:
         if name.endswith("/"):
             (tmp_path / name).mkdir()
@@ -26,7 +26,7 @@ def test_what_a_kill_leaves_at_the_first_start_is_taken_up(tmp_path: Path, left:
     assert json.loads((tmp_path / "_job.json").read_text())["topic"] == "t"
 
 
-def test_somebody_elses_folder_is_not_touched(tmp_path: Path) -> None:
+def test_a_foreign_directory_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(NotStarted, match="not a job's folder"):
         JobFolder(tmp_path, SETTINGS).open()

@@ -41,7 +41,7 @@ def fill(kafka: Cluster, topic: str, count: int) -> None:
     kafka.fill(topic, PARTITIONS, [(None, b"v", 1_700_000_000_000, [])] * count)
 
 
-def test_one_import_in_a_users_own_job(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+def test_show_lag_commits_the_offsets_of_a_query(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
     """After each batch the group stands where Spark stands, and stays there when the query stops."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 3000)
@@ -69,7 +69,7 @@ def shown_by_kafka(kafka: Cluster, group: str) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_kafkas_own_tool_shows_the_lag(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+def test_kafka_consumer_groups_shows_the_lag(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
     """While the query works its lag falls, and is end less position; right to the record at its end."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 30_000)
@@ -93,7 +93,7 @@ def test_kafkas_own_tool_shows_the_lag(spark: Any, kafka: Cluster, tmp_path: Pat
     assert shown_by_kafka(kafka, "watched") == [(10_100, 10_103, 3)] * PARTITIONS
 
 
-def test_a_broker_that_is_gone_does_not_stop_the_query(
+def test_a_lost_broker_does_not_stop_the_query(
     spark: Any, kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lag, "ANSWER_TIMEOUT_S", 1.0)
@@ -110,7 +110,9 @@ def test_a_broker_that_is_gone_does_not_stop_the_query(
         listener.close()
 
 
-def test_from_the_checkpoint_of_another_process(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+def test_lag_is_shown_from_the_checkpoint_of_another_process(
+    spark: Any, kafka: Cluster, tmp_path: Path
+) -> None:
     """kafka-compat pipeline lag, killed with -9 and started again: right to the record, from files alone."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, 300)
@@ -133,7 +135,7 @@ def test_from_the_checkpoint_of_another_process(spark: Any, kafka: Cluster, tmp_
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+def test_lag_is_right_after_a_kill_and_a_rerun(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
     """Beside a query at its work, and a broker that is killed too: the group goes on, to the end."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, FLIGHTS)
@@ -162,7 +164,7 @@ def test_killed_with_9_and_run_again(spark: Any, kafka: Cluster, tmp_path: Path)
     assert committed(kafka, "chased", topic) == {p: end - 2 for p, end in ends.items()}
 
 
-def test_what_is_wrong_is_said(kafka: Cluster, tmp_path: Path) -> None:
+def test_invalid_arguments_are_reported(kafka: Cluster, tmp_path: Path) -> None:
     with pytest.raises(NotStarted, match="not the checkpoint"):
         run_lag(LagJob(kafka.address, tmp_path, "g"))
     (tmp_path / "offsets").mkdir()

@@ -57,7 +57,7 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(
+def test_the_latest_values_are_right_after_a_kill_and_a_rerun(
     kafka: Cluster, latest: Callable[..., StreamReport], connector_jars: Path, tmp_path: Path
 ) -> None:
     """After kills of the job and of the broker the table is right, and one made in one go is the same."""
@@ -75,7 +75,7 @@ def test_killed_with_9_and_run_again(
     assert table_at(tmp_path / "table") == expected
 
 
-def test_deleted_keys_come_back_and_go_again(
+def test_deleted_keys_can_return_and_be_deleted_again(
     kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
     """Over several runs; and a key in two partitions goes by the higher partition, whatever comes when."""
@@ -97,7 +97,7 @@ def test_deleted_keys_come_back_and_go_again(
     assert len(list((tmp_path / "table" / "versions").iterdir())) <= 2
 
 
-def test_what_cannot_go_on_says_why(
+def test_a_job_that_cannot_continue_explains_why(
     kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
     topic = kafka.create_topic()

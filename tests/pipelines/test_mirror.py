@@ -32,7 +32,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(
+def test_a_mirror_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, other: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """The job dies, then the target's broker: every record is there once, in order, with all that it had."""
@@ -62,7 +62,7 @@ def test_killed_with_9_and_run_again(
             assert all(line["source_offset"] == line["target_offset"] for line in csv.DictReader(file))
 
 
-def test_two_mirrors_make_no_loop(
+def test_two_opposite_mirrors_make_no_loop(
     spark: Any, kafka: Cluster, other: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     topic = kafka.create_topic(partitions=2)

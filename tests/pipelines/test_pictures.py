@@ -76,7 +76,7 @@ def test_each_axis_of_the_report_has_its_unit(report: LogReport) -> None:
     assert "," in counts[-1]
 
 
-def test_space_by_topic_tells_what_retention_takes(report: LogReport) -> None:
+def test_space_by_topic_shows_what_retention_deletes(report: LogReport) -> None:
     """The bar of the part that goes begins where the other one ends, and is hatched, for black and white."""
     bars = {bars.get_label(): list(bars) for bars in drawn(report)["Space by topic"].containers}
     assert [bar.get_width() for bar in bars["stays"]] == [32.5, 2]
@@ -85,7 +85,7 @@ def test_space_by_topic_tells_what_retention_takes(report: LogReport) -> None:
     assert {bar.get_hatch() for bar in bars["stays"]} == {None}
 
 
-def test_quantiles_stand_side_by_side(report: LogReport) -> None:
+def test_quantiles_are_side_by_side(report: LogReport) -> None:
     """Where all three are the same, each is still seen: at a height of its own, by a shape of its own."""
     axes = drawn(report)["Size of a value by partition"]
     marks = {line.get_label(): line for line in axes.get_lines()}
@@ -105,7 +105,7 @@ def test_the_mean_of_a_topic_shows_its_skew(report: LogReport) -> None:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_are_told_from_the_paper(report: LogReport, theme: Theme) -> None:
+def test_colours_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
     """WCAG 2.1: 4.5 to 1 for text, 3 to 1 for what is drawn."""
     assert drawn(report, theme)["Space by topic"].get_facecolor()[:3] == pytest.approx(
         _rgb(theme.paper), abs=0.01
@@ -243,7 +243,7 @@ def test_time_is_in_utc_with_the_year(tiers: dict[str, dict[Bucket, Count]]) -> 
     assert first == "2013-01-01\n00:00"
 
 
-def test_what_differs_is_marked_by_its_shape_at_its_time(tiers: dict[str, dict[Bucket, Count]]) -> None:
+def test_differences_are_marked_by_shape_at_their_time(tiers: dict[str, dict[Bucket, Count]]) -> None:
     axes = fields(tiers)[1]
     found = {
         line.get_marker(): line.get_xdata()[0]

@@ -72,7 +72,7 @@ def assert_same(kafka: Cluster, original: str, copy: str, per_partition: int) ->
 
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(
+def test_a_replay_is_exact_after_a_kill_and_a_rerun(
     kafka: Cluster, sample: str, archive: Path, connector_jars: Path, tmp_path: Path
 ) -> None:
     """The job dies several times, the broker once, and the topic still holds every record once, in order."""
@@ -87,7 +87,7 @@ def test_killed_with_9_and_run_again(
     assert_same(kafka, sample, copy, SAMPLE // PARTITIONS)
 
 
-def test_what_an_attempt_left_is_found_and_not_written_again(
+def test_records_of_an_earlier_attempt_are_not_written_again(
     spark: Any, kafka: Cluster, tmp_path: Path
 ) -> None:
     """A batch whose writer died at any point, over foreign records: what is there is left out, by origin."""
@@ -120,7 +120,7 @@ def test_what_an_attempt_left_is_found_and_not_written_again(
     assert kafka.ends(topic) == Counter({0: 512, 1: 512})
 
 
-def test_by_offsets_and_time(
+def test_records_are_replayed_by_offsets_and_time(
     kafka: Cluster, sample: str, replay: Callable[..., ReplayReport], tmp_path: Path
 ) -> None:
     copy = kafka.create_topic(partitions=PARTITIONS)
@@ -136,7 +136,7 @@ def test_by_offsets_and_time(
     assert kafka.ends(copy) == Counter({1: len(before), 3: len(early)})
 
 
-def test_once_more_and_a_topic_that_is_created(
+def test_a_replay_can_be_repeated_and_creates_its_topic(
     kafka: Cluster, replay: Callable[..., ReplayReport], sample: str
 ) -> None:
     settings: dict[str, Any] = {"to_topic": f"{sample}-anew", "offsets": {0: (0, 100)}, "create": True}
@@ -147,7 +147,7 @@ def test_once_more_and_a_topic_that_is_created(
     assert values[:100] == values[100:]
 
 
-def test_what_cannot_start_says_why(
+def test_a_job_that_cannot_start_explains_why(
     kafka: Cluster, sample: str, replay: Callable[..., ReplayReport], tmp_path: Path
 ) -> None:
     with pytest.raises(NotStarted, match="does not exist; 4 are needed"):

@@ -74,7 +74,7 @@ def test_every_record_is_read_as_it_was_written(spark: Any, folder: Path) -> Non
     assert len({row["segment"] for row in rows if row["partition"] == 0}) > 1
 
 
-def test_the_report_against_the_files(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_the_report_agrees_with_the_files(spark: Any, folder: Path, tmp_path: Path) -> None:
     """Sizes are the files'; the hot keys are those of a plain count; pictures can be opened."""
     job = ReportJob([folder], ["flights"], hot_keys=3, plot=tmp_path / "report")
     report = run_report(job)
@@ -102,7 +102,7 @@ def test_the_report_against_the_files(spark: Any, folder: Path, tmp_path: Path) 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_killed_with_9_and_run_again(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_report_is_right_after_a_kill_and_a_rerun(spark: Any, folder: Path, tmp_path: Path) -> None:
     """It leaves the folder as it is, and no picture is ever seen half drawn."""
 
     def files() -> dict[Path, tuple[int, int]]:
@@ -128,7 +128,7 @@ def test_killed_with_9_and_run_again(spark: Any, folder: Path, tmp_path: Path) -
     whole()
 
 
-def test_a_folder_in_use_is_frozen_at_its_high_watermark(spark: Any, tmp_path: Path) -> None:
+def test_a_directory_in_use_is_read_up_to_its_high_watermark(spark: Any, tmp_path: Path) -> None:
     """What lies above it is not final; what lies below the log's start is deleted; a torn tail is behind."""
     log = tmp_path / "flights-0"
     log.mkdir()
@@ -163,7 +163,7 @@ def test_a_folder_in_use_is_frozen_at_its_high_watermark(spark: Any, tmp_path: P
         run_report(ReportJob([log]))
 
 
-def test_what_retention_will_take() -> None:
+def test_records_due_for_retention_are_counted() -> None:
     """From the oldest segment on, up to the first one that stays, by time and by size."""
     now = 100 * DAY_MS
     segments = [
@@ -184,7 +184,7 @@ def test_what_retention_will_take() -> None:
 
 
 @pytest.mark.skipif(not enabled(), reason="a benchmark: --campaign")
-def test_benchmark_against_the_connector(
+def test_kafka_log_is_compared_with_the_connector(
     spark: Any, kafka: Cluster, flights_topic: str, read_batch: Any, capsys: Any
 ) -> None:
     """All flights counted by key: through the broker by the connector, and from its folder."""

@@ -36,7 +36,9 @@ def per_partition(frame: Any) -> dict[int, tuple[int, int, int]]:
     return {row[0]: (row[1], row[2], row[3]) for row in found}
 
 
-def test_all_flights_with_all_columns(flights_topic: str, kafka: Cluster, read_batch: ReadBatch) -> None:
+def test_all_records_are_read_with_all_columns(
+    flights_topic: str, kafka: Cluster, read_batch: ReadBatch
+) -> None:
     table = read_batch(flights_topic).toArrow()
     assert table.num_rows == FLIGHTS
     columns = {
@@ -70,7 +72,7 @@ def test_headers_keep_order_duplicates_and_nulls(kafka: Cluster, read_batch: Rea
 
 
 @pytest.mark.parametrize("deprecated", ["false", "true"])
-def test_starting_and_ending_by_timestamp(
+def test_records_are_read_between_two_timestamps(
     flights_topic: str, kafka: Cluster, read_batch: ReadBatch, deprecated: str
 ) -> None:
     start, end = millis(2013, 1, 20, 15), millis(2013, 10, 5, 17)
@@ -86,7 +88,9 @@ def test_starting_and_ending_by_timestamp(
     assert per_partition(read_batch(flights_topic, by_partition)) == expected
 
 
-def test_a_timestamp_after_the_last_record(flights_topic: str, kafka: Cluster, read_batch: ReadBatch) -> None:
+def test_a_start_after_the_last_record_fails_or_reads_nothing(
+    flights_topic: str, kafka: Cluster, read_batch: ReadBatch
+) -> None:
     late = {"startingTimestamp": str(millis(2030, 1, 1))}
     with pytest.raises(Exception, match=r"(?i)no offset matched|timestamp"):
         read_batch(flights_topic, late).count()
@@ -94,7 +98,9 @@ def test_a_timestamp_after_the_last_record(flights_topic: str, kafka: Cluster, r
     assert read_batch(flights_topic, latest).count() == 0
 
 
-def test_offsets_by_number(flights_topic: str, kafka: Cluster, read_batch: ReadBatch) -> None:
+def test_records_are_read_between_two_offsets(
+    flights_topic: str, kafka: Cluster, read_batch: ReadBatch
+) -> None:
     starts = json.dumps({flights_topic: {"0": 5, "1": -2, "2": 70_000, "3": 80_000}})
     ends = json.dumps({flights_topic: {"0": 6, "1": 10, "2": 70_001, "3": -1}})
     chosen = read_batch(flights_topic, {"startingOffsets": starts, "endingOffsets": ends})
@@ -136,5 +142,5 @@ def test_a_missing_topic_is_not_created(kafka: Cluster, read_batch: ReadBatch) -
     )
 
 
-def test_read_committed_over_plain_records(flights_topic: str, read_batch: ReadBatch) -> None:
+def test_read_committed_reads_plain_records(flights_topic: str, read_batch: ReadBatch) -> None:
     assert read_batch(flights_topic, {"kafka.isolation.level": "read_committed"}).count() == FLIGHTS

@@ -45,7 +45,7 @@ def every_flight_once() -> Counter[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("deprecated", ["false", "true"])
-def test_available_now_in_bounded_batches(
+def test_available_now_reads_in_bounded_batches(
     spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path, deprecated: str
 ) -> None:
     rows = Rows()
@@ -56,7 +56,9 @@ def test_available_now_in_bounded_batches(
     assert all(len(batch) <= 100_000 for batch in rows.batches.values())
 
 
-def test_min_partitions_in_a_stream(spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path) -> None:
+def test_min_partitions_splits_a_stream(
+    spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path
+) -> None:
     rows = Rows()
     finish(stream(spark, kafka, rows, tmp_path, subscribe=flights_topic, minPartitions="9"))
     assert rows.counted() == every_flight_once()
@@ -116,7 +118,9 @@ def test_sink_batch_chooses_the_topic_by_row(spark: Any, kafka: Cluster) -> None
     assert [(m.key(), m.value()) for m in kafka.read(right, 0, 1)] == [(None, b"2")]
 
 
-def test_broker_killed_in_mid_stream(spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path) -> None:
+def test_a_stream_survives_a_killed_broker(
+    spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path
+) -> None:
     """kill -9 of the broker while one query reads and one writes: every flight arrives, and is read once."""
     copy = kafka.create_topic("flights-copy", PARTITIONS)
     source = {

@@ -40,7 +40,9 @@ def sample() -> Iterator[tuple[bytes, bytes, int]]:
 
 @pytest.mark.skipif(not enabled(), reason="each of its jobs has tests of its own every day: with --campaign")
 @pytest.mark.timeout(1800)
-def test_the_walk_through(clusters: dict[str, Cluster], spark: Any, tmp_path: Path) -> None:
+def test_every_block_of_the_walkthrough_runs(
+    clusters: dict[str, Cluster], spark: Any, tmp_path: Path
+) -> None:
     text = (PROJECT / "docs" / "walkthrough.md").read_text()
     for address, cluster in clusters.items():
         text = text.replace(address, cluster.address)

@@ -38,7 +38,7 @@ def agree(command: Command, expected: set[str]) -> None:
 
 
 @pytest.mark.parametrize("option", ["--processes", "--brokers"])
-def test_all_brokers_know_the_acls(tmp_path: Path, option: str) -> None:
+def test_acls_apply_on_all_brokers(tmp_path: Path, option: str) -> None:
     with Command(tmp_path, 2, AUTHORIZER, option=option) as command:
         create(command.port, "one")
         create(command.port + 1, "two")

@@ -203,7 +203,7 @@ def going_on(progress: Iterator[int]) -> Iterator[None]:
 
 
 @campaign_only
-def test_a_producer_without_answers(broker: KafkaCompatBroker) -> None:
+def test_a_producer_without_acks_reaches_its_quota_and_no_more(broker: KafkaCompatBroker) -> None:
     """acks=0: its connection is muted, and its buffers fill."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)

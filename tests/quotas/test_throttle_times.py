@@ -57,7 +57,7 @@ def test_a_producer_over_its_quota_gets_the_same_throttle_times(addresses: list[
     assert 1700 < times_ms[3] < 2050, "1.2 MB take twelve"
 
 
-def test_a_producer_that_wants_no_answers(addresses: list[str]) -> None:
+def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
     """Its connection is muted all the same."""
 
     def muted_ms(address: str) -> list[int]:
@@ -223,7 +223,7 @@ PRECEDENCE: list[Who] = [
 """From the least specific to the most."""
 
 
-def test_the_most_specific_quota_counts(addresses: list[str]) -> None:
+def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
     """Each more specific one is of a lower rate, so it throttles for longer."""
 
     def told(address: str) -> list[int]:

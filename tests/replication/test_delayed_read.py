@@ -41,7 +41,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     made.log_dirs.close()
 
 
-async def test_a_reader_wakes_when_its_partitions_have_got_what_it_lacks(room: Room) -> None:
+async def test_a_reader_wakes_when_enough_bytes_arrive(room: Room) -> None:
     reader = Reader(room, 2 * BATCH_BYTES)
     room.append()
     room.run_soon()

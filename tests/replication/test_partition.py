@@ -25,7 +25,7 @@ def make_room(tmp_path: Path) -> Iterator[Callable[[LogConfig], Room]]:
         room.log_dirs.close()
 
 
-def test_readers_are_woken_once_for_appends_that_came_together_and_after_their_answers(
+def test_readers_are_woken_once_after_the_responses_of_appends_made_together(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig())
@@ -65,7 +65,7 @@ def test_with_flush_messages_3_two_records_may_wait_for_their_flush(
     assert room.partition.high_watermark == 3
 
 
-def test_a_failed_flush_ends_leadership_and_tells_those_who_wait(
+def test_a_failed_flush_ends_leadership_and_fails_waiting_requests(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=1))
@@ -78,7 +78,7 @@ def test_a_failed_flush_ends_leadership_and_tells_those_who_wait(
     assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_one_who_waits_and_fails_does_not_fail_the_append(make_room: Callable[[LogConfig], Room]) -> None:
+def test_a_failing_waiter_does_not_fail_the_append(make_room: Callable[[LogConfig], Room]) -> None:
     room = make_room(LogConfig(flush_messages=1))
 
     def fail(code: ErrorCode) -> None:
@@ -100,7 +100,7 @@ def test_one_who_waits_and_fails_does_not_fail_the_append(make_room: Callable[[L
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_clients_with_other_leader_epochs_are_told(
+def test_clients_with_other_leader_epochs_get_an_error(
     make_room: Callable[[LogConfig], Room], current_leader_epoch: int, code: ErrorCode
 ) -> None:
     room = make_room(LogConfig())

@@ -123,7 +123,7 @@ def _join(connection: Connection, group: str) -> tuple[str, int]:
 
 
 @both_endings
-def test_a_producers_sequence_goes_on(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_a_producers_sequence_continues(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         producer = new_producer_id(connection)
@@ -143,7 +143,7 @@ def test_a_producers_sequence_goes_on(broker: KafkaCompatBroker, kill: bool) -> 
         assert values_of(connection, "t") == [b"%d" % number for number in range(7)]
 
 
-def test_leader_epochs_rise_by_restarts_and_tell_where_each_ended(broker: KafkaCompatBroker) -> None:
+def test_leader_epochs_rise_with_restarts_and_have_end_offsets(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
     ends = {}

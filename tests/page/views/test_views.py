@@ -108,7 +108,7 @@ def test_a_topic_shows_its_partitions_and_groups(site: Site) -> None:
     assert site.get("topic").status == 400
 
 
-def test_settings_with_their_source(site: Site) -> None:
+def test_settings_are_shown_with_their_source(site: Site) -> None:
     settings = site.data("topic-settings", name="orders")["settings"]
     retention = row(settings, name="retention.ms")
     assert (retention["value"], retention["source"]) == ("86400000", "the topic")
@@ -119,7 +119,7 @@ def test_settings_with_their_source(site: Site) -> None:
     assert row(of_broker, name="ssl.keystore.password")["value"] is None
 
 
-def test_a_group_with_members(site: Site, broker: KafkaBroker) -> None:
+def test_a_group_shows_its_members(site: Site, broker: KafkaBroker) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -156,7 +156,7 @@ def test_hostile_names_are_text(site: Site) -> None:
     assert "&lt;b&gt;x" in echoed and "<b>x" not in echoed
 
 
-def test_the_groups_of_a_topic(site: Site) -> None:
+def test_a_topic_shows_its_groups(site: Site) -> None:
     assert [each["name"] for each in site.rows("groups", "groups", topic="returns")] == [HOSTILE]
     page = site.get("groups", topic="returns", q="nobody")
     assert "Only those that read returns" in page.shown and "No group has that in its name" in page.shown
@@ -173,7 +173,7 @@ def test_transactions_show_their_state_and_partitions(site: Site, broker: KafkaB
     assert (done["state"], done["seconds"]) == ("CompleteAbort", None)
 
 
-def test_brokers_and_disks(site: Site, broker: KafkaBroker) -> None:
+def test_brokers_are_shown_with_their_disks(site: Site, broker: KafkaBroker) -> None:
     (told,) = site.data("brokers")["brokers"]
     assert told["is_up"] and told["is_controller"] and told["is_here"]
     assert told["listeners"][0]["address"] == broker.bootstrap_servers

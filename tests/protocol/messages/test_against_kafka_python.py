@@ -43,7 +43,7 @@ def test_kafka_python_has_51_of_our_apis() -> None:
 
 
 @pytest.mark.parametrize("cls", SHARED, ids=lambda cls: cls.__name__)
-def test_kafka_python_gives_the_same_bytes_back(cls: type[Message]) -> None:
+def test_kafka_python_reencodes_the_same_bytes(cls: type[Message]) -> None:
     theirs = THEIRS[cls.__name__]
     differences = []
     for version in schema_of(cls).versions.numbers():

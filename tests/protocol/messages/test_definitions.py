@@ -45,7 +45,7 @@ OURS = {cls.__name__: cls for cls in message_classes()}
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_api_of_the_release_is_there(release: str) -> None:
+def test_every_api_of_the_release_is_defined(release: str) -> None:
     theirs = [d for d in definitions(release).values() if d.kind in ("request", "response")]
     wanted = {d.name for d in theirs if ApiKey(d.api_key or 0) not in OUT_OF_SCOPE}
     missing = sorted(wanted - OURS.keys())
@@ -77,7 +77,7 @@ def test_versions_are_the_union_of_the_releases() -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "type", "nullable", "tag", "default", "order", "missing"])
-def test_the_comparison_sees_each_kind_of_difference(field: str) -> None:
+def test_the_comparison_finds_each_kind_of_difference(field: str) -> None:
     definition = definitions("4.1.0")["FetchRequest"]
     first, *others = definition.fields_at(12)
     changes: dict[str, tuple[FieldAt, ...]] = {
