@@ -32,7 +32,7 @@ async def test_a_failure_is_logged_by_its_name(caplog: pytest.LogCaptureFixture)
     assert len(tasks) == 0
 
 
-async def test_work_that_is_to_go_on_goes_on_after_pauses_that_grow() -> None:
+async def test_restarted_tasks_run_again_after_growing_delays() -> None:
     pauses, failures = Pauses(), iter(range(9))
 
     async def work() -> None:
@@ -45,7 +45,7 @@ async def test_work_that_is_to_go_on_goes_on_after_pauses_that_grow() -> None:
     assert len(pauses.taken_s) == 9
 
 
-async def test_what_the_broker_cannot_go_on_with_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fatal_failure_stops_the_broker(caplog: pytest.LogCaptureFixture) -> None:
     ended: list[bool] = []
 
     async def work() -> None:
@@ -57,7 +57,7 @@ async def test_what_the_broker_cannot_go_on_with_ends_it(caplog: pytest.LogCaptu
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
 
-async def test_closing_ends_the_youngest_first() -> None:
+async def test_closing_cancels_the_youngest_first() -> None:
     ends: list[str] = []
     tasks = Tasks()
 
@@ -77,7 +77,7 @@ async def test_closing_ends_the_youngest_first() -> None:
         tasks.spawn("fourth", lambda: work("fourth"))
 
 
-async def test_finishing_lets_them_come_to_their_ends() -> None:
+async def test_finishing_waits_for_all_tasks() -> None:
     done: list[bool] = []
     tasks = Tasks()
 

@@ -140,21 +140,21 @@ BROKEN_BUILDS = (
         "storage/log/log.py",
         "headers = read_checked_headers(data, self.log_end_offset)",
         "headers = read_checked_headers(data, 0)",
-        "tests/storage/log/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
+        "tests/storage/log/test_log.py::test_a_follower_stores_valid_batches_of_its_leader_only",
     ),
     BrokenBuild(
         "a follower that drops an answer does not ask again for the high watermark in it",
         "kafka_compat/replication/follower.py",
         "                else:\n                    self._session.lost()\n",
         "",
-        KNOWN_CASES + "test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_told_again",
+        KNOWN_CASES + "test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again",
     ),
     BrokenBuild(
         "a follower asks for nothing after it started anew",
         "kafka_compat/replication/partition.py",
         "        self.durable_end_offset = offset\n",
         "",
-        KNOWN_CASES + "test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_there",
+        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_starts_again_there",
     ),
     BrokenBuild(
         "a new leader asks for min.insync.replicas only after it has begun to commit",
@@ -259,7 +259,7 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "stores.SetData(path, model.encode_token(wanted), known.version)",
         "stores.SetData(path, model.encode_token(wanted))",
-        TOKENS + "test_keeper.py::test_a_broker_that_is_late_decides_by_what_is_stored",
+        TOKENS + "test_keeper.py::test_a_broker_behind_its_notices_decides_by_the_store",
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",
@@ -273,7 +273,7 @@ BROKEN_BUILDS = (
         "kafka_compat/handlers/token_requests.py",
         'if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):',
         'if protocol == "PLAINTEXT":',
-        TOKENS + "test_lone.py::test_a_holder_of_a_token_asks_for_none",
+        TOKENS + "test_lone.py::test_a_client_with_a_token_gets_no_token",
     ),
     BrokenBuild(
         "a session outlives its delegation token",
@@ -287,6 +287,6 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
-        TOKENS + "test_keeper.py::test_what_one_does_the_others_hear_of",
+        TOKENS + "test_keeper.py::test_changes_of_one_broker_reach_the_others",
     ),
 )

@@ -254,7 +254,9 @@ def _random_script(chance: random.Random) -> Script:
 
 
 @pytest.mark.timeout(3600)
-def test_conversations_at_random(ours: Secured, theirs: Secured, campaign: bool) -> None:
+def test_random_sasl_conversations_get_the_same_responses(
+    ours: Secured, theirs: Secured, campaign: bool
+) -> None:
     for number in range(3000 if campaign else 40):
         listener = "AGAIN" if number % 2 else "SASL"
         script = _random_script(random.Random(SEED + number))

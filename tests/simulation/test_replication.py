@@ -25,7 +25,7 @@ def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
 
 
 @pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))
-def test_the_replicas_agree_in_the_end_whoever_was_elected_uncleanly(seed: int) -> None:
+def test_replicas_agree_in_the_end_after_unclean_elections(seed: int) -> None:
     cluster = Cluster(seed, terms=True, unclean=True)
     cluster.live(STEPS)
     cluster.heal()

@@ -56,7 +56,7 @@ def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
     ]
 
 
-def test_replicas_that_a_reassignment_brings_are_not_missing() -> None:
+def test_replicas_added_by_a_reassignment_are_not_missing() -> None:
     orders = topic("orders", partition(0, 1, (1, 2), (1,), adding=(2,)))
     assert told(snapshot([orders], brokers=[up(1), up(2)])) == []
 

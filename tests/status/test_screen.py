@@ -55,7 +55,7 @@ def busy(topics: int = 1000, groups: int = 1000) -> Snapshot:
     )
 
 
-def test_a_small_cluster() -> None:
+def test_a_small_cluster_fits_the_screen() -> None:
     found = snapshot(
         [topic("orders", partition(0, end=1234567), partition(1, end=0)), topic("bills")],
         [group("billing", lag=12345), group("idle", state="Empty")],
@@ -134,7 +134,7 @@ def test_the_worst_groups_come_first() -> None:
     assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["broken", "b", "c", "a"]
 
 
-def test_names_move_no_cursor() -> None:
+def test_control_characters_in_names_are_not_printed() -> None:
     hostile = "\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:"
     text = "\n".join(text_of(snapshot(groups=[group(hostile, 3)], missing=["\x1b[31m"]), width=120))
     assert not any(sign in text for sign in ("\x1b", "\x07", "\r", "\u202e"))

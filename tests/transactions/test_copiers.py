@@ -98,7 +98,7 @@ def feed(address: str, total: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "client", "form"), ALL if campaign.enabled() else EVERYDAY)
-def test_copying_while_brokers_and_copiers_are_killed(
+def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
     tmp_path: Path, count: int, client: str, form: str
 ) -> None:
     total, faults = campaign.rounds(2000, 33_333), campaign.rounds(3, 8)

@@ -125,7 +125,7 @@ def test_kills_in_mid_clean_lose_nothing_and_readers_never_fail(world: World) ->
     assert not [name for name in os.listdir(world.folder) if name.endswith((".cleaned", ".swap"))]
 
 
-def test_a_stop_ends_the_cleaning_and_the_next_start_goes_on(world: World) -> None:
+def test_a_stop_aborts_the_cleaning_and_the_next_start_repeats_it(world: World) -> None:
     world.write_until_a_cleaning_runs(20_000)
     child = world.child()
     assert world.broker.process.stop() == 0

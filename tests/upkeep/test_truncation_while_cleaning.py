@@ -27,7 +27,7 @@ def values(held: Partition) -> list[bytes]:
     return [record.value or b"" for record in records(held.log)]
 
 
-async def test_a_cleaning_of_records_that_were_truncated_counts_for_nothing(tmp_path: Path) -> None:
+async def test_a_cleaning_of_truncated_records_is_discarded(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1)
     await cluster.start()
     try:

@@ -44,7 +44,7 @@ def _serves(login: Login) -> bool:
     return True
 
 
-def test_tokens_outlive_kill_9(start: Start) -> None:
+def test_tokens_survive_a_kill(start: Start) -> None:
     place = start()
     alice = place.login("alice")
     kept, ended, renewed = (create(alice) for _ in range(3))
@@ -66,7 +66,7 @@ def test_tokens_outlive_kill_9(start: Start) -> None:
         assert expire(alice, kept["hmac"])["error_code"] == 0
 
 
-def test_the_former_name_of_the_key_and_other_keys(start: Start) -> None:
+def test_the_former_setting_of_the_key_works_and_another_key_invalidates_tokens(start: Start) -> None:
     """With another key every token has another secret, and the old ones are worth nothing."""
     place = start({"delegation.token.master.key": "old"}, key=None)
     alice = place.login("alice")
@@ -105,7 +105,7 @@ def test_a_session_ends_with_its_token_unless_that_is_renewed(start: Start) -> N
             login.connection.close()
 
 
-def test_a_holder_of_a_token_asks_for_none(start: Start) -> None:
+def test_a_client_with_a_token_gets_no_token(start: Start) -> None:
     """Or whoever finds one had it renewed for ever, or made into many."""
     place = start()
     alice = place.login("alice")
@@ -122,7 +122,7 @@ def test_a_holder_of_a_token_asks_for_none(start: Start) -> None:
         assert (answer["error_code"], answer["tokens"]) == (not_allowed, [])
 
 
-def test_what_has_expired_is_removed(start: Start) -> None:
+def test_expired_tokens_are_deleted(start: Start) -> None:
     place = start({"delegation.token.expiry.check.interval.ms": "200"})
     alice = place.login("alice")
     with alice.connection:

@@ -75,7 +75,7 @@ def test_only_owner_and_renewers_change_a_token_within_its_limits(
     renewers=st.lists(PRINCIPALS, max_size=3),
     times=st.tuples(LONG, LONG, LONG),
 )
-def test_a_node_holds_all_of_a_token(
+def test_a_token_is_read_back_from_its_node(
     owner: Principal, requester: Principal, renewers: list[Principal], times: tuple[int, int, int]
 ) -> None:
     token = Token("id", owner, requester, tuple(renewers), *times)
@@ -83,13 +83,13 @@ def test_a_node_holds_all_of_a_token(
 
 
 @given(data=st.one_of(st.binary(max_size=50), st.none()))
-def test_a_node_that_holds_something_else_is_refused(data: bytes | None) -> None:
+def test_an_invalid_node_is_rejected(data: bytes | None) -> None:
     with pytest.raises(MalformedNode, match=r"^/delegation_token/tokens/id: "):
         delegation_token.decode_token("id", data)
 
 
 @pytest.mark.parametrize("token_id", ["", "a/b", "..", "\0", "\ud800"])
-def test_a_notice_that_names_no_node_is_refused(token_id: str) -> None:
+def test_an_invalid_notice_is_rejected(token_id: str) -> None:
     with pytest.raises(MalformedNode):
         delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 

@@ -104,7 +104,7 @@ def test_the_worked_example(harness: Harness) -> None:
     assert log.log_end_offset == 10
 
 
-def test_the_active_segment_is_left_as_it_is(harness: Harness) -> None:
+def test_the_active_segment_is_not_cleaned(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"1"))
     put(log, (b"k", b"2"))
@@ -177,7 +177,7 @@ def test_the_last_batch_of_each_producer_stays_without_records(harness: Harness)
     assert [(header.base_offset, header.record_count) for header, _ in batches(log)] == [(3, 0), (5, 1)]
 
 
-def test_aborted_records_go_first_and_their_marker_when_it_is_due(harness: Harness) -> None:
+def test_aborted_records_are_deleted_before_their_marker(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     put(log, (b"k", b"aborted"), producer=(7, 0), transactional=True)
@@ -210,7 +210,7 @@ def test_an_open_transaction_holds_the_cleaner_back(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("flags_max", [1, cleaner.FLAGS_MAX])
-def test_records_without_a_key_go_wherever_they_are(tmp_path: Path, flags_max: int) -> None:
+def test_records_without_a_key_are_deleted(tmp_path: Path, flags_max: int) -> None:
     # Such records are from before the topic was compacted.
     harness = Harness(tmp_path, config=config(cleanup_policy=frozenset({"delete"})))
     log = harness.log()
@@ -226,7 +226,7 @@ def test_records_without_a_key_go_wherever_they_are(tmp_path: Path, flags_max: i
     assert shown(log) == [(1, b"a", b"1"), (6, b"", b"6")]
 
 
-def test_min_and_max_compaction_lag(harness: Harness) -> None:
+def test_min_and_max_compaction_lag_decide_when_to_clean(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     log.roll(START_MS)
@@ -242,7 +242,7 @@ def test_min_and_max_compaction_lag(harness: Harness) -> None:
     assert log.roll_if_due(START_MS + 102)
 
 
-def test_the_dirty_ratio_decides(harness: Harness) -> None:
+def test_the_dirty_ratio_decides_when_to_clean(harness: Harness) -> None:
     log = harness.log()
     for round_number in range(4):
         put(log, (b"k%d" % round_number, b"v" * 100))
@@ -271,7 +271,7 @@ def test_readers_keep_the_old_file_over_a_swap(harness: Harness) -> None:
     assert held.read() == before
 
 
-def test_a_segment_that_retention_took_meanwhile_is_not_swapped(harness: Harness) -> None:
+def test_a_segment_deleted_by_retention_meanwhile_is_not_swapped(harness: Harness) -> None:
     log = harness.log()
     for number in range(3):
         put(log, (b"k", b"%d" % number))
@@ -291,7 +291,7 @@ def test_a_segment_that_retention_took_meanwhile_is_not_swapped(harness: Harness
     assert not list(Path(log.directory).glob("*.cleaned"))
 
 
-def test_what_comes_in_the_place_of_truncated_records_is_dirty(harness: Harness) -> None:
+def test_records_that_replace_truncated_ones_are_dirty(harness: Harness) -> None:
     log = harness.log()
     for number in range(6):
         put(log, (b"k%d" % number, b"old"))
@@ -387,7 +387,7 @@ def _write(
     st.sampled_from([1, 3, cleaner.FLAGS_MAX]),
     st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
 )
-def test_what_stays_is_the_last_value_of_each_key_at_its_old_offset(
+def test_the_last_value_of_each_key_stays_at_its_offset(
     history: list[tuple[str, list[Pair], int]],
     dedupe_buffer_bytes: int,
     segment_bytes: int,

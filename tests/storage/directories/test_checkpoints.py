@@ -39,5 +39,5 @@ def test_partition_metadata_names_the_topic_id_as_kafka_prints_it() -> None:
             checkpoints.decode_partition_metadata(broken)
 
 
-def test_clean_shutdown_marker_is_kafkas_json() -> None:
+def test_clean_shutdown_marker_has_kafkas_json() -> None:
     assert checkpoints.encode_clean_shutdown() == b'{"version":0,"brokerEpoch":-1}'

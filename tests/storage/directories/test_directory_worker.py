@@ -52,9 +52,7 @@ def test_jobs_run_in_order_in_one_other_thread(worker: ThreadWorker, loop: Loop)
     assert told == [(None, threading.get_ident())] * 50
 
 
-def test_urgent_jobs_go_before_others_and_between_the_steps_of_a_long_one(
-    worker: ThreadWorker, loop: Loop
-) -> None:
+def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_one(worker: ThreadWorker, loop: Loop) -> None:
     said: list[str] = []
     begun, go_on = threading.Event(), threading.Event()
 
@@ -77,7 +75,7 @@ def test_urgent_jobs_go_before_others_and_between_the_steps_of_a_long_one(
 
 
 @pytest.mark.parametrize("new", [lambda loop: InlineWorker(), lambda loop: ThreadWorker("test", loop)])
-def test_errors_are_told_and_end_nothing(
+def test_errors_are_reported_and_stop_nothing(
     new: Callable[[Callable[[Callable[[], None]], None]], Worker], loop: Loop
 ) -> None:
     worker = new(loop.call_soon_threadsafe)

@@ -28,7 +28,7 @@ from tests.support.steps import result_of
 LOG = "00000000000000000000.log"
 
 
-def test_a_clean_stop_leaves_kafkas_files_and_a_clean_start_scans_nothing(tmp_path: Path) -> None:
+def test_a_clean_stop_writes_kafkas_files_and_the_next_start_scans_nothing(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     assert harness.report.clean
     append(harness.log(), batch(7))
@@ -48,7 +48,7 @@ def test_a_clean_stop_leaves_kafkas_files_and_a_clean_start_scans_nothing(tmp_pa
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_after_a_kill_the_torn_end_is_cut_and_the_rest_kept(tmp_path: Path) -> None:
+def test_after_a_kill_the_torn_end_is_truncated_and_the_rest_kept(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     for _ in range(3):
         append(harness.log(), batch(10))
@@ -76,7 +76,7 @@ def test_a_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
     assert harness.log().log_end_offset == 70
 
 
-def test_progress_of_a_recovery_is_told(tmp_path: Path) -> None:
+def test_progress_of_a_recovery_is_reported(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.unlock()
@@ -88,7 +88,7 @@ def test_progress_of_a_recovery_is_told(tmp_path: Path) -> None:
     assert told == [(("t", 0), len(batch(10)), len(batch(10)))]
 
 
-def test_missing_and_broken_indexes_are_made_anew(tmp_path: Path) -> None:
+def test_missing_and_broken_indexes_are_rebuilt(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(index_interval_bytes=0))
     for number in range(50):
         append(harness.log(), batch(10, timestamps=[START_MS + number * 10 + index for index in range(10)]))
@@ -129,7 +129,7 @@ def test_messages_of_old_formats_are_recovered_read_and_found_by_time(tmp_path: 
     assert append(log, batch(2)).first_offset == 30
 
 
-def test_leftovers_of_deletions_and_cleanings_are_finished(tmp_path: Path) -> None:
+def test_interrupted_deletions_and_cleanings_are_finished(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(6):
@@ -153,7 +153,7 @@ def test_leftovers_of_deletions_and_cleanings_are_finished(tmp_path: Path) -> No
     assert (tmp_path / "not a partition").exists()
 
 
-def test_a_second_broker_on_the_same_folder_is_turned_away(tmp_path: Path) -> None:
+def test_a_second_broker_on_the_same_directory_is_rejected(tmp_path: Path) -> None:
     first = Harness(tmp_path)
     with pytest.raises(LogDirInUse, match=str(tmp_path)):
         Harness(tmp_path)
@@ -161,7 +161,7 @@ def test_a_second_broker_on_the_same_folder_is_turned_away(tmp_path: Path) -> No
     Harness(tmp_path).dirs.close()
 
 
-def test_a_folder_of_another_broker_is_refused_untouched(tmp_path: Path) -> None:
+def test_a_directory_of_another_broker_is_rejected_unchanged(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch())
     harness.dirs.close()
@@ -172,7 +172,7 @@ def test_a_folder_of_another_broker_is_refused_untouched(tmp_path: Path) -> None
     assert harness.report.clean
 
 
-def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
+def test_new_logs_are_created_in_the_directory_with_the_fewest(tmp_path: Path) -> None:
     harness = Harness(tmp_path / "a", tmp_path / "b")
     for partition in range(6):
         harness.dirs.create("t", partition, TOPIC_ID)
@@ -182,7 +182,7 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     assert len(harness.dirs.logs) == 6
 
 
-def test_where_a_new_log_goes_is_known_without_a_look_at_all_logs(tmp_path: Path) -> None:
+def test_the_directory_of_a_new_log_is_chosen_without_scanning_all_logs(tmp_path: Path) -> None:
     harness = Harness(tmp_path / "a", tmp_path / "b")
 
     class Unlisted(dict[TopicPartition, Log]):
@@ -197,7 +197,7 @@ def test_where_a_new_log_goes_is_known_without_a_look_at_all_logs(tmp_path: Path
     assert {len(list((tmp_path / name).glob("t-*"))) for name in "ab"} == {3}
 
 
-def test_leftovers_of_a_checkpoint_that_a_crash_cut_short_are_removed(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_checkpoint_are_deleted(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch())
     leftovers = [tmp_path / f"{name}.0123abc.tmp" for name in (*checkpoints.OFFSETS, "meta.properties")]
@@ -209,7 +209,7 @@ def test_leftovers_of_a_checkpoint_that_a_crash_cut_short_are_removed(tmp_path: 
     assert (tmp_path / "notes.tmp").exists()
 
 
-def test_no_sync_and_no_new_name_of_a_folder_is_made_by_who_decides(tmp_path: Path) -> None:
+def test_syncs_and_renames_are_left_to_the_worker(tmp_path: Path) -> None:
     handed: SimpleQueue[Callable[[], None]] = SimpleQueue()
     waits: list[tuple[str, int]] = []
 
@@ -256,7 +256,7 @@ def test_no_sync_and_no_new_name_of_a_folder_is_made_by_who_decides(tmp_path: Pa
     dirs.close()
 
 
-def test_a_new_log_goes_where_it_was_asked_for(tmp_path: Path) -> None:
+def test_a_new_log_is_created_in_the_requested_directory(tmp_path: Path) -> None:
     harness = Harness(tmp_path / "a", tmp_path / "b")
     for partition in range(4):
         harness.dirs.prefer("t", partition, str(tmp_path / "b"))
@@ -267,7 +267,7 @@ def test_a_new_log_goes_where_it_was_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "t-0").exists()
 
 
-def test_a_broken_disk_takes_its_logs_with_it_and_the_others_go_on() -> None:
+def test_a_failed_disk_takes_only_its_logs_offline() -> None:
     disk = SimulatedFilesystem(random.Random(4))
     harness = Harness("/a", "/b", filesystem=disk)
     logs = [harness.dirs.create("t", partition, TOPIC_ID) for partition in range(4)]
@@ -290,13 +290,13 @@ def test_a_broken_disk_takes_its_logs_with_it_and_the_others_go_on() -> None:
     assert not disk.exists(f"{broken}/.kafka_cleanshutdown")
 
 
-def test_no_disk_left_is_an_error(tmp_path: Path) -> None:
+def test_losing_the_last_disk_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogDirFailure, match="every log directory is offline"):
         Harness(tmp_path / "file")
 
 
-def test_a_dropped_topic_is_gone_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
+def test_a_dropped_topic_disappears_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.checkpoint_recovery_points()
@@ -349,13 +349,13 @@ def test_many_logs_are_recovered_and_closed(tmp_path: Path) -> None:
     assert harness.report.recovered_bytes == 0
 
 
-def test_only_partition_folders_are_logs() -> None:
+def test_only_partition_directories_are_logs() -> None:
     assert parse_name("a-b-12") == ("a-b", 12)
     for name in ("t", "t-", "-1", "t-x", "t--1x", "t-0.abc-delete", "t-0.0123-stray", "meta.properties"):
         assert parse_name(name) is None, name
 
 
-def test_reserved_space_is_given_back_when_a_log_closes(tmp_path: Path) -> None:
+def test_reserved_space_is_freed_when_a_log_closes(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     for _ in range(20):

@@ -65,7 +65,7 @@ def filled(directory: Path) -> tuple[Harness, WatchedFilesystem]:
     return harness, filesystem
 
 
-def test_a_start_after_a_clean_stop_opens_no_log_but_for_its_producers(tmp_path: Path) -> None:
+def test_a_start_after_a_clean_stop_opens_logs_only_for_their_producers(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     filesystem.opened.clear()
@@ -80,7 +80,7 @@ def test_a_start_after_a_clean_stop_opens_no_log_but_for_its_producers(tmp_path:
     assert offsets(harness.log("t", 3), 0) == [0]
 
 
-def test_a_stop_touches_no_log_to_which_nothing_was_written(tmp_path: Path) -> None:
+def test_a_stop_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()
@@ -107,7 +107,7 @@ def test_after_a_kill_only_logs_that_were_written_to_are_recovered(tmp_path: Pat
     assert harness.log("t", 5).log_end_offset == 3
 
 
-def test_a_log_that_was_cut_and_grew_again_is_recovered_after_a_kill(tmp_path: Path) -> None:
+def test_a_log_truncated_and_extended_is_recovered_after_a_kill(tmp_path: Path) -> None:
     harness, _ = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()
@@ -146,7 +146,7 @@ def _with_leftover(folder: Path) -> None:
 
 @pytest.mark.parametrize("change", [_cut, _grown, _damaged, _without_log, _with_leftover])
 @pytest.mark.parametrize("clean", [True, False])
-def test_what_somebody_changed_is_opened_as_it_is(
+def test_files_changed_by_others_are_opened_as_they_are(
     tmp_path: Path, change: Callable[[Path], None], clean: bool
 ) -> None:
     harness, filesystem = filled(tmp_path)
@@ -170,9 +170,7 @@ def test_what_somebody_changed_is_opened_as_it_is(
     assert not (tmp_path / "t-3" / f"{LOG}.deleted").exists()
 
 
-def test_a_damaged_file_of_summaries_counts_for_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_summaries_file_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     path = tmp_path / LOG_SUMMARIES

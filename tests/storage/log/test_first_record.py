@@ -69,7 +69,7 @@ def check(log: Log, end_offset: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_it_is_what_a_walk_over_all_records_finds(tmp_path: Path, seed: int, kind: str) -> None:
+def test_the_first_record_is_that_of_a_full_scan(tmp_path: Path, seed: int, kind: str) -> None:
     chance = random.Random(seed)
     config = LogConfig(
         segment_bytes=2_000,
@@ -97,7 +97,7 @@ def test_it_is_what_a_walk_over_all_records_finds(tmp_path: Path, seed: int, kin
     check(harness.log(), log.log_end_offset)
 
 
-def test_where_there_is_none(tmp_path: Path) -> None:
+def test_an_empty_log_has_no_first_record(tmp_path: Path) -> None:
     log = Harness(tmp_path).log()
     assert result_of(first_record_from(log, 0, 0)) is None
     append(
@@ -120,7 +120,7 @@ def test_where_there_is_none(tmp_path: Path) -> None:
     assert result_of(first_record_from(log, 2, 2)) is None
 
 
-def test_a_log_that_was_closed_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+def test_a_closed_log_is_not_a_disk_failure(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     for _ in range(2):

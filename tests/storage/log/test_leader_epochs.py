@@ -73,7 +73,7 @@ def test_entries_that_contradict_a_new_epoch_are_dropped(
     assert list(known.entries) == left
 
 
-def test_truncation_from_the_end() -> None:
+def test_truncation_from_the_end_drops_later_epochs() -> None:
     known = epochs((1, 0), (2, 10), (3, 20))
     assert not known.truncate_from_end(21)
     assert known.truncate_from_end(20)
@@ -82,7 +82,7 @@ def test_truncation_from_the_end() -> None:
     assert list(known.entries) == []
 
 
-def test_truncation_from_the_start() -> None:
+def test_truncation_from_the_start_keeps_the_epoch_of_the_start() -> None:
     known = epochs((1, 0), (2, 10), (3, 20))
     assert not known.truncate_from_start(0)
     assert known.truncate_from_start(15)

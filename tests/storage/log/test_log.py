@@ -37,7 +37,7 @@ def filled(harness: Harness, batches: int) -> None:
 # --- append
 
 
-def test_append_stamps_offsets_and_epoch_into_the_buffer_it_got(tmp_path: Path) -> None:
+def test_append_writes_offsets_and_epoch_into_the_given_buffer(tmp_path: Path) -> None:
     log = Harness(tmp_path).log()
     append(log, batch(3), leader_epoch=4)
     data = batch(2)
@@ -60,7 +60,7 @@ def test_log_append_time_replaces_the_producers(tmp_path: Path) -> None:
     assert (found.timestamp, found.offset) == (START_MS + 9, 0)
 
 
-def test_a_retry_is_answered_with_the_first_place_and_not_stored(tmp_path: Path) -> None:
+def test_a_retry_returns_the_first_offset_and_is_not_stored(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(3, producer_id=7, sequence=0))
@@ -76,7 +76,7 @@ def test_a_retry_is_answered_with_the_first_place_and_not_stored(tmp_path: Path)
     assert not append(harness.log(), batch(1, producer_id=7, sequence=5)).duplicate
 
 
-def test_a_follower_stores_what_its_leader_has_and_nothing_broken(tmp_path: Path) -> None:
+def test_a_follower_stores_valid_batches_of_its_leader_only(tmp_path: Path) -> None:
     leader = Harness(tmp_path / "leader").log()
     append(leader, batch(3), leader_epoch=1)
     append(leader, batch(2), leader_epoch=2)
@@ -96,7 +96,7 @@ def test_a_follower_stores_what_its_leader_has_and_nothing_broken(tmp_path: Path
         follower.append_as_follower(memoryview(content))
 
 
-def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+def test_a_batch_larger_than_a_segment_is_rejected(tmp_path: Path) -> None:
     log = Harness(tmp_path, config=LogConfig(segment_bytes=500)).log()
     with pytest.raises(RecordListTooLarge):
         append(log, batch(1, size_bytes=600))
@@ -107,7 +107,7 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reopened", [False, True], ids=["tail", "from the index"])
-def test_reads_give_whole_batches_within_their_limits(tmp_path: Path, reopened: bool) -> None:
+def test_reads_return_whole_batches_within_their_limits(tmp_path: Path, reopened: bool) -> None:
     harness = Harness(tmp_path, config=LogConfig(index_interval_bytes=0))
     filled(harness, 10)
     if reopened:
@@ -131,7 +131,7 @@ def test_reads_give_whole_batches_within_their_limits(tmp_path: Path, reopened: 
 
 
 @pytest.mark.parametrize("index_interval_bytes", [0, 300, 4096])
-def test_any_offset_is_found_whatever_is_indexed(tmp_path: Path, index_interval_bytes: int) -> None:
+def test_any_offset_is_found_whether_indexed_or_not(tmp_path: Path, index_interval_bytes: int) -> None:
     chance = random.Random(1)
     config = LogConfig(index_interval_bytes=index_interval_bytes, segment_bytes=20_000)
     harness = Harness(tmp_path, config=config)
@@ -149,7 +149,7 @@ def test_any_offset_is_found_whatever_is_indexed(tmp_path: Path, index_interval_
         harness.reopen()
 
 
-def test_the_tail_is_found_after_more_batches_than_memory_keeps(tmp_path: Path) -> None:
+def test_the_tail_is_found_beyond_the_batches_kept_in_memory(tmp_path: Path) -> None:
     log = Harness(tmp_path).log()
     for _ in range(10_000):
         append(log, batch(1))
@@ -158,7 +158,7 @@ def test_the_tail_is_found_after_more_batches_than_memory_keeps(tmp_path: Path) 
     assert len(offsets(log, 9_990)) == 10
 
 
-def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
+def test_a_read_continues_in_the_next_segment(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     filled(harness, 25)
     log = harness.log()
@@ -206,7 +206,7 @@ def test_segments_roll_by_size_and_by_the_time_of_their_records(tmp_path: Path) 
 # --- time
 
 
-def test_timestamps_find_the_first_record_at_least_as_late_across_segments(tmp_path: Path) -> None:
+def test_timestamp_lookups_find_the_first_record_at_or_after_it(tmp_path: Path) -> None:
     chance = random.Random(2)
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=3_000, index_interval_bytes=200))
     records: list[tuple[int, int]] = []
@@ -235,7 +235,7 @@ def test_timestamps_find_the_first_record_at_least_as_late_across_segments(tmp_p
 # --- transactions
 
 
-def test_open_and_aborted_transactions_bound_what_is_stable(tmp_path: Path) -> None:
+def test_open_transactions_bound_the_last_stable_offset(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=1_000))
     log = harness.log()
 
@@ -267,7 +267,7 @@ def test_open_and_aborted_transactions_bound_what_is_stable(tmp_path: Path) -> N
         assert log.aborted_transactions(26, log.log_end_offset) == []
 
 
-def test_a_coordinator_writes_the_same_sequence_again_and_again(tmp_path: Path) -> None:
+def test_batches_of_coordinators_are_not_deduplicated(tmp_path: Path) -> None:
     """Kafka gives every commit of offsets the number 0; nothing of it may pass for a retry."""
     log = Harness(tmp_path).log()
     for number in range(3):
@@ -279,7 +279,7 @@ def test_a_coordinator_writes_the_same_sequence_again_and_again(tmp_path: Path) 
 # --- deletion
 
 
-def test_retention_renames_first_and_removes_after_the_delay(tmp_path: Path) -> None:
+def test_retention_renames_files_and_deletes_them_after_the_delay(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=10 * BATCH_BYTES, retention_ms=1_000, file_delete_delay_ms=5_000)
     harness = Harness(tmp_path, config=config)
     filled(harness, 25)
@@ -319,7 +319,7 @@ def test_deleted_records_stay_hidden_after_a_restart(tmp_path: Path) -> None:
         log.read(136, 1)
 
 
-def test_truncation_forgets_records_producers_and_epochs(tmp_path: Path) -> None:
+def test_truncation_drops_records_producers_and_epochs(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     for number in range(25):
         append(harness.log(), batch(10, producer_id=7, sequence=number * 10), leader_epoch=number // 10)
@@ -345,7 +345,7 @@ def simulated(config: LogConfig | None = None) -> tuple[SimulatedFilesystem, Har
     return disk, Harness("/data", config=config, filesystem=disk)
 
 
-def test_a_full_disk_leaves_no_half_batch() -> None:
+def test_a_full_disk_leaves_no_partial_batch() -> None:
     disk, harness = simulated()
     log = harness.log()
     append(log, batch(10))
@@ -361,7 +361,7 @@ def test_a_full_disk_leaves_no_half_batch() -> None:
     assert offsets(harness.log(), 0) == [0]
 
 
-def test_a_disk_that_has_space_again_is_written_to_again() -> None:
+def test_appends_continue_once_the_disk_has_space() -> None:
     disk, harness = simulated(LogConfig(segment_bytes=BATCH_BYTES))
     log = harness.log()
     append(log, batch(10))
@@ -375,7 +375,7 @@ def test_a_disk_that_has_space_again_is_written_to_again() -> None:
     assert offsets(harness.log(), 10) == [10]
 
 
-def test_a_failed_sync_is_never_tried_again() -> None:
+def test_a_failed_sync_is_never_retried() -> None:
     disk, harness = simulated()
     log = harness.log()
     append(log, batch(10))

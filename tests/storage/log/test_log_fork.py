@@ -55,7 +55,7 @@ def links(log: Log) -> list[int]:
     return [os.stat(segment.path(".log")).st_nlink for segment in log.segments.all]
 
 
-def test_a_fork_shares_closed_segments_and_holds_the_same(tmp_path: Path) -> None:
+def test_a_fork_shares_closed_segments_and_has_the_same_records(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     log = filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -70,7 +70,7 @@ def test_a_fork_shares_closed_segments_and_holds_the_same(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_producers_begin_anew_in_a_fork_and_keep_their_epochs(tmp_path: Path, killed: bool) -> None:
+def test_producers_start_again_in_a_fork_and_keep_their_epochs(tmp_path: Path, killed: bool) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -86,7 +86,7 @@ def test_producers_begin_anew_in_a_fork_and_keep_their_epochs(tmp_path: Path, ki
     assert not append(fork, batch(3, producer_id=7, sequence=3)).duplicate
 
 
-def test_an_active_segment_that_is_large_is_closed_first(tmp_path: Path) -> None:
+def test_a_large_active_segment_is_closed_first(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(1, size_bytes=COPIED_BYTES_MAX))
@@ -123,7 +123,7 @@ def make_indexes_anew(log: Log) -> None:
 
 @pytest.mark.parametrize("change", [write, truncate, truncate_all, delete, make_indexes_anew])
 @pytest.mark.parametrize("side", [SOURCE, FORK])
-def test_one_side_changes_and_the_other_does_not(
+def test_changes_on_one_side_do_not_affect_the_other(
     tmp_path: Path, change: Callable[[Log], None], side: tuple[str, int]
 ) -> None:
     harness = Harness(tmp_path, config=CONFIG)
@@ -144,7 +144,7 @@ def test_one_side_changes_and_the_other_does_not(
 
 
 @pytest.mark.parametrize("torn", [SOURCE, FORK])
-def test_a_recovery_that_cuts_a_shared_segment_off_leaves_the_other_side(
+def test_a_recovery_that_truncates_a_shared_segment_leaves_the_other_side(
     tmp_path: Path, torn: tuple[str, int]
 ) -> None:
     harness = Harness(tmp_path, config=CONFIG)
@@ -183,7 +183,7 @@ def test_a_start_that_finds_a_shared_segment_the_newest_copies_it(tmp_path: Path
     assert links(fork)[-1] == 1
 
 
-def test_a_fork_that_a_kill_cuts_short_is_not_there(tmp_path: Path) -> None:
+def test_a_fork_interrupted_by_a_kill_does_not_exist(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -196,7 +196,7 @@ def test_a_fork_that_a_kill_cuts_short_is_not_there(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("u-0*"))
 
 
-def test_what_a_recovery_takes_for_damaged_stays_as_it_is_on_the_other_side(tmp_path: Path) -> None:
+def test_damage_found_by_a_recovery_is_left_on_the_other_side(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     log = filled(harness)
     log.flush()

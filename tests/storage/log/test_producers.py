@@ -74,7 +74,7 @@ class Partition:
         return aborted
 
 
-def test_a_retry_of_any_of_the_last_five_batches_is_told_where_it_is() -> None:
+def test_a_retry_of_any_of_the_last_five_batches_returns_its_offset() -> None:
     partition = Partition(end_offset=100)
     for sequence in range(0, 14, 2):
         assert partition.append(sequence, 2) is None
@@ -94,7 +94,7 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
     assert partition.append(2) is None
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
+def test_an_unknown_producer_may_start_at_any_sequence() -> None:
     partition = Partition()
     assert partition.append(42, producer=1, epoch=3) is None
     with pytest.raises(errors.OutOfOrderSequence):
@@ -102,7 +102,7 @@ def test_an_unknown_producer_may_begin_anywhere() -> None:
     assert partition.append(0, producer=2) is None
 
 
-def test_sequences_go_on_at_zero_after_the_greatest() -> None:
+def test_sequences_wrap_to_zero_after_the_greatest() -> None:
     partition = Partition()
     assert partition.append(MAX_SEQUENCE - 1, 2) is None
     assert partition.append(0) is None
@@ -114,7 +114,7 @@ def test_sequences_go_on_at_zero_after_the_greatest() -> None:
     assert partition.append(2) is None
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
     partition = Partition()
     partition.append(0, 5)
     with pytest.raises(errors.OutOfOrderSequence):
@@ -155,7 +155,7 @@ def test_a_replaced_coordinator_is_fenced() -> None:
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
 
 
-def test_nothing_else_is_written_while_a_transaction_is_open() -> None:
+def test_plain_records_are_rejected_during_a_transaction() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     with pytest.raises(errors.InvalidTxnState):
@@ -189,7 +189,7 @@ def test_readers_stop_before_the_first_open_transaction() -> None:
     assert partition.state.last_stable_offset(22) == 22
 
 
-def test_a_transaction_that_is_open_for_long() -> None:
+def test_a_long_open_transaction_is_found() -> None:
     partition = Partition()
     partition.append(0, producer=1, transactional=True)
     assert not partition.state.has_open_since(NOW_MS)
@@ -199,7 +199,7 @@ def test_a_transaction_that_is_open_for_long() -> None:
     assert not partition.state.has_open_since(NOW_MS + 1)
 
 
-def test_aborts_are_for_the_index() -> None:
+def test_aborted_transactions_are_returned_for_the_index() -> None:
     partition = Partition()
     partition.append(0, 5, producer=1, transactional=True)
     partition.append(0, 5, producer=2, transactional=True)
@@ -210,7 +210,7 @@ def test_aborts_are_for_the_index() -> None:
     assert partition.end(ControlRecordType.COMMIT, producer=1) is None
 
 
-def test_many_transactions_that_nobody_reads_take_no_memory_and_hide_nothing() -> None:
+def test_many_unread_transactions_take_no_memory_and_hide_nothing() -> None:
     partition = Partition()
     for number in range(3000):
         partition.append(number, transactional=True)
@@ -220,7 +220,7 @@ def test_many_transactions_that_nobody_reads_take_no_memory_and_hide_nothing() -
     assert partition.state.last_stable_offset(partition.end_offset) == partition.end_offset
 
 
-def test_a_control_batch_that_a_cleaner_emptied() -> None:
+def test_an_emptied_control_batch_is_ignored() -> None:
     partition = Partition()
     header = read_header(
         build_marker(
@@ -230,7 +230,7 @@ def test_a_control_batch_that_a_cleaner_emptied() -> None:
     assert partition.state.apply(header._replace(record_count=0, base_offset=5), b"") is None
 
 
-def test_silent_producers_are_forgotten_but_not_within_a_transaction() -> None:
+def test_idle_producers_expire_except_within_a_transaction() -> None:
     partition = Partition(ProducerState(expiration_ms=1000))
     partition.append(0, producer=1)
     partition.append(0, producer=2, transactional=True)
@@ -241,7 +241,7 @@ def test_silent_producers_are_forgotten_but_not_within_a_transaction() -> None:
     assert partition.append(500, producer=1) is None
 
 
-def test_they_are_forgotten_on_appends_every_ten_minutes() -> None:
+def test_producers_expire_on_appends_every_ten_minutes() -> None:
     partition = Partition(ProducerState(expiration_ms=1000))
     partition.append(0, producer=1)
     partition.append(0, producer=2, now_ms=NOW_MS + 599_999)
@@ -309,7 +309,7 @@ def test_kafkas_dump_tool_reads_snapshots_and_transaction_indexes(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "version", "flip", "longer"])
-def test_snapshots_that_cannot_be_believed(damage: str) -> None:
+def test_invalid_snapshots_are_rejected(damage: str) -> None:
     snapshot = busy_partition().state.encode_snapshot()
     damaged = {
         "cut": snapshot[:-1],
@@ -329,7 +329,7 @@ def test_snapshots_that_cannot_be_believed(damage: str) -> None:
     )
 )
 @settings(deadline=None)
-def test_whatever_clients_send_each_sequence_is_stored_once_and_in_order(
+def test_each_sequence_is_stored_once_and_in_order_for_any_requests(
     sends: list[tuple[int, int, int, int]],
 ) -> None:
     partition = Partition()
@@ -351,7 +351,7 @@ def test_whatever_clients_send_each_sequence_is_stored_once_and_in_order(
         assert sequences == [*range(sequences[0], sequences[0] + len(sequences))]
 
 
-def test_a_follower_repeats_the_log_of_its_leader_without_question() -> None:
+def test_a_follower_accepts_the_log_of_its_leader_unchecked() -> None:
     leader, follower = busy_partition(), Partition(end_offset=1000)
     batches = [
         build_batch([Record(timestamp=NOW_MS)] * 3, producer_id=1, producer_epoch=4, base_sequence=9),
@@ -364,7 +364,7 @@ def test_a_follower_repeats_the_log_of_its_leader_without_question() -> None:
     assert (entry.producer_epoch, entry.last_sequence) == (3, 90)
 
 
-def test_headers_with_their_own_offsets_need_no_other() -> None:
+def test_headers_with_offsets_need_no_base_offset() -> None:
     batch = build_batch(
         [Record(timestamp=1)] * 2, base_offset=500, producer_id=1, producer_epoch=0, base_sequence=0
     )

@@ -59,13 +59,13 @@ def bases(
     return {segment.base_offset: reason for segment, reason in found}
 
 
-def test_by_time_the_oldest_go_and_the_first_young_one_keeps_the_rest() -> None:
+def test_old_segments_are_deleted_up_to_the_first_young_one() -> None:
     assert bases(LogConfig(retention_ms=4_000)) == {0: DeletionReason.RETENTION_TIME}
     old_behind_young = [Facts(0, 100, NOW_MS - 1_000), Facts(10, 100, NOW_MS - 5_000)]
     assert bases(LogConfig(retention_ms=4_000), segments=old_behind_young) == {}
 
 
-def test_no_timestamp_is_read_that_decides_nothing() -> None:
+def test_only_deciding_timestamps_are_read() -> None:
     unread: list[RetainedSegment] = [Unread(0), Unread(10), Unread(20)]
     assert bases(LogConfig(retention_ms=-1), segments=unread) == {}
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=200), segments=unread)) == [0]
@@ -75,7 +75,7 @@ def test_no_timestamp_is_read_that_decides_nothing() -> None:
     assert bases(LogConfig(retention_ms=500), segments=young) == {}
 
 
-def test_an_expired_active_segment_goes_too() -> None:
+def test_an_expired_active_segment_is_deleted() -> None:
     assert list(bases(LogConfig(retention_ms=500))) == [0, 10, 20]
 
 
@@ -90,12 +90,12 @@ def test_by_size_the_log_keeps_at_least_retention_bytes() -> None:
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=0))) == [0, 10, 20]
 
 
-def test_nothing_at_or_above_the_high_watermark_goes() -> None:
+def test_nothing_at_or_above_the_high_watermark_is_deleted() -> None:
     assert list(bases(LogConfig(retention_ms=500), high_watermark=20)) == [0, 10]
     assert bases(LogConfig(retention_ms=500), high_watermark=5) == {}
 
 
-def test_deleted_records_go_also_from_compacted_topics() -> None:
+def test_deleted_records_are_removed_from_compacted_topics() -> None:
     compacted = LogConfig(retention_ms=500, cleanup_policy=frozenset({"compact"}))
     assert bases(compacted) == {}
     assert bases(compacted, log_start_offset=19) == {0: DeletionReason.LOG_START_OFFSET}

@@ -18,7 +18,7 @@ def batch_of_two(**settings: object) -> bytearray:
     return bytearray(build_batch(records, **settings))  # type: ignore[arg-type]
 
 
-def test_header_says_what_the_batch_was_built_with() -> None:
+def test_the_header_has_the_values_of_the_builder() -> None:
     batch = batch_of_two(
         base_offset=40,
         compression=CompressionType.GZIP,
@@ -55,7 +55,7 @@ def test_header_equals_what_kafka_python_reads() -> None:
     assert header.record_count == theirs.records_count
 
 
-def test_stamping_leaves_the_crc_valid_and_touches_only_the_batch_at_the_position() -> None:
+def test_stamping_keeps_the_crc_valid_and_changes_one_batch() -> None:
     first, second = batch_of_two(), batch_of_two()
     both = bytearray(first + second)
     stamp(both, len(first), base_offset=123_456_789_012, leader_epoch=8)
@@ -67,7 +67,7 @@ def test_stamping_leaves_the_crc_valid_and_touches_only_the_batch_at_the_positio
 
 @given(st.data())
 @settings(deadline=None)
-def test_any_changed_byte_behind_the_crc_is_noticed(data: st.DataObject) -> None:
+def test_any_changed_byte_after_the_crc_is_detected(data: st.DataObject) -> None:
     batch = batch_of_two()
     position = data.draw(st.integers(21, len(batch) - 1))
     batch[position] ^= data.draw(st.integers(1, 255))
@@ -80,12 +80,12 @@ def test_a_batch_that_is_cut_off_has_no_valid_crc() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 17, HEADER_SIZE - 1])
-def test_too_few_bytes_for_a_header(size: int) -> None:
+def test_too_few_bytes_for_a_header_are_rejected(size: int) -> None:
     with pytest.raises(CorruptRecord):
         read_header(batch_of_two()[:size])
 
 
-def test_sequences_begin_again_at_zero() -> None:
+def test_sequences_wrap_to_zero() -> None:
     assert add_sequence(2**31 - 2, 1) == 2**31 - 1
     assert add_sequence(2**31 - 1, 1) == 0
     assert add_sequence(0, -1) == 2**31 - 1

@@ -44,7 +44,7 @@ def test_compressed_content_is_decompressed_unchanged(
 
 
 @each_codec
-def test_every_level_that_kafka_knows(codec: CompressionType) -> None:
+def test_every_compression_level_of_kafka_is_accepted(codec: CompressionType) -> None:
     levels = {CompressionType.GZIP: (1, 9), CompressionType.LZ4: (1, 17), CompressionType.ZSTD: (-5, 22)}
     content = b"some words, some other words " * 500
     for level in levels.get(codec, ()):
@@ -101,7 +101,7 @@ def test_kafka_reads_our_lz4_of_format_0_and_we_write_the_same_header(oracle: Re
 
 
 @each_codec
-def test_whatever_is_cut_off_is_corrupt(codec: CompressionType) -> None:
+def test_truncated_content_is_corrupt(codec: CompressionType) -> None:
     compressed = compress(codec, os.urandom(3000))
     for size in {*range(30), len(compressed) // 2, *range(len(compressed) - 5, len(compressed))}:
         if codec is CompressionType.SNAPPY and size == len(XERIAL_MAGIC) + 8:
@@ -112,7 +112,7 @@ def test_whatever_is_cut_off_is_corrupt(codec: CompressionType) -> None:
 
 @given(codec=st.sampled_from(REAL_CODECS), data=st.data())
 @settings(deadline=None, max_examples=300)
-def test_damage_is_survived(codec: CompressionType, data: st.DataObject) -> None:
+def test_damaged_content_is_decompressed_or_corrupt(codec: CompressionType, data: st.DataObject) -> None:
     compressed = bytearray(compress(codec, b"one, two, three " * 60))
     for _ in range(data.draw(st.integers(1, 3))):
         compressed[data.draw(st.integers(0, len(compressed) - 1))] = data.draw(st.integers(0, 255))
@@ -122,7 +122,7 @@ def test_damage_is_survived(codec: CompressionType, data: st.DataObject) -> None
 
 @given(codec=st.sampled_from(REAL_CODECS), garbage=st.binary(min_size=1, max_size=300))
 @settings(deadline=None)
-def test_garbage_is_survived(codec: CompressionType, garbage: bytes) -> None:
+def test_random_bytes_are_decompressed_or_corrupt(codec: CompressionType, garbage: bytes) -> None:
     with contextlib.suppress(CorruptRecord, MessageTooLarge):
         decompress(codec, garbage)
 
@@ -152,7 +152,7 @@ except MessageTooLarge:
 
 
 @each_codec
-def test_a_bomb_is_refused_within_bounded_memory(codec: CompressionType) -> None:
+def test_a_decompression_bomb_is_rejected_within_bounded_memory(codec: CompressionType) -> None:
     bomb = compress(codec, bytes(400 << 20))
     # In a process of its own, where nothing else has raised the high-water mark.
     done = subprocess.run(
@@ -161,7 +161,7 @@ def test_a_bomb_is_refused_within_bounded_memory(codec: CompressionType) -> None
     assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
 
 
-def test_zstd_frames_that_do_not_say_how_much_they_hold_are_read_too() -> None:
+def test_zstd_frames_without_a_content_size_are_read() -> None:
     """Those of Java's library, which writes them as a stream."""
     compressor = zstandard.ZstdCompressor(write_content_size=False)
     for content in (b"", b"short", os.urandom(300_000), bytes(SIZE_FLOOR_BYTES // 4)):
@@ -176,7 +176,7 @@ def test_zstd_frames_that_do_not_say_how_much_they_hold_are_read_too() -> None:
                 decompress(CompressionType.ZSTD, damaged)
 
 
-def test_a_zstd_bomb_that_does_not_say_so_is_refused_within_bounded_memory() -> None:
+def test_a_zstd_bomb_without_a_content_size_is_rejected_within_bounded_memory() -> None:
     bomb = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(400 << 20))
     code = str(CompressionType.ZSTD.value)
     done = subprocess.run(
@@ -185,14 +185,14 @@ def test_a_zstd_bomb_that_does_not_say_so_is_refused_within_bounded_memory() -> 
     assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
 
 
-def test_a_block_that_only_announces_much_is_refused_at_once() -> None:
+def test_a_block_that_announces_too_much_is_rejected_at_once() -> None:
     announces_4_gib = b"\xff\xff\xff\xff\x0f" + b"\0" * 20
     with pytest.raises(CorruptRecord):
         decompress(CompressionType.SNAPPY, announces_4_gib)
 
 
 @each_codec
-def test_equal_records_may_shrink_as_far_as_they_do(codec: CompressionType) -> None:
+def test_equal_records_may_compress_to_very_little(codec: CompressionType) -> None:
     content = bytes(SIZE_FLOOR_BYTES)
     assert decompress(codec, compress(codec, content)) == content
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kafka_compat.storage.records import crc
 
 
-def test_the_check_value_of_the_standard() -> None:
+def test_the_crc_has_the_check_value_of_the_standard() -> None:
     assert crc.crc32c(b"123456789") == 0xE3069283
 
 
 @given(st.binary(max_size=3000))
 @settings(deadline=None)
-def test_as_the_package(data: bytes) -> None:
+def test_the_crc_equals_that_of_the_package(data: bytes) -> None:
     for buffer in (data, bytearray(data), memoryview(data)):
         assert crc.crc32c(buffer) == package.crc32c(data)
 
@@ -29,7 +29,7 @@ def test_the_package_is_taken_when_its_extension_is_not_found(monkeypatch: pytes
     assert crc._find() is package.crc32c
 
 
-def test_a_broker_does_not_pay_for_the_rest_of_the_package() -> None:
+def test_a_broker_does_not_import_the_rest_of_the_package() -> None:
     code = (
         "import sys, kafka_compat.storage.records.validation\n"
         "print('importlib.metadata' in sys.modules, 'crc32c' in sys.modules)"

@@ -39,7 +39,7 @@ def old(records: list[Record], magic: int, base_offset: int = 0) -> list[Record]
 
 @given(records=RECORDS, magic=st.sampled_from([0, 1]), codec=st.sampled_from(OLD_CODECS))
 @ORACLE
-def test_what_kafkas_producers_sent(
+def test_messages_of_kafkas_old_producers_are_read(
     oracle: RecordOracle, records: list[Record], magic: int, codec: CompressionType
 ) -> None:
     plain = [record._replace(headers=[]) for record in records]
@@ -53,7 +53,7 @@ def test_what_kafkas_producers_sent(
 
 @magics
 @pytest.mark.parametrize("codec", [0, 1, 2])
-def test_what_kafka_python_sent(magic: int, codec: int) -> None:
+def test_messages_of_kafka_python_are_read(magic: int, codec: int) -> None:
     builder = LegacyRecordBatchBuilder(magic, codec, 1 << 20)
     for offset in range(4):
         builder.append(
@@ -73,7 +73,7 @@ def test_what_kafka_python_sent(magic: int, codec: int) -> None:
     base_offset=st.integers(0, 2**40),
 )
 @ORACLE
-def test_old_consumers_get_what_kafka_gives_them(
+def test_down_converted_records_are_those_of_kafka(
     oracle: RecordOracle, records: list[Record], magic: int, codec: CompressionType, base_offset: int
 ) -> None:
     batch = oracle.build(records, codec=codec, base_offset=base_offset)
@@ -95,7 +95,7 @@ def test_old_consumers_get_what_kafka_gives_them(
         if (magic, codec) != (0, CompressionType.LZ4)
     ],
 )
-def test_kafka_python_reads_what_old_consumers_get(magic: int, codec: CompressionType) -> None:
+def test_kafka_python_reads_down_converted_records(magic: int, codec: CompressionType) -> None:
     batch = build_batch(
         [Record(timestamp=50 + index, key=b"k", value=b"%d" % index) for index in range(5)],
         base_offset=1000,
@@ -113,7 +113,7 @@ def test_kafka_python_reads_what_old_consumers_get(magic: int, codec: Compressio
 
 
 @codecs
-def test_log_append_time_goes_down_to_format_1(oracle: RecordOracle, codec: CompressionType) -> None:
+def test_log_append_time_is_kept_in_format_1(oracle: RecordOracle, codec: CompressionType) -> None:
     batch = oracle.build(
         [Record(timestamp=1), Record(timestamp=2)],
         codec=codec,
@@ -128,7 +128,7 @@ def test_log_append_time_goes_down_to_format_1(oracle: RecordOracle, codec: Comp
         assert ours == oracle.down_convert(batch, 1)
 
 
-def test_log_append_time_of_a_wrapper_counts_for_all_inside() -> None:
+def test_log_append_time_of_a_wrapper_applies_to_all_inside() -> None:
     inner = encode_message(Message(0, 1, 0, 11, None, b"a")) + encode_message(
         Message(1, 1, 0, 12, None, b"b")
     )
@@ -138,7 +138,7 @@ def test_log_append_time_of_a_wrapper_counts_for_all_inside() -> None:
 
 
 @magics
-def test_uncompressed_records_begin_at_the_offset_asked_for(oracle: RecordOracle, magic: int) -> None:
+def test_uncompressed_records_start_at_the_requested_offset(oracle: RecordOracle, magic: int) -> None:
     records = [Record(timestamp=5, value=b"%d" % index) for index in range(6)]
     plain = build_batch(records, base_offset=10)
     assert [r.offset for r in oracle.read(down_convert(plain, magic, first_offset=13))] == [13, 14, 15]
@@ -147,7 +147,7 @@ def test_uncompressed_records_begin_at_the_offset_asked_for(oracle: RecordOracle
 
 
 @magics
-def test_markers_and_the_cut_end_are_left_out(oracle: RecordOracle, magic: int) -> None:
+def test_markers_and_a_truncated_end_are_omitted(oracle: RecordOracle, magic: int) -> None:
     first, last = (
         build_batch([Record(timestamp=1)], base_offset=0),
         build_batch([Record(timestamp=2)], base_offset=2),
@@ -160,13 +160,13 @@ def test_markers_and_the_cut_end_are_left_out(oracle: RecordOracle, magic: int) 
 
 
 @magics
-def test_zstd_is_nothing_for_old_consumers(magic: int) -> None:
+def test_zstd_cannot_be_down_converted(magic: int) -> None:
     batch = build_batch([Record(timestamp=1)], compression=CompressionType.ZSTD)
     with pytest.raises(UnsupportedCompressionType):
         down_convert(batch, magic)
 
 
-def test_old_batches_of_a_log_go_down_as_far_as_needed(oracle: RecordOracle) -> None:
+def test_old_batches_are_down_converted_as_far_as_needed(oracle: RecordOracle) -> None:
     records = [Record(timestamp=5 + index, value=b"%d" % index) for index in range(3)]
     for codec in OLD_CODECS:
         format_1 = oracle.build(records, magic=1, codec=codec, base_offset=20)
@@ -178,7 +178,7 @@ def test_old_batches_of_a_log_go_down_as_far_as_needed(oracle: RecordOracle) -> 
 
 @given(st.data())
 @settings(deadline=None)
-def test_damaged_messages_are_refused(data: st.DataObject) -> None:
+def test_damaged_messages_are_rejected(data: st.DataObject) -> None:
     message = bytearray(encode_message(Message(3, 1, 0, 99, b"key", b"value")))
     position = data.draw(st.integers(8, len(message) - 1))
     message[position] ^= data.draw(st.integers(1, 255))
@@ -187,12 +187,12 @@ def test_damaged_messages_are_refused(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("size", range(0, 34, 3))
-def test_cut_messages_are_refused(size: int) -> None:
+def test_truncated_messages_are_rejected(size: int) -> None:
     with pytest.raises(CorruptRecord):
         read_message(encode_message(Message(3, 1, 0, 99, b"key", b"value"))[:size], 0)
 
 
-def test_what_must_not_be_inside_a_wrapper() -> None:
+def test_invalid_content_of_a_wrapper_is_rejected() -> None:
     def wrapped(*inner: Message) -> Message:
         gzip = zlib.compressobj(wbits=31)
         content = gzip.compress(b"".join(map(encode_message, inner))) + gzip.flush()

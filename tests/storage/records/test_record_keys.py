@@ -58,9 +58,7 @@ def test_keys_and_bounds_are_those_that_a_reader_finds(rows: list[Row]) -> None:
 
 @given(rows=ROWS, seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "cut"]))
 @settings(deadline=None, max_examples=rounds(300, 8000))
-def test_damaged_records_are_refused_or_read_as_a_reader_reads_them(
-    rows: list[Row], seed: int, kind: str
-) -> None:
+def test_damaged_records_are_rejected_or_read_as_by_a_reader(rows: list[Row], seed: int, kind: str) -> None:
     header, body = body_of(rows)
     chance = random.Random(seed)
     position = min(chance.choice([0, 0, 7, len(body) // 2]) + chance.randrange(40), len(body) - 1)
@@ -82,7 +80,7 @@ def test_damaged_records_are_refused_or_read_as_a_reader_reads_them(
 @given(st.binary(max_size=60), st.integers(1, 9))
 @example(b"\x0c\0\0\0\1\1\0", 1)
 @settings(deadline=None, max_examples=rounds(300, 10_000))
-def test_garbage_is_refused_or_fills_its_batch(body: bytes, count: int) -> None:
+def test_random_bytes_are_rejected_or_fill_their_batch(body: bytes, count: int) -> None:
     try:
         found = read_keys(header_of(count, count), body)
     except InvalidRecord:
@@ -100,7 +98,7 @@ def longer_than(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key length", "null key", "value length"])
-def test_numbers_in_more_bytes_than_needed(field: str, times: int) -> None:
+def test_overlong_varints_are_read_as_by_a_reader(field: str, times: int) -> None:
     numbers = {
         "timestamp": b"\2",
         "offset": b"\0",
@@ -125,7 +123,7 @@ def test_numbers_in_more_bytes_than_needed(field: str, times: int) -> None:
     assert timestamp_delta_at(body, 0)[0] == 1
 
 
-def test_records_out_of_order_are_refused() -> None:
+def test_records_out_of_order_are_rejected() -> None:
     first, second = encode_record(0, 0, b"k", b"v"), encode_record(1, 0, b"k", b"v")
     read_keys(header_of(2, 1), first + second)
     for last_delta, body in ((1, second + first), (0, first + second), (9, first + second[:-1])):

@@ -112,7 +112,7 @@ def longer_than(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("uniform", [True, False])
 @pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key length", "value length", "headers"])
-def test_numbers_in_more_bytes_than_needed(field: str, uniform: bool) -> None:
+def test_overlong_varints_scan_as_they_are_read(field: str, uniform: bool) -> None:
     parts = []
     for index in range(20):
         numbers = {

@@ -68,7 +68,7 @@ def test_uncompressed_batches_are_kafkas_byte_for_byte(oracle: RecordOracle, rec
 
 @given(records=RECORDS)
 @settings(deadline=None)
-def test_kafka_python_reads_our_batches_and_we_its(records: list[Record]) -> None:
+def test_kafka_python_and_we_read_each_others_batches(records: list[Record]) -> None:
     theirs = DefaultRecordBatch(build_batch(records))
     assert theirs.validate_crc()
     read = [Record(r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in theirs]
@@ -79,7 +79,7 @@ def test_kafka_python_reads_our_batches_and_we_its(records: list[Record]) -> Non
     assert list(iter_records(bytes(builder.build()))) == at(0, records)
 
 
-def test_log_append_time_gives_all_records_the_greatest_timestamp() -> None:
+def test_with_log_append_time_all_records_have_the_greatest_timestamp() -> None:
     records = [Record(timestamp=5), Record(timestamp=9)]
     batch = build_batch(records, timestamp_type=TimestampType.LOG_APPEND_TIME)
     assert [record.timestamp for record in iter_records(batch)] == [9, 9]
@@ -161,7 +161,7 @@ def test_broken_records_are_rejected(batch: bytes, error: type[Exception]) -> No
         list(iter_records(batch))
 
 
-def test_other_formats_are_not_read_here() -> None:
+def test_other_formats_are_rejected() -> None:
     batch = bytearray(build_batch([Record()]))
     batch[16] = 1
     with pytest.raises(CorruptRecord):
@@ -180,7 +180,7 @@ def test_transaction_markers_are_built_as_by_kafka(kind: ControlRecordType) -> N
     assert theirs.abort is (kind is ControlRecordType.ABORT)
 
 
-def test_control_records_of_other_kinds_are_no_markers() -> None:
+def test_control_records_of_other_types_are_not_markers() -> None:
     def control(key: bytes, value: bytes) -> bytes:
         return build_batch([Record(timestamp=0, key=key, value=value)], control=True)
 

@@ -178,7 +178,7 @@ def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) 
     assert oracle.validate(bytes(make()), **policy).code == CODES[error]  # type: ignore[arg-type]
 
 
-def test_a_good_batch_is_appended_in_its_own_buffer() -> None:
+def test_a_valid_batch_is_appended_in_its_own_buffer() -> None:
     batch = good(150)
     before = bytes(batch)
     validated = validate(batch)
@@ -190,20 +190,18 @@ def test_a_good_batch_is_appended_in_its_own_buffer() -> None:
 
 @given(records=RECORDS, codec=st.sampled_from(CompressionType))
 @settings(deadline=None)
-def test_whatever_a_producer_may_send_is_kept_as_it_came(
-    records: list[Record], codec: CompressionType
-) -> None:
+def test_valid_batches_are_kept_unchanged(records: list[Record], codec: CompressionType) -> None:
     batch = build_batch(records, compression=codec)
     assert validate(batch, after_max_ms=2**63 - 1).data == batch
 
 
-def test_the_beginning_of_a_second_batch_is_dropped_as_kafka_does(oracle: RecordOracle) -> None:
+def test_the_start_of_a_second_batch_is_dropped_as_by_kafka(oracle: RecordOracle) -> None:
     whole, cut = good(), good()[:40]
     assert validate(whole + cut).data == whole
     assert oracle.validate(bytes(whole + cut)).code == 0
 
 
-def test_keys_are_needed_where_a_topic_is_compacted(oracle: RecordOracle) -> None:
+def test_compacted_topics_require_keys(oracle: RecordOracle) -> None:
     keys = [b"a", None, b"b", None]
     batch = build_batch([Record(timestamp=NOW_MS, key=key) for key in keys])
     validate(batch)
@@ -239,18 +237,18 @@ def test_timestamps_outside_the_limits_are_rejected(
     assert validate(batch, **limits, timestamp_type=TimestampType.LOG_APPEND_TIME).log_append_time == NOW_MS
 
 
-def test_a_record_without_timestamp_is_in_no_range() -> None:
+def test_a_record_without_timestamp_is_outside_every_range() -> None:
     validate(build_batch([Record(timestamp=-1)] * 2), before_max_ms=1000)
 
 
-def test_a_missing_key_and_a_bad_timestamp_are_told_together() -> None:
+def test_a_missing_key_and_an_invalid_timestamp_are_reported_together() -> None:
     batch = build_batch([Record(timestamp=NOW_MS), Record(timestamp=0, key=b"k")])
     with pytest.raises(errors.InvalidTimestamp) as caught:
         validate(batch, compact=True, before_max_ms=1000)
     assert [index for index, _ in caught.value.record_errors] == [0, 1]
 
 
-def test_a_wrong_offset_delta_is_told_by_its_index() -> None:
+def test_a_wrong_offset_delta_is_reported_by_its_index() -> None:
     body = encode_record(0, 0, b"k", b"v") + encode_record(5, 0, b"k", b"v")
     with pytest.raises(errors.InvalidRecord) as caught:
         validate(with_body(body, count=2))
@@ -281,7 +279,7 @@ def test_a_wrong_greatest_timestamp_is_corrected(oracle: RecordOracle) -> None:
     assert oracle.validate(bytes(edited(35, ">q", NOW_MS + 77))).text == str(NOW_MS - 8)
 
 
-def test_the_type_log_append_time_is_taken_off_where_the_topic_has_create_time() -> None:
+def test_the_log_append_time_bit_is_cleared_with_create_time() -> None:
     validated = validate(good(timestamp_type=TimestampType.LOG_APPEND_TIME))
     (header,) = validated.headers
     assert header.timestamp_type is TimestampType.CREATE_TIME
@@ -308,7 +306,7 @@ def test_a_batch_that_grows_too_large_by_recompression_is_rejected() -> None:
         validate(batch, compression_type="uncompressed", max_message_bytes=2000)
 
 
-def test_without_record_validation_only_the_header_counts() -> None:
+def test_without_record_validation_only_the_header_is_checked() -> None:
     body = with_body(b"not a record")
     assert validate(body, validate_records=False).data == body
     broken = broken_codec(CompressionType.GZIP)
@@ -350,7 +348,7 @@ def test_old_formats_become_one_batch_of_format_2(magic: int, codec: int, produc
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_obey_the_topic(magic: int) -> None:
+def test_old_formats_follow_the_settings_of_the_topic(magic: int) -> None:
     data = message_set(magic, OLD_RECORDS)
     stamped = validate(data, 2, timestamp_type=TimestampType.LOG_APPEND_TIME)
     assert stamped.log_append_time == NOW_MS
@@ -365,7 +363,7 @@ def test_old_formats_obey_the_topic(magic: int) -> None:
         validate(data, 2, segment_bytes=20)
 
 
-def test_old_clients_may_send_nothing_or_a_cut_message() -> None:
+def test_old_clients_may_send_nothing_or_a_truncated_message() -> None:
     assert validate(b"", 2).headers == []
     assert validate(OLD[:-1], 2).headers == []
     assert [record.value for record in iter_records(validate(OLD + OLD[:20], 2).data)] == [b"v"]
@@ -413,7 +411,7 @@ so old that the difference to now exceeds 64 bits: there Kafka's subtraction wra
     max_examples=rounds(200, 4000),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_mutated_batches_meet_kafkas_verdict(
+def test_mutated_batches_are_accepted_or_rejected_as_by_kafka(
     oracle: RecordOracle, records: list[Record], seed: int, reseal: bool
 ) -> None:
     chance = random.Random(seed)

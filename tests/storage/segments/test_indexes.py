@@ -30,7 +30,7 @@ def test_offset_lookup_lands_at_or_before_the_batch() -> None:
     assert index.position_at_or_before(10**9) == 15360
 
 
-def test_last_boundary_up_to_a_position() -> None:
+def test_the_last_batch_boundary_up_to_a_position_is_found() -> None:
     index = offset_index()
     assert index.last_position_up_to(4999) == 0
     assert index.last_position_up_to(10000) == 10000
@@ -67,7 +67,7 @@ def test_offset_index_that_contradicts_itself_is_corrupt(
         OffsetIndex.decode(100, content, log_size_bytes)
 
 
-def test_offset_index_truncation_forgets_batches_behind_the_cut() -> None:
+def test_offset_index_truncation_drops_later_batches() -> None:
     index = offset_index()
     index.truncate(15360)
     assert len(index) == 2
@@ -94,7 +94,7 @@ def test_time_index_keeps_ascending_timestamps_only() -> None:
     assert (last.timestamp, last.offset) == (3_000, 149)
 
 
-def test_no_record_up_to_the_offset_found_is_as_late() -> None:
+def test_a_lookup_skips_no_record_that_is_late_enough() -> None:
     index = time_index()
     assert index.offset_before(500) == 100
     assert index.offset_before(1_000) == 100
@@ -109,14 +109,14 @@ def test_time_index_has_kafkas_format() -> None:
     assert TimeIndex.decode(100, content.ljust(PREALLOCATED_BYTES, b"\0")).encode() == content
 
 
-def test_time_index_goes_on_after_reading() -> None:
+def test_time_index_can_be_extended_after_reading() -> None:
     index = TimeIndex.decode(100, time_index().encode())
     index.maybe_append(2_999, 159)
     index.maybe_append(3_001, 169)
     assert len(index) == 4
 
 
-def test_time_index_truncation_forgets_offsets_behind_the_cut() -> None:
+def test_time_index_truncation_drops_later_offsets() -> None:
     index = time_index()
     index.truncate(149)
     assert index.last_timestamp == 2_000
@@ -126,7 +126,7 @@ def test_time_index_truncation_forgets_offsets_behind_the_cut() -> None:
     assert index.last is None
 
 
-def test_time_index_that_goes_back_is_corrupt() -> None:
+def test_time_index_with_descending_entries_is_corrupt() -> None:
     with pytest.raises(CorruptFile):
         TimeIndex.decode(100, struct.pack(">qiqi", 2_000, 9, 1_000, 29))
     with pytest.raises(CorruptFile):

@@ -42,9 +42,7 @@ class Segment:
     steps=st.lists(st.tuples(st.sampled_from(["open", "seal", "forget", "spare"]), st.integers(0, 99))),
 )
 @settings(deadline=None)
-def test_whatever_opens_no_more_are_open_than_may_be_and_each_of_them_is_known(
-    limit: int, steps: list[tuple[str, int]]
-) -> None:
+def test_open_segments_never_exceed_the_limit(limit: int, steps: list[tuple[str, int]]) -> None:
     cache = OpenSegments(lambda: limit)
     segments = [Segment(sealed=number % 3 > 0) for number in range(100)]
     for step, number in steps + [("open", number) for number in range(100)]:
@@ -68,7 +66,7 @@ def test_whatever_opens_no_more_are_open_than_may_be_and_each_of_them_is_known(
         assert active <= cache.active_max and sealed <= cache.sealed_max
 
 
-def test_what_was_used_lately_stays_open() -> None:
+def test_recently_used_segments_stay_open() -> None:
     cache = OpenSegments(lambda: 1)
     busy, *idle = (Segment(sealed=False) for _ in range(100))
     for segment in [busy, *idle]:
@@ -156,7 +154,7 @@ def test_start_and_retention_open_nothing_but_active_segments(tmp_path: Path) ->
     assert filesystem.read == []
 
 
-def test_no_more_descriptors_than_ulimit_allows_and_everything_is_there(
+def test_all_records_are_readable_within_the_limit_of_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (40, 40))
@@ -196,7 +194,7 @@ def test_a_slice_outlives_the_descriptor_of_its_segment(
     assert part.read() == os.pread(part.fd, part.size_bytes, part.position) == before
 
 
-def test_a_refused_descriptor_closes_segments_and_is_asked_for_again(tmp_path: Path) -> None:
+def test_a_failed_open_closes_segments_and_is_retried(tmp_path: Path) -> None:
     filesystem = WatchedFilesystem()
     harness = Harness(tmp_path, config=SMALL, filesystem=filesystem)
     logs = filled(harness)

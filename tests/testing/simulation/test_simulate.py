@@ -32,7 +32,7 @@ REPLAYED = campaign.rounds(4, 200)
 
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
-def test_seeds_find_a_planted_bug_of_lost_commits_and_have_it_again() -> None:
+def test_seeds_find_a_planted_bug_and_reproduce_it() -> None:
     found = search(
         payments.hasty, range(SEEDS), faults=payments.FAULTS, stop_at=None if campaign.enabled() else 1
     )
@@ -54,7 +54,7 @@ def test_no_seed_fails_where_there_is_no_bug() -> None:
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
 @pytest.mark.parametrize(("brokers", "seeds"), [(1, REPLAYED), (3, REPLAYED // 2)])
-def test_a_seed_is_the_same_in_another_process_with_other_hashes(brokers: int, seeds: int) -> None:
+def test_a_seed_gives_the_same_run_in_another_process(brokers: int, seeds: int) -> None:
     """Of strings, by which Python's sets are ordered."""
     faults = Faults(process_kills=2.0, broker_kills=2.0)
     text = (
@@ -95,7 +95,7 @@ def _sleeps() -> float:
     return time.perf_counter() - began_s
 
 
-def test_time_chance_and_threads_are_the_seeds() -> None:
+def test_time_randomness_and_threads_follow_the_seed() -> None:
     reports = [simulate(seed, _uses_time_and_chance, faults=CALM) for seed in (1, 1, 2)]
     assert reports[0].simulated_s > 1_005
     assert reports[0].digest == reports[1].digest != reports[2].digest
@@ -128,7 +128,7 @@ async def _is_killed(simulation: Simulation) -> None:
     assert seen[2:] == ["began", "began", "finally"]
 
 
-def test_processes_are_killed_without_a_word_and_paused() -> None:
+def test_processes_are_killed_without_notice_and_paused() -> None:
     simulate(1, _is_killed, faults=CALM)
 
 
@@ -146,7 +146,7 @@ async def _broker_is_killed(simulation: Simulation) -> None:
         assert [(await consumer.getone()).value for _ in range(3)] == [b"0", b"1", b"2"]
 
 
-def test_a_broker_that_is_killed_has_what_it_acknowledged() -> None:
+def test_a_killed_broker_has_everything_it_acknowledged() -> None:
     for seed in range(3):
         report = simulate(seed, _broker_is_killed, faults=CALM)
         assert sum("killed" in line for line in report.journal) == 3
@@ -156,7 +156,7 @@ async def _broker_cannot_start(simulation: Simulation) -> None:
     raise AssertionError("it has started")
 
 
-def test_a_setting_that_is_wrong_is_told() -> None:
+def test_an_invalid_setting_is_reported() -> None:
     with pytest.raises(SimulationFailed, match=r"num\.partitions"):
         simulate(1, _broker_cannot_start, settings={"num.partitions": "many"})
 
@@ -176,12 +176,12 @@ async def _asks_a_real_socket(simulation: Simulation) -> None:
         (_asks_a_real_socket, "a simulation has no sockets that block"),
     ],
 )
-def test_what_cannot_be_simulated_is_told(main: object, message: str) -> None:
+def test_unsupported_calls_are_reported(main: object, message: str) -> None:
     with pytest.raises(SimulationFailed, match=message):
         simulate(1, main, timeout_s=100, faults=CALM)  # type: ignore[arg-type]
 
 
-def test_a_program_that_another_process_cannot_find_is_refused() -> None:
+def test_a_program_that_cannot_be_imported_elsewhere_is_rejected() -> None:
     async def main(simulation: Simulation) -> None:
         simulation.note("here")
 
@@ -247,7 +247,7 @@ class _Busy:
 
 
 @pytest.mark.parametrize(("main", "here"), [(_uses_time_and_chance, True), (payments.careful, False)])
-def test_a_seed_is_the_same_however_busy_the_machine_and_the_process_are(
+def test_a_seed_gives_the_same_run_on_a_busy_machine(
     main: Callable[[Simulation], Coroutine[Any, Any, None]], here: bool
 ) -> None:
     """Also in this very process, whose other threads go on in real time."""
