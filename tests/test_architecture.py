@@ -7,7 +7,9 @@ setup.cfg, for import-linter. Tests mirror the packages, and share code by suppo
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
@@ -15,6 +17,8 @@ import grimp
 
 PROJECT = Path(__file__).resolve().parents[1]
 TESTS = PROJECT / "tests"
+WORDS_MIN = 3
+"""A name of fewer words names a thing, and states nothing about it."""
 
 
 def test_no_module_imports_itself_through_others() -> None:
@@ -80,6 +84,59 @@ def _imported_test_modules(source: str) -> Iterator[str]:
 
 def _is_test_module(name: str) -> bool:
     return name.startswith("tests.") and re.search(r"\.(test_\w+|conftest)$", name) is not None
+
+
+def test_every_sleep_has_its_reason_beside_it() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line in _sleeps_without_a_reason(path.read_text())
+    ]
+    assert not found, "wait for an event, or say beside it why time must pass: " + ", ".join(found)
+
+
+def test_sleeps_without_a_reason_are_found() -> None:
+    source = """
+import asyncio, time
+time.sleep(1)
+time.sleep(2)  # the session expires
+# The session expires.
+time.sleep(3)
+# The session expires.
+
+time.sleep(4)
+async def function():
+    await asyncio.sleep(0)  # noqa: ASYNC000
+    text = "sleep(5)"
+"""
+    assert list(_sleeps_without_a_reason(source)) == [3, 9, 11]
+
+
+def _sleeps_without_a_reason(source: str) -> Iterator[int]:
+    """The lines with calls of a function `sleep` without a comment there or in the line above."""
+    comments = {
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT and not token.string.startswith("# noqa")
+    }
+    above = {number + 1 for number in comments if source.splitlines()[number - 1].lstrip().startswith("#")}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sleep":
+            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            if not lines & comments and node.lineno not in above:
+                yield node.lineno
+
+
+def test_names_of_tests_state_the_behaviour() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}: {node.name}"
+        for path in sorted(TESTS.rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name.split("_")) < WORDS_MIN + 1
+    ]
+    assert not found, "say in the name what holds: " + ", ".join(found)
 
 
 def test_every_package_has_its_folder_of_tests() -> None:

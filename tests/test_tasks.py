@@ -65,12 +65,12 @@ async def test_closing_cancels_the_youngest_first() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the end takes one more turn of the event loop
             ends.append(name)
 
     for name in ("first", "second", "third"):
         tasks.spawn(name, lambda name=name: work(name), OnFailure.RESTART)  # type: ignore[misc]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the tasks begin
     await tasks.close()
     assert ends == ["third", "second", "first"]
     with pytest.raises(RuntimeError, match="its owner is closed"):
@@ -82,7 +82,7 @@ async def test_finishing_waits_for_all_tasks() -> None:
     tasks = Tasks()
 
     async def work() -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the work takes one more turn of the event loop
         done.append(True)
 
     tasks.spawn("closing", work)

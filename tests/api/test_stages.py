@@ -76,7 +76,7 @@ async def test_a_handler_knows_the_client_of_the_request(account: Account | None
 
 
 async def async_answer(ctx: RequestContext, request: object) -> HeartbeatResponse:
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # takes one more turn of the event loop
     return HeartbeatResponse()
 
 
@@ -93,7 +93,7 @@ def early_answer(ctx: RequestContext, request: object) -> Deferred:
 
 
 async def later_than_its_handler(ctx: RequestContext, request: object) -> Deferred:
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # takes one more turn of the event loop
     return late_answer(ctx, request)
 
 

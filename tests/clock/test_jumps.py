@@ -116,7 +116,7 @@ async def test_the_isr_does_not_depend_on_the_time_of_day(
         for _ in range(30):
             assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
             assert set(held.isr) == {1, 2, 3}
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the pace of the records, over longer than replica.lag.time.max.ms
     # And who does not keep up leaves.
     fetching: Any = cluster.brokers[behind].replicas.fetching
     await fetching.close()

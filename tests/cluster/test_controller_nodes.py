@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import Create, MetadataStore
 from kafka_compat.metadata.topic_nodes import new_topic_id
-from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
+from tests.cluster.embedded import EmbeddedCluster, until_missing
 from tests.coordination.losing_answers import LosingAnswers
 
 PARTITION = TopicPartition("t", 0)
@@ -122,9 +121,7 @@ async def test_a_topic_unknown_to_the_controller_is_deleted(tmp_path: Path) -> N
                 Create(znodes.topic_path("t"), znodes.encode_topic(topic)),
             ]
         )
-        async with asyncio.timeout(SETTLE_S):
-            while await session.exists(znodes.delete_topic_path("t")):  # noqa: ASYNC110 -- as `until`
-                await asyncio.sleep(0.01)
+        await until_missing(session, znodes.delete_topic_path("t"))
         assert await session.exists(znodes.topic_path("t")) is None
     finally:
         await cluster.stop()

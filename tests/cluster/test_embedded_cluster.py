@@ -27,7 +27,7 @@ from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
+from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until, until_missing
 
 ALL = {1, 2, 3}
 
@@ -140,10 +140,12 @@ async def test_a_broker_registers_again_after_its_session_expired(cluster: Embed
     await cluster.sessions[broker.broker_id].expire()
     await until(lambda: broker.broker_epoch > epoch)
     await until(lambda: cluster.leader("t") >= 0)
+
     # As a client: what it asks while the controller still learns of the new life may be refused.
-    async with asyncio.timeout(SETTLE_S):
-        while await cluster.produce(cluster.leader("t"), "t", b"x"):  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
+    async def is_produced() -> bool:
+        return await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
+
+    await until(is_produced)
     await until(lambda: cluster.isr("t") == ALL)
 
 
@@ -188,7 +190,7 @@ async def test_a_stopping_controller_notifies_the_new_leaders(
 
 
 async def _late(call: Callable[..., Awaitable[Any]], *request: object) -> Any:
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # the request to the brokers is late
     return await call(*request)
 
 
@@ -211,9 +213,7 @@ async def test_deletion_reaches_every_broker(cluster: EmbeddedCluster) -> None:
     await until(lambda: all(not broker.log_dirs.logs for broker in cluster.brokers.values()))
     # The name is free once the controller has removed the nodes.
     tree = cluster.brokers[1].store
-    async with asyncio.timeout(SETTLE_S):
-        while await tree.exists(znodes.delete_topic_path("t")) is not None:  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
+    await until_missing(tree, znodes.delete_topic_path("t"))
     assert await cluster.create_topic("t") == ErrorCode.NONE
 
 

@@ -96,4 +96,4 @@ def _connected(port: int) -> Connection:
             return Connection(f"127.0.0.1:{port}")
         except ConnectionRefusedError:
             assert time.monotonic() < deadline, "nobody listens"
-            time.sleep(0.005)
+            time.sleep(0.005)  # interval of polling

@@ -155,7 +155,7 @@ def test_after_a_kill_a_fork_is_complete_or_missing(killed: KafkaBroker) -> None
         assert killed.control.now_ms()
         delay_s = chance.uniform(0, 2 * took_s)
         forking.start()
-        time.sleep(delay_s)
+        time.sleep(delay_s)  # the kill comes at a random moment of the fork
         killed.kill()
         forking.join()
         killed.start()

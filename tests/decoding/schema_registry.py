@@ -64,7 +64,7 @@ class SchemaRegistry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 holder.asked.append(self.path)
-                time.sleep(holder.delay_s)
+                time.sleep(holder.delay_s)  # the registry is slow
                 status, body = holder._answer(self.path, self.headers.get("Authorization"))
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

@@ -106,6 +106,7 @@ def _kill_again_and_again(
             if number >= rounds and _enough(operations, rounds):
                 break
             threads = [operation.begin() for operation in operations]
+            # The kill comes at a random moment of the operations.
             time.sleep(chance.uniform(0.02, _LONGEST_RUN_S))
             broker.kill()
             for operation, thread in zip(operations, threads, strict=True):
@@ -116,6 +117,7 @@ def _kill_again_and_again(
             if number % 4 == 3:
                 # Once more, while it starts.
                 broker.launch()
+                # The kill comes at a random moment of startup.
                 time.sleep(chance.uniform(0, _LONGEST_START_S))
                 broker.kill()
             broker.start()
@@ -144,6 +146,6 @@ def _ask(
                 except AssertionError as error:
                     if time.monotonic() > deadline_s:
                         raise AssertionError(f"{operation.name}{when}: {error}") from error
-                    time.sleep(0.05)
+                    time.sleep(0.05)  # interval of polling
     finally:
         client.close()

@@ -99,7 +99,7 @@ async def test_a_topic_is_created_once_its_brokers_have_registered(tmp_path: Pat
     try:
         topics: Any = cluster.brokers[1].services.topics
         waiting = asyncio.ensure_future(topics.until_brokers(2))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the wait begins
         assert not waiting.done()
         await cluster.start_broker(2)
         await asyncio.wait_for(waiting, 10)
@@ -241,7 +241,7 @@ async def test_waits_of_the_control_api_are_checked_again(cache: MetadataCache) 
     pulse = Pulse()
     cache.feed.subscribe(pulse.beat)
     waiting = asyncio.ensure_future(pulse.until(lambda: "t" in cache.topics, 10_000))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the wait begins
     cache.put_topic(topic("t", 1))
     assert await asyncio.wait_for(waiting, 10)
 

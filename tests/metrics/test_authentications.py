@@ -79,7 +79,7 @@ def test_expired_sessions_are_counted(served: tuple[str, str]) -> None:
     before = Scrape(url).value(name) or 0
     with Connection(address) as connection:
         assert log_in(connection, "secret") == 0
-        time.sleep(SESSION_MAX_MS / 1000)
+        time.sleep(SESSION_MAX_MS / 1000)  # the session expires
 
         def is_closed() -> bool:
             try:

@@ -176,7 +176,7 @@ def test_a_waiting_fetch_counts_as_remote_time(broker: KafkaBroker, connection: 
     purgatory = {"delayedOperation": "Fetch"}
     seen = Scrape(broker.control.url)
     assert seen.value("kafka_server_delayedoperationpurgatory_purgatorysize", **purgatory) == 1
-    time.sleep(0.3)
+    time.sleep(0.3)  # the time in purgatory that is measured
     produce(broker.bootstrap_servers, "empty", [1_000])
     connection.finish(ApiKey.FETCH, 12)
     wait_until(lambda: parked() == 0, 20, "the fetch is answered")
@@ -270,10 +270,11 @@ def test_only_a_sample_of_many_requests_is_timed() -> None:
 async def test_a_blocked_event_loop_is_measured() -> None:
     watch = LoopWatch(lambda: [0], lambda second_s: None)
     watch.start()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the watch begins
     before = watch.stalls
+    # Blocks the event loop.
     time.sleep(0.3)  # noqa: ASYNC251
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the watch notices
     watch.stop()
     assert watch.stalls > before
     assert watch.stalled_s >= 0.2

@@ -202,7 +202,7 @@ def _unread(client: str, member: Member, ends: dict[int, int]) -> list[str]:
     """What a member did not read or commit up to the ends; it may be about to."""
     deadline = time.monotonic() + _END_S
     while member.committed != ends and time.monotonic() < deadline and not member.errors:
-        time.sleep(0.2)
+        time.sleep(0.2)  # interval of polling
     problems = [f"the group of {client}: {error}" for error in member.errors]
     if member.committed != ends:
         problems.append(f"the group of {client} committed {member.committed}, the ends are {ends}")

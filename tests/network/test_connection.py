@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.output import Slot
 from tests.network.serving import LargeAnswers, Slices, echo, frame, read_frame, serving
+from tests.support.waiting import until
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
@@ -191,7 +191,7 @@ async def test_a_late_response_behind_large_ones_counts_the_pending_bytes() -> N
         before = -1
         while before != served:
             before = served
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # nothing more is served within this time
         assert 0 < served < 20
         assert server.answer_budget.used_bytes > 1_000_000
         connection, slot = parked[0]
@@ -217,24 +217,19 @@ async def test_waiting_for_memory_does_not_count_against_the_client(
     async with serving(echo, limits) as (server, port):
         first_reader, first = await asyncio.open_connection("127.0.0.1", port)
         first.write(data[:60_000])
-        await _until(lambda: server.request_budget.favoured is not None)
+        await until(lambda: server.request_budget.favoured is not None)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         begun_s = loop.time()
         writer.write(data[:60_000])
-        await _until(lambda: server.request_budget.someone_waits)
-        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())
+        await until(lambda: server.request_budget.someone_waits)
+        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())  # most of the deadline passes
         first.write(data[60_000:])
         assert await read_frame(first_reader) == body
-        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())
+        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())  # the deadline passes
         writer.write(data[60_000:])
         assert await read_frame(reader) == body
         first.close()
         writer.close()
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
 
 
 async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
@@ -248,13 +243,13 @@ async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
     async with serving(echo, limits) as (server, port):
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
         idle_writer.write(frame(body)[:60_000])
-        await _until(lambda: server.request_budget.favoured is not None)
+        await until(lambda: server.request_budget.favoured is not None)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(body))
         assert await read_frame(reader) == body
         assert await idle_reader.read() == b""
         writer.close()
-        await _until(lambda: not server.connections)
+        await until(lambda: not server.connections)
         assert server.request_budget.used_bytes == 0
 
 
@@ -278,4 +273,4 @@ async def test_a_client_that_half_closes_gets_its_responses() -> None:
             assert await read_frame(reader) == b"q" * 500_000
         assert await reader.read() == b""
         writer.close()
-        await _until(lambda: not server.connections)
+        await until(lambda: not server.connections)

@@ -145,7 +145,7 @@ def test_announced_sizes_take_no_memory(broker: KafkaCompatBroker) -> None:
     ):
         send_what_fits(some, struct.pack(">i", 100_000_000) + bytes(1024))
         send_what_fits(many, struct.pack(">i", 90_000_000))
-        time.sleep(0.5)
+        time.sleep(0.5)  # the broker would allocate the announced sizes within this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
     # Mostly the connections themselves; 190 GB were announced.

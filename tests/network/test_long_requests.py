@@ -23,7 +23,9 @@ from kafka_compat.protocol.messages.produce import ProduceResponse
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Connection, Plain, encode
+from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker
+from tests.support.waiting import until
 
 LOOP_MAX_S = 0.1
 """How long the broker's event loop may work, on the CPU, while the bystander waits for an answer. What other
@@ -171,8 +173,7 @@ def test_an_interrupted_creation_is_completed_by_the_next_startup(
     topic = {"name": "cut", "num_partitions": 3000, "replication_factor": 1}
     connection.begin(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 60_000})
     folder = broker.log_dir / "cut-5"
-    while not folder.exists():
-        time.sleep(0.001)
+    wait_until(folder.exists, 60, "the first logs are created", 0.001)
     broker.restart(kill=True)
     with Connection(broker.address, timeout_s=60) as after:
         described = after.ask(ApiKey.METADATA, 9, {"topics": [{"name": "cut"}]})["topics"][0]
@@ -268,13 +269,9 @@ async def test_a_parked_fetch_ends_with_its_connection(tmp_path: Path) -> None:
         connection = await asyncio.to_thread(Connection, f"{host}:{port}")
         request = fetch_request("quiet", [0], max_bytes=1000, wait_ms=600_000)
         await asyncio.to_thread(connection.begin, ApiKey.FETCH, 11, request)
-        async with asyncio.timeout(10):
-            while not partition.listeners:  # noqa: ASYNC110 -- nobody tells of it
-                await asyncio.sleep(0.001)
+        await until(lambda: partition.listeners)
         connection.close()
-        async with asyncio.timeout(10):
-            while partition.listeners:  # noqa: ASYNC110 -- nobody tells of it
-                await asyncio.sleep(0.001)
+        await until(lambda: not partition.listeners)
     finally:
         await broker.stop()
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import FIRST_BYTES
 from kafka_compat.network.server import Server
 from tests.network.serving import GENEROUS, Dispatch, frame, read_frame, serving
-from tests.support.process import wait_until
+from tests.support.waiting import until
 
 LONG_S = 600.0
 
@@ -27,10 +26,6 @@ def muting(for_s: float) -> tuple[list[float], Dispatch]:
         return True
 
     return served, dispatch
-
-
-async def until(condition: Callable[[], object], timeout_s: float = 5) -> None:
-    await asyncio.to_thread(wait_until, condition, timeout_s, "what a muted connection comes to")
 
 
 def only(server: Server) -> Connection:
@@ -88,7 +83,7 @@ async def test_a_large_request_waits_in_the_kernel() -> None:
         connection = only(server)
         await until(lambda: connection._reader.held_bytes)
         for _ in range(20):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= FIRST_BYTES
         assert await read_frame(reader) == large[:10], "it is read and served when the mute is over"
         writer.close()
@@ -105,7 +100,7 @@ async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
         connection = only(server)
         writer.write(frame(large)[100:])
         for _ in range(20):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= 2 * FIRST_BYTES
         assert await read_frame(reader) == large[:10]
         writer.close()

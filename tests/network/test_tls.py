@@ -221,7 +221,7 @@ async def test_an_unfinished_handshake_has_the_deadline_of_a_frame(world: World)
             writer.close()
         # Who came through may be quiet for longer.
         reader, writer = await world.connect()
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.5)  # longer than a handshake may take
         writer.write(frame(b"x"))
         assert await read_frame(reader) == b"x"
         writer.close()

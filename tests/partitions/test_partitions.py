@@ -293,5 +293,5 @@ def test_cuts_of_every_kind_lose_nothing_acknowledged(trial: Trial) -> None:
         if round_ % 3 == 2:
             trial.cluster.wait_all_in_sync(len(TOPICS), 60)
         else:
-            time.sleep(chance.uniform(0, 2))
+            time.sleep(chance.uniform(0, 2))  # the next cut comes before the last is repaired
     trial.finish()

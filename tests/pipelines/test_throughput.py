@@ -76,7 +76,7 @@ def test_three_million_records_within_three_gigabytes(
     largest = 0
     while job.process.poll() is None:
         largest = max(largest, _resident_bytes(job.process.pid))
-        time.sleep(0.5)
+        time.sleep(0.5)  # interval of measuring memory
     assert json.loads(job.finish())["rows"] == count
     with capsys.disabled():
         print(f"3 million records: {largest / 2**30:.2f} GiB at most")

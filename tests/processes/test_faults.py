@@ -171,7 +171,7 @@ def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(tmp_path: P
         _wait_acknowledged(producers)
         deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
         for _ in range(_KILLS):
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.5))  # the kill comes at a random moment of the load
             killed = chance.choice(sorted(deaths))
             deaths[killed] += 1
             began_ms = now_ms()

@@ -44,7 +44,7 @@ async def test_a_quiet_partition_stays_in_sync_beside_a_busy_one(cluster: Embedd
     began_ms = clock.monotonic_ms()
     while clock.monotonic_ms() < began_ms + 2000:
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the pace of the records
     for follower in FOLLOWERS:
         state = partition.in_sync.followers[follower]
         assert clock.monotonic_ms() - state.last_caught_up_ms < 1000
@@ -81,6 +81,6 @@ async def test_a_new_log_start_is_sent_at_once(cluster: EmbeddedCluster) -> None
     # Records wake the parked fetches; the new start travels with them, and back with the next requests.
     while not deleting.done():
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the pace of the records
     await client.close()
     assert deleting.result().topics[0].partitions[0].error_code == ErrorCode.NONE

@@ -129,7 +129,7 @@ async def test_a_replica_that_is_behind_waits_for_the_quota_of_either_side(
     await until(lambda: broker.replicas.get("t", 0) is not None)
     held = broker.replicas.get("t", 0)
     assert held is not None
-    await asyncio.sleep(1)
+    await asyncio.sleep(1)  # an unthrottled replica would catch up within this time
     assert held.log.log_end_offset < 3
     assert behind not in cluster.isr("t")
     await alter(cluster, BROKER, ALL_BROKERS, {rate: str(2**62)})
@@ -157,12 +157,9 @@ async def test_kafka_reassign_partitions_throttles_a_move(cluster: EmbeddedClust
     loop = asyncio.get_running_loop()
     moving = asyncio.create_task(tool("--execute", "--throttle", str(bytes_per_s)))
     brokers = cluster.brokers
-    async with asyncio.timeout(60):
-        while brokers[target].replicas.get("t", 0) is None:  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
-        begun = loop.time()
-        while cluster.isr("t") != {leader, target}:  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
+    await until(lambda: brokers[target].replicas.get("t", 0) is not None, 60)
+    begun = loop.time()
+    await until(lambda: cluster.isr("t") == {leader, target}, 60)
     elapsed_s = loop.time() - begun
     assert "The inter-broker throttle limit was set to 1000000 B/s" in await moving
     expected_s = size_bytes / bytes_per_s

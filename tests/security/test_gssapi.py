@@ -293,7 +293,7 @@ async def test_a_silent_kdc_does_not_delay_others(
     connecting = asyncio.create_task(client.connect())
     longest_s, before_s = 0.0, time.monotonic()
     while not connecting.done():
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # interval of measuring the event loop
         now_s = time.monotonic()
         longest_s, before_s = max(longest_s, now_s - before_s), now_s
     with pytest.raises(ConnectionError):
@@ -316,7 +316,7 @@ def test_tickets_are_renewed_before_they_expire(tmp_path: Path, monkeypatch: pyt
         began_s = time.monotonic()
         while time.monotonic() < began_s + 2 * lifetime_s:
             assert GssapiClient(tickets, "kafka", "localhost").first()
-            time.sleep(0.5)
+            time.sleep(0.5)  # interval of logins, over two lifetimes of a ticket
     finally:
         kdc.stop()
     assert GssapiClient(tickets, "kafka", "localhost").first()

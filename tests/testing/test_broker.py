@@ -73,7 +73,7 @@ async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
         async def tick() -> None:
             nonlocal ticks
             while True:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the pace of the ticks
                 ticks += 1
 
         ticking = asyncio.ensure_future(tick())

@@ -232,7 +232,7 @@ class Pair:
             found = differences(f"{tool} {' '.join(given)}", genuine, ours)
             if not found or time.monotonic() > deadline:
                 return found
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # interval of polling
 
     def write(self, name: str, text: str) -> None:
         """A file for the tools, on both sides; {disk} in it is the side's second log directory."""

@@ -98,7 +98,7 @@ async def test_changes_are_visible_only_once_they_are_on_disk(
     events: list[Event] = []
     await reader.exists("/a", events.append)
     write = asyncio.ensure_future(writer.create("/a", b"1"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the write begins
     refused = asyncio.ensure_future(writer.create("/a"))
     read = asyncio.ensure_future(reader.get("/a"))
     done, _ = await asyncio.wait([write, read, refused], timeout=0.05)
@@ -164,7 +164,7 @@ async def test_a_cancelled_write_does_not_affect_others(path: str) -> None:
     session = store.connect()
     first = asyncio.ensure_future(session.create("/a"))
     second = asyncio.ensure_future(session.create("/b"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the writes begin
     first.cancel()
     assert await second == "/b"
     assert await session.children("/") == ["a", "b"]

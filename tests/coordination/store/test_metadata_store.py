@@ -252,7 +252,7 @@ async def test_a_reader_of_a_change_has_been_notified_of_it(stores: Stores) -> N
                 now = int((await reader.get("/n"))[0] or b"")
                 if now > known and not told:
                     untold.append((known, now))
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # lets the writer and the other readers run
 
     await asyncio.gather(write(), read(), read(), read())
     assert untold == []
@@ -305,7 +305,7 @@ async def test_a_cancelled_call_does_not_affect_others(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     calls = [asyncio.ensure_future(session.get("/a")) for _ in range(200)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the calls begin
     for call in calls[::2]:
         call.cancel()
     answers = await asyncio.gather(*calls[1::2])

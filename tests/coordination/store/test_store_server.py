@@ -21,6 +21,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.local_link import Link
 from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState
 from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT, Silence, StoreServer
+from tests.coordination.session_state import await_state
 from tests.coordination.stores import Remote
 
 _TIMEOUT_MS = 600
@@ -148,12 +149,10 @@ async def test_a_session_without_ephemerals_may_be_silent(store: EmbeddedMetadat
     session = await remote.client.connect()
     states: list[SessionState] = []
     session.on_state(states.append)
-    await asyncio.sleep(0.15)
+    await asyncio.sleep(0.15)  # five session timeouts pass without a heartbeat
     assert states == []
     await session.create("/registered", ephemeral=True)
-    async with asyncio.timeout(10):
-        while not states:  # noqa: ASYNC110 - the end is looked for
-            await asyncio.sleep(0.01)
+    await await_state(session, SessionState.EXPIRED)
     assert states == [SessionState.EXPIRED]
     await remote.close()
 
@@ -205,7 +204,7 @@ async def test_the_end_of_the_connection_ends_calls_and_sessions(store: Embedded
     states: list[SessionState] = []
     session.on_state(states.append)
     call = asyncio.ensure_future(session.get("/"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the call is sent
     remote.asking._transport.abort()  # type: ignore[union-attr]
     with pytest.raises(stores.ConnectionLost):
         await call
@@ -227,7 +226,7 @@ async def test_requests_before_the_end_are_done_before_the_session_ends(
     await session.create("/kept")
     calls = [asyncio.ensure_future(session.create(f"/kept/{number}")) for number in range(50)]
     calls.append(asyncio.ensure_future(session.create("/mine", ephemeral=True)))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the calls are sent
     remote.asking.close()
     await asyncio.gather(*calls, return_exceptions=True)
     await remote.close()

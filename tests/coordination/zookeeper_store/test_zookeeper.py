@@ -299,7 +299,7 @@ async def test_a_store_can_be_closed_without_its_server(tmp_path: Path) -> None:
     await asyncio.to_thread(server.kill)
     await await_state(session, SessionState.SUSPENDED)
     waiting = asyncio.ensure_future(session.get("/"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the call begins to wait
     started = time.monotonic()
     await session.close()
     assert time.monotonic() - started < 5

@@ -220,9 +220,11 @@ async def test_old_notices_are_deleted(world: World) -> None:
     world.now_ms += NOTICE_MAX_AGE_MS + 1
     await one.create(Binding(ORDERS, READ))
     session = world.tree.connect()
-    async with asyncio.timeout(10):
-        while len(await session.children("/kafka-acl-changes")) > 1:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+
+    async def is_cleared() -> bool:
+        return len(await session.children("/kafka-acl-changes")) == 1
+
+    await until(is_cleared)
     assert len(one.known()) == 6
 
 

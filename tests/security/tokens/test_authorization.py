@@ -21,6 +21,7 @@ from tests.security.logins import Login
 from tests.security.tokens import world
 from tests.security.tokens.world import PASSWORDS, Place
 from tests.support.servers import Server
+from tests.support.waiting import until
 
 Asked = tuple[str, Operation, ResourceType, str]
 
@@ -84,9 +85,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
 
 async def as_user(room: Room, name: str) -> Login:
     """Logged in as soon as the broker knows the user."""
-    async with asyncio.timeout(10):
-        while not await asyncio.to_thread(room.place.knows_users):  # noqa: ASYNC110 -- nobody tells of it
-            await asyncio.sleep(0.01)
+    await until(lambda: asyncio.to_thread(room.place.knows_users))
     assert name in PASSWORDS
     return await asyncio.to_thread(room.place.login, name)
 
