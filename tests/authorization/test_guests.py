@@ -75,7 +75,9 @@ def test_without_acks_the_connection_ends_and_the_rest_is_written(
     assert (end_of(admin, "acks-mine"), end_of(admin, "acks-theirs")) == (1, 0)
 
 
-def test_one_decision_for_a_topic_of_a_request(ours: OurBroker, admin: Connection, guest: Connection) -> None:
+def test_the_authorizer_decides_once_per_topic_of_a_request(
+    ours: OurBroker, admin: Connection, guest: Connection
+) -> None:
     make(admin, "once-mine", "once-theirs")
     ours.authorizer.policy = Policy(granted(**{"once-mine": Operation.READ}))
     asked = ours.authorizer.asked

@@ -174,7 +174,7 @@ def limit_address(address: str, host: str | None, rate: float) -> None:
             return
 
 
-def test_connections_come_no_faster_than_their_address_may(start_broker: StartBroker) -> None:
+def test_connections_are_accepted_within_the_rate_of_their_address(start_broker: StartBroker) -> None:
     """Those who come too fast are left alone for a while and closed; others are served."""
     broker = start_broker({"quota.window.num": "3"})
     limit_address(broker.address, None, 20)
@@ -192,7 +192,9 @@ RATES_OF_LISTENERS = ["listener.name.plaintext.max.connection.creation.rate", "m
 
 
 @pytest.mark.parametrize("setting", RATES_OF_LISTENERS[: rounds(everyday=1, campaign=2)])
-def test_listeners_wait_where_connections_come_too_fast(start_broker: StartBroker, setting: str) -> None:
+def test_listeners_are_paused_when_connections_exceed_their_rate(
+    start_broker: StartBroker, setting: str
+) -> None:
     broker = start_broker({"quota.window.num": "3", setting: "20"})
     began_s = time.monotonic()
     count = 0

@@ -142,7 +142,7 @@ def _exceptions(printed: Printed) -> set[str]:
     return set(re.findall(r"\w+Exception", printed.out + printed.err)) - {"ExecutionException"}
 
 
-def test_console_producer_and_consumer(tools: tuple[Tools, Tools]) -> None:
+def test_console_tools_produce_and_consume_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[str]:
         topic = f"console-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)

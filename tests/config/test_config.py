@@ -154,7 +154,7 @@ def test_a_kraft_configuration_starts_with_its_controller_parts_left_out() -> No
     }
 
 
-def test_listeners_inside_and_outside_of_a_container() -> None:
+def test_listeners_inside_and_outside_of_a_container_are_parsed() -> None:
     config = BrokerConfig.from_properties(
         {
             "listeners": "INSIDE://0.0.0.0:9092,OUTSIDE://[::1]:9094",

@@ -112,7 +112,7 @@ def closed(pair: Pair, api_key: ApiKey, request: Plain) -> None:
     assert pair.both(api_key, version, request) == [{"closed": True}] * 2
 
 
-def test_every_kind_of_acl(pair: Pair) -> None:
+def test_acls_of_every_resource_type_are_created_and_listed(pair: Pair) -> None:
     assert described(pair) == set()
     wanted = [
         acl("orders"),
@@ -171,7 +171,7 @@ def test_filters_select_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
         described(pair, **fields)
 
 
-def test_version_0_knows_literal_names_alone(pair: Pair) -> None:
+def test_version_0_supports_only_literal_names(pair: Pair) -> None:
     create(pair, acl("orders"), acl("or", resource_pattern_type=PREFIXED))
     pair.same(ApiKey.CREATE_ACLS, {"creations": [acl("old")]}, [0])
     answer = pair.same(ApiKey.DESCRIBE_ACLS, taking(pattern_type_filter=LITERAL), [0])

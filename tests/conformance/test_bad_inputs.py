@@ -197,7 +197,7 @@ def test_acks_0_with_an_error_closes(
             assert connection.closed_by_peer()
 
 
-def test_acks_0_without_an_error_has_no_answer(pair: Pair) -> None:
+def test_acks_0_without_an_error_gets_no_response(pair: Pair) -> None:
     topic = pair.topic()
     for connection in pair.sides.values():
         connection.send(encode(ApiKey.PRODUCE, 9, produce_request(topic, batch(), acks=0)))
@@ -269,13 +269,13 @@ def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", list(CompressionType)[1:])
-def test_broken_compression_under_a_good_crc(pair: Pair, codec: CompressionType) -> None:
+def test_broken_compression_with_a_valid_crc_is_a_corrupt_message(pair: Pair, codec: CompressionType) -> None:
     """Ours: 2, CORRUPT_MESSAGE."""
     request = produce_request(pair.topic(), _compressed(codec, b"this is no compressed data at all" * 3))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 2
 
 
-def test_a_decompression_bomb_is_refused(pair: Pair) -> None:
+def test_a_decompression_bomb_is_rejected(pair: Pair) -> None:
     """Ours: 200 MB of zeros in 200 KB are refused with 10; memory is bounded on the way."""
     body = encode_record(0, 0, b"key", bytes(200_000_000))
     bomb = _compressed(CompressionType.GZIP, gzip.compress(body, 9))
@@ -291,7 +291,7 @@ def test_invalid_acks_are_rejected(pair: Pair) -> None:
         assert code_of(answer) == 21
 
 
-def test_null_keys_on_a_compacted_topic(pair: Pair) -> None:
+def test_null_keys_on_a_compacted_topic_are_rejected_by_record(pair: Pair) -> None:
     """87, and the answer names the record."""
     topic = pair.topic(configs={"cleanup.policy": "compact"})
     records = [record(0), record(1, key=None), record(2), record(3, key=None)]
@@ -308,14 +308,14 @@ def test_the_log_append_time_bit_of_a_client_is_rejected(pair: Pair) -> None:
     assert code_of(answer) == 32
 
 
-def test_zstd_before_version_7(pair: Pair) -> None:
+def test_zstd_needs_produce_version_7(pair: Pair) -> None:
     request = produce_request(pair.topic(), batch(3, compression=CompressionType.ZSTD))
     answer = pair.same(ApiKey.PRODUCE, request, (3, 6))
     assert code_of(answer) == 76
     assert code_of(pair.same(ApiKey.PRODUCE, request, (7,))) == 0
 
 
-def test_timestamps_outside_the_window(pair: Pair) -> None:
+def test_timestamps_outside_the_window_are_rejected(pair: Pair) -> None:
     topic = pair.topic(
         configs={"message.timestamp.after.max.ms": "1000", "message.timestamp.before.max.ms": "1000"}
     )
@@ -324,7 +324,7 @@ def test_timestamps_outside_the_window(pair: Pair) -> None:
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))) == 32
 
 
-def test_records_without_keys_in_a_compacted_topic(pair: Pair) -> None:
+def test_records_without_keys_and_with_invalid_timestamps_get_the_same_error(pair: Pair) -> None:
     topic = pair.topic(configs={"cleanup.policy": "compact", "message.timestamp.after.max.ms": "1000"})
     keyless, good = Record(0, START_MS, None, b"value", ()), Record(0, START_MS, b"key", b"value", ())
     early = Record(0, START_MS + 7_200_000, b"key", b"value", ())
@@ -333,14 +333,14 @@ def test_records_without_keys_in_a_compacted_topic(pair: Pair) -> None:
         assert code_of(answer) == code
 
 
-def test_too_large_batches(pair: Pair) -> None:
+def test_too_large_batches_are_rejected(pair: Pair) -> None:
     small = pair.topic(configs={"max.message.bytes": "200"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(small, batch(20)), (9,))) == 10
     short = pair.topic(configs={"segment.bytes": "150"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(short, batch(20)), (9,))) == 18
 
 
-def test_sequences_and_epochs(pair: Pair) -> None:
+def test_invalid_sequences_and_epochs_are_rejected(pair: Pair) -> None:
     """A gap is 45, a repeat succeeds with the old offset, an older epoch is 47."""
     topic = pair.topic()
 
@@ -355,7 +355,7 @@ def test_sequences_and_epochs(pair: Pair) -> None:
     assert code_of(send(2, 2)) == 47
 
 
-def test_transactional_batch_without_transactional_id(pair: Pair) -> None:
+def test_a_transactional_batch_needs_a_transactional_id(pair: Pair) -> None:
     made = batch(2, producer_id=77_001, producer_epoch=0, base_sequence=0, transactional=True)
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), made), (9,))) == 53
 
@@ -369,7 +369,7 @@ def test_produce_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), GOOD), (9,))) == 3
 
 
-def test_min_insync_replicas_beyond_the_replicas(pair: Pair) -> None:
+def test_min_insync_replicas_is_limited_to_the_number_of_replicas(pair: Pair) -> None:
     """A topic with fewer replicas than min.insync.replicas asks for takes acks=all from those it has."""
     topic = pair.topic(configs={"min.insync.replicas": "2"})
     for acks in (-1, 1):

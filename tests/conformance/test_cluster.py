@@ -51,7 +51,7 @@ def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
     return ours is not None and ours[0] <= genuine[0] and ours[1] >= genuine[1]
 
 
-def test_api_versions_above_the_highest(pair: Pair) -> None:
+def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> None:
     """Version 99 is answered in the form of version 0 with error 35, so that the client can step down."""
     answers = []
     for connection in pair.sides.values():

@@ -91,7 +91,7 @@ def test_compression_type_decides_about_zstd_rather_than_the_log(pair: Pair) -> 
     pair.same(ApiKey.FETCH, fetch_request(topic, 0), pair.versions(ApiKey.FETCH, 0, 12))
 
 
-def test_sessions_of_a_topic_in_zstd(pair: Pair) -> None:
+def test_a_session_reports_an_unreadable_zstd_topic_with_each_change(pair: Pair) -> None:
     """A client of version 9 is sent the error with each change, and nothing in between."""
     topic = pair.topic(configs={"compression.type": "zstd"})
     fill(pair, topic, batch(3))
@@ -188,7 +188,7 @@ def test_a_session_without_partitions_ends_with_its_next_request(pair: Pair) -> 
     assert session.same([])["error_code"] == 70
 
 
-def test_a_session_that_loses_its_last_partition_answers_without_one(pair: Pair) -> None:
+def test_a_session_that_loses_its_last_partition_has_an_empty_response(pair: Pair) -> None:
     topic = pair.topic()
     ids = pair.ids(topic)
     fill(pair, topic, batch(5))
@@ -212,7 +212,7 @@ def test_a_session_that_loses_its_last_partition_answers_without_one(pair: Pair)
     assert session.same([])["error_code"] == 70
 
 
-def test_a_fetch_that_a_later_request_of_its_session_overtook(pair: Pair) -> None:
+def test_a_fetch_overtaken_by_a_later_one_gets_the_same_response(pair: Pair) -> None:
     """By another connection: what the first would answer is not what the client was sent."""
     topic = pair.topic()
     opened = pair.both(ApiKey.FETCH, 11, fetch_request(topic, 0, session_epoch=0))

@@ -126,7 +126,7 @@ def _joined(pair: Pair, version: int, group: str, **more: Any) -> dict[str, str]
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_s_life_in_every_version(pair: Pair, version: int) -> None:
+def test_a_member_joins_syncs_and_leaves_in_every_version(pair: Pair, version: int) -> None:
     """Join, sync, heartbeat, describe, list, commit, delete while in use, leave, delete."""
     group, topic = ready_group(pair), pair.topic()
     fill(pair, topic, batch(3))

@@ -21,7 +21,7 @@ from tests.conformance.record_requests import (
 from tests.conformance.wire import Plain
 
 
-def test_produce_in_every_version(pair: Pair) -> None:
+def test_produce_gets_the_same_response_in_every_version(pair: Pair) -> None:
     topic = pair.topic(2)
     pair.same(ApiKey.PRODUCE, produce_request(topic, batch(3)), pair.versions(ApiKey.PRODUCE, 3))
     message = old_message(0, b"old", b"key")
@@ -31,7 +31,7 @@ def test_produce_in_every_version(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("compression", list(CompressionType))
-def test_produced_codecs_come_back(pair: Pair, compression: CompressionType) -> None:
+def test_records_of_every_codec_are_fetched_unchanged(pair: Pair, compression: CompressionType) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(20, compression=compression), batch(3))
     versions = pair.versions(ApiKey.FETCH, 10, 12)
@@ -55,7 +55,7 @@ def test_log_append_time(pair: Pair) -> None:
         assert answer["responses"][0]["partition_responses"][0]["log_append_time_ms"] > START_MS
 
 
-def test_fetch_in_every_version(pair: Pair) -> None:
+def test_fetch_gets_the_same_response_in_every_version(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(4, start=10))
     for offset in (0, 1, 3, 5, 7):
@@ -70,7 +70,7 @@ def test_fetch_in_every_version(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, by_id, pair.versions(ApiKey.FETCH, 13))
 
 
-def test_fetch_down_converted_for_old_clients(pair: Pair) -> None:
+def test_records_are_down_converted_for_old_clients(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(5, start=3, compression=CompressionType.GZIP))
     for version in (0, 1, 2, 3):
@@ -179,7 +179,7 @@ def test_list_offsets_of_version_0(pair: Pair) -> None:
     assert found["old_style_offsets"] == [40, 30, 20, 10, 0]
 
 
-def test_the_greatest_timestamp_of_records_without_timestamps(pair: Pair) -> None:
+def test_list_offsets_of_records_without_timestamps_is_the_same(pair: Pair) -> None:
     def without(count: int = 2, compression: CompressionType = CompressionType.NONE) -> bytes:
         return build_batch([Record(timestamp=-1, value=b"v") for _ in range(count)], compression=compression)
 
@@ -230,7 +230,7 @@ def test_list_offsets_errors(pair: Pair) -> None:
         pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, epoch=epoch), (4, 6, 9))
 
 
-def test_offset_for_leader_epoch(pair: Pair) -> None:
+def test_offset_for_leader_epoch_gets_the_same_response(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     for leader_epoch in (-1, 0, 1, 50):
@@ -263,7 +263,7 @@ def test_delete_records_moves_the_log_start_offset(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_RECORDS, before(0, name=compacted))
 
 
-def test_init_producer_id(pair: Pair) -> None:
+def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
     """Without a transactional id anyone gets an id; half an identity is refused."""
     await_producer_ids(pair)
     for producer_id, epoch in ((-1, -1), (5, -1), (-1, 5)):

@@ -73,7 +73,7 @@ def test_invalid_assignments_are_rejected(pair_41: Pair) -> None:
         pair_41.same(ApiKey.CREATE_TOPICS, create(wanted(pair_41.name()) | by_hand))
 
 
-def test_too_many_partitions_for_one_request(pair_41: Pair) -> None:
+def test_too_many_partitions_for_one_request_are_rejected(pair_41: Pair) -> None:
     """10,001 partitions are refused at once, also spread over topics."""
     single = wanted(pair_41.name(), 10_001)
     several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
@@ -93,7 +93,7 @@ def test_topics_are_created_in_every_version(pair: Pair) -> None:
         assert again["topics"][0]["error_code"] == 36
 
 
-def test_created_with_defaults_and_assignments(pair: Pair) -> None:
+def test_topics_are_created_with_defaults_and_assignments(pair: Pair) -> None:
     for version in pair.versions(ApiKey.CREATE_TOPICS):
         pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (version,))
     pair.same(
@@ -118,7 +118,7 @@ def test_an_existing_topic_is_reported_before_other_errors(pair: Pair) -> None:
         assert answer["topics"][0]["error_code"] == 36
 
 
-def test_several_topics_in_one_request(pair: Pair) -> None:
+def test_several_topics_in_one_request_get_the_same_responses(pair: Pair) -> None:
     one, other = pair.name(), pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(one), wanted("a/b"), wanted(other, 0)), (5,))
     twice = pair.name()
@@ -154,7 +154,7 @@ def test_topics_are_deleted_by_name_and_by_id(pair: Pair) -> None:
     )
 
 
-def test_delete_topics_by_name_answers_the_id(pair_41: Pair) -> None:
+def test_delete_topics_by_name_returns_the_id(pair_41: Pair) -> None:
     names = [{"name": pair_41.topic()}, {"name": pair_41.name()}]
     pair_41.same(ApiKey.DELETE_TOPICS, {"timeout_ms": 15_000, "topics": names}, (6,))
 
@@ -202,7 +202,7 @@ def metadata(pair: Pair, request: Any, low: int = 0, high: int = 99) -> Plain:
     return pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, low, high))
 
 
-def test_metadata_of_topics(pair: Pair) -> None:
+def test_metadata_of_topics_is_the_same(pair: Pair) -> None:
     topic, other = pair.topic(3), pair.topic()
     metadata(pair, {"topics": [{"name": topic}, {"name": other}], "allow_auto_topic_creation": False})
     no_topics: Plain = {"topics": []}
@@ -227,7 +227,7 @@ def test_metadata_of_missing_and_invalid_topics_gets_the_same_errors(pair: Pair)
     metadata(pair, {"topics": [{"name": "a/b"}], "allow_auto_topic_creation": True}, low=4)
 
 
-def test_metadata_by_id(pair: Pair) -> None:
+def test_metadata_by_id_is_the_same(pair: Pair) -> None:
     ids = pair.ids(pair.topic(2))
     by_id = metadata(pair, lambda side: {"topics": [{"topic_id": ids[side], "name": None}]}, low=12)
     assert by_id["topics"][0]["error_code"] == 0

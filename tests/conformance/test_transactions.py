@@ -85,7 +85,7 @@ def test_records_outside_a_transaction_are_rejected(pair: Pair) -> None:
     assert seen[0][:3] == (5, 5, [0])
 
 
-def test_offsets_in_a_transaction(pair: Pair) -> None:
+def test_offsets_in_a_transaction_are_pending_until_its_commit(pair: Pair) -> None:
     """They show after the commit, and until then a consumer that asks for stable offsets is told to wait."""
     one = Transactional(pair)
     topic = pair.topic()
@@ -238,7 +238,7 @@ def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
     pair.close()
 
 
-def test_an_epoch_for_each_transaction(pair_41: Pair) -> None:
+def test_each_transaction_of_version_2_gets_an_epoch(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic(2)
     one.init()
@@ -276,7 +276,7 @@ def test_an_epoch_for_each_transaction(pair_41: Pair) -> None:
     one.settle()
 
 
-def test_a_second_producer_of_version_2(pair_41: Pair) -> None:
+def test_a_second_producer_of_version_2_fences_the_first(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic()
     one.init()
@@ -297,7 +297,7 @@ def test_a_second_producer_of_version_2(pair_41: Pair) -> None:
     one.produce(topic, 2, (12,))
 
 
-def test_offsets_that_add_their_group(pair_41: Pair) -> None:
+def test_offsets_of_version_2_add_their_group_to_the_transaction(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic()
     group = pair_41.name("group")

@@ -52,7 +52,7 @@ def test_compact_leaves_records_younger_than_min_compaction_lag(broker: KafkaBro
     assert consume(broker, "t") == [(b"a", b"2", 1)]
 
 
-def test_retention_by_size(broker: KafkaBroker) -> None:
+def test_retention_by_size_deletes_closed_segments(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"retention.bytes": 0})
     produce(broker, "t", (b"a", b"1"))
     broker.control.roll("t")

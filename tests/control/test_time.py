@@ -113,7 +113,7 @@ def test_a_dead_member_is_removed_after_its_session_timeout(broker: KafkaBroker)
     client.close()
 
 
-def test_all_of_it_takes_less_than_a_second(broker: KafkaBroker) -> None:
+def test_all_controlled_time_takes_less_than_a_second(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     dead_member(broker, "t")

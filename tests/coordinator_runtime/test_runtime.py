@@ -66,7 +66,7 @@ def test_appends_committed_together_are_answered_in_order(
     assert (answers, committed(coordinator)) == ([ErrorCode.NONE] * 2, 2)
 
 
-def test_an_append_that_timed_out_counts_once_it_is_committed(
+def test_an_append_that_timed_out_applies_once_it_is_committed(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     answers: list[Any] = []

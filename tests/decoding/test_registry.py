@@ -73,7 +73,7 @@ async def test_an_avro_value_is_shown_as_json(served: SchemaRegistry) -> None:
     }
 
 
-async def test_avro_with_references(served: SchemaRegistry) -> None:
+async def test_avro_schemas_may_have_references(served: SchemaRegistry) -> None:
     money = {
         "type": "record",
         "name": "Money",
@@ -150,7 +150,7 @@ async def test_a_protobuf_value_is_shown_as_json(served: SchemaRegistry) -> None
     assert len(served.asked) == 2
 
 
-async def test_protobuf_with_references(served: SchemaRegistry) -> None:
+async def test_protobuf_schemas_may_have_references(served: SchemaRegistry) -> None:
     money = file_of(
         "shop/money.proto",
         message("Money", cents="int64", more=".google.protobuf.Any"),

@@ -29,7 +29,7 @@ def test_each_setting_of_its_own_is_explained() -> None:
     assert [name for name in own if not about(name)] == []
 
 
-def test_each_setting_that_does_nothing_says_why() -> None:
+def test_each_setting_without_effect_is_explained() -> None:
     stored = [
         key.name
         for keys, broker in ((broker_keys(), True), (topic_keys(), False))
@@ -56,11 +56,11 @@ def advertised(kafka: GenuineKafka) -> Versions:
     return {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in answer["api_keys"]}
 
 
-def test_versions_of_kafka_3_9(genuine: GenuineKafka) -> None:
+def test_the_listed_versions_are_those_of_kafka_3_9(genuine: GenuineKafka) -> None:
     assert advertised(genuine) == KAFKA_3_9
 
 
-def test_versions_of_kafka_4_1(genuine_41: GenuineKafka) -> None:
+def test_the_listed_versions_are_those_of_kafka_4_1(genuine_41: GenuineKafka) -> None:
     assert advertised(genuine_41) == KAFKA_4_1
 
 

@@ -273,7 +273,7 @@ def test_groups_are_listed_by_state_and_type_in_any_case() -> None:
     assert listed(set(), {"consumer"}) == []
 
 
-def test_groups_are_deleted_one_by_one_and_answered_together() -> None:
+def test_groups_are_deleted_one_by_one_with_one_response() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -314,7 +314,7 @@ def test_session_timeouts_have_bounds_and_groups_have_names() -> None:
     ]
 
 
-def test_a_closed_coordinator_has_no_timers_and_refuses() -> None:
+def test_a_closed_coordinator_has_no_timers_and_rejects_requests() -> None:
     coordinator = Coordinator()
     coordinator.start()
     stable_member(coordinator, "g")

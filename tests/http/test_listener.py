@@ -81,7 +81,7 @@ def test_invalid_requests_get_problem_details(
     assert "Traceback" not in broker.log.read_text()
 
 
-def test_pages_of_other_sites_may_not_ask(served: tuple[KafkaCompatBroker, int]) -> None:
+def test_requests_of_pages_of_other_sites_are_rejected(served: tuple[KafkaCompatBroker, int]) -> None:
     _, port = served
     assert ask(port, "GET", PATH)[0] == 200
     assert ask(port, "GET", PATH, None, Origin="https://example.com")[0] == 403

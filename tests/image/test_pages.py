@@ -78,7 +78,7 @@ def test_the_compose_file_of_the_page_creates_its_topic(tmp_path: Path, compose:
         run(*compose, "down", "--volumes")
 
 
-def test_service_container_of_github_actions(tmp_path: Path, compose: list[str]) -> None:
+def test_the_github_actions_service_container_runs_the_steps(tmp_path: Path, compose: list[str]) -> None:
     """By what a runner makes of it: it starts the services, waits for their health, and runs the steps."""
     (workflow,) = blocks("testing.md", "yaml")
     services = dedent(workflow.partition("    services:\n")[2].partition("    steps:\n")[0])

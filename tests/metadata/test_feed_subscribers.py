@@ -139,7 +139,7 @@ async def test_a_broker_that_is_no_longer_coordinator_is_not_awaited(
 # --- coordinators
 
 
-async def test_groups_forget_the_offsets_of_a_deleted_topic(broker: LocalBroker) -> None:
+async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBroker) -> None:
     forgotten: list[tuple[str, int]] = []
     groups: Any = broker.services.groups
     groups.forget_partitions = forgotten.extend
@@ -258,7 +258,7 @@ async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratc
     assert created == ["after"]
 
 
-def test_the_page_forgets_the_rate_of_a_deleted_topic() -> None:
+def test_the_page_drops_the_rate_of_a_deleted_topic() -> None:
     rates = Rates()
     for at_s, end in ((0.0, 0), (5.0, 50)):
         rates.add(at_s, {"t": (1, end), "u": (1, end)})

@@ -160,7 +160,7 @@ def test_lag_counts_records_and_markers_of_transactions(lagging: Lagging) -> Non
     assert lagging.lag() == (2, 3), "what comes behind a marker that was passed over is found"
 
 
-def test_lag_after_deleted_records_and_a_recreated_topic(lagging: Lagging) -> None:
+def test_lag_is_right_after_a_reset_and_a_recreated_topic(lagging: Lagging) -> None:
     lagging.broker.create_topic("t")
     lagging.produce([50, 40])
     lagging.commit(0)

@@ -118,7 +118,7 @@ def test_all_processes_together_export_what_kafka_exporter_does(
     assert together == expected
 
 
-def test_lag_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
+def test_lag_is_right_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
     cluster.create_topic("marked", 1)
     now_ms = int(time.time() * 1000)
     address = cluster.bootstrap_servers

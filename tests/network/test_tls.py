@@ -120,7 +120,7 @@ async def test_a_client_is_identified_by_its_certificate(world: World) -> None:
     assert principals == [CLIENT, ANONYMOUS]
 
 
-async def test_a_disconnected_client_is_forgotten_however_it_ends(world: World) -> None:
+async def test_every_kind_of_disconnection_removes_the_client(world: World) -> None:
     async with world.serving(echo):
         for ends_properly in (True, False):
             reader, writer = await world.connect()

@@ -88,7 +88,7 @@ def _dying_at_once(source: str) -> Iterator[str]:
                     yield f"line {node.lineno}: {function.name}"
 
 
-def test_a_file_outlives_its_attribute() -> None:
+def test_an_assignment_does_not_close_the_old_file() -> None:
     """Compiled, an assignment ends the old value before the new one is there; a file that ends closes its
     descriptor, lets other threads go on meanwhile, and they would read from it."""
     broken = "class A:\n def close(self):\n  file = self._file\n  self._file = None\n  del file"
@@ -263,7 +263,7 @@ def _fields_of_later_classes(source: str) -> Iterator[str]:
                     yield f"line {field.lineno}: {ast.unparse(field)}"
 
 
-def test_no_field_of_a_named_tuple_is_of_a_class_that_comes_later() -> None:
+def test_no_field_of_a_named_tuple_has_a_class_defined_later() -> None:
     """mypyc 2.4.1 takes the class when it makes the tuple: the process ends when the module is imported."""
     found = [
         f"{path.relative_to(PROJECT)}, {field}"
@@ -286,7 +286,7 @@ def _filled(wire_type: Any, elements: int) -> Any:
 
 
 @pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
-def test_compiled_codecs_are_those_of_the_other_form(messages: str, name: str) -> None:
+def test_compiled_codecs_agree_with_interpreted_ones(messages: str, name: str) -> None:
     """The source that is compiled, run as Python, reads and writes as what is made at run time."""
     made: dict[str, Any] = {}
     exec(codec_module(messages.rpartition(".")[2]), made)

@@ -44,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
     running.stop()
 
 
-def test_the_pure_wheel_holds_the_sources_alone_and_is_for_any_python(wheel: Path) -> None:
+def test_the_pure_wheel_has_only_sources_and_fits_any_python(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
 

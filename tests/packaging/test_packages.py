@@ -23,7 +23,7 @@ def test_setup_cfg_lists_every_package() -> None:
     assert sorted(listed) == sorted({".".join(folder.parts) for folder in folders})
 
 
-def test_a_bare_checkout_runs_without_links_and_without_an_installation(tmp_path: Path) -> None:
+def test_a_bare_checkout_runs_without_links_and_installation(tmp_path: Path) -> None:
     """As it is after `git clone`, with the libraries at hand but kafka-compat not installed."""
     for name in ("kafka_compat", "storage", "coordination"):
         shutil.copytree(

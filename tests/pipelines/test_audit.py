@@ -180,7 +180,7 @@ def test_a_sequence_in_a_header_shows_losses_and_duplicates(
     ]
 
 
-def test_buckets_of_times_before_1970_and_of_nulls(spark: Any) -> None:
+def test_times_before_1970_and_nulls_are_counted_in_their_buckets(spark: Any) -> None:
     rows = spark.sql(
         "SELECT CAST(null AS binary) key, CAST(v AS binary) value, 0 partition, timestamp_millis(t) timestamp"
         " FROM VALUES (null, -1L), ('', -3600000L), ('', 0L), (null, 3599999L) AS r(v, t)"

@@ -84,7 +84,7 @@ def test_duplicates_are_removed_within_a_period_over_several_runs(
     assert kafka.ends(f"{topic}-once") == Counter({0: 10})
 
 
-def test_rows_are_those_of_a_plain_loop() -> None:
+def test_the_result_is_that_of_a_plain_loop() -> None:
     """Random times in batches of any size, beside remembered ones."""
     chance = random.Random(7)
     for _ in range(200):

@@ -148,7 +148,7 @@ def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "Already there" in capsys.readouterr().err
 
 
-def test_spark_jars_without_any_tool(
+def test_spark_jars_reports_missing_tools(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "_fetch_with_maven", lambda scratch: "mvn is not installed")

@@ -167,7 +167,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def test_the_page_of_a_report(report: LogReport, tmp_path: Path) -> None:
+def test_the_page_of_a_report_has_accessible_tables(report: LogReport, tmp_path: Path) -> None:
     png, html = report_plot.plot(tmp_path / "report", report, ORIGIN)
     assert png.read_bytes().startswith(b"\x89PNG") and b"abc, broker 1" not in html.read_bytes()[:500]
     text = html.read_text()
@@ -282,7 +282,9 @@ def test_a_timestamp_far_away_does_not_hide_the_others() -> None:
     assert span_of([{}], HOUR_MS).steps == 1
 
 
-def test_the_page_of_an_audit(tiers: dict[str, dict[Bucket, Count]], tmp_path: Path) -> None:
+def test_the_page_of_an_audit_lists_the_differences(
+    tiers: dict[str, dict[Bucket, Count]], tmp_path: Path
+) -> None:
     places = {"sent": "header of 127.0.0.1:9092/flights, cluster abc"}
     found = differences(tiers)
     _, html = audit_plot.plot(tmp_path / "audit", tiers, found, HOUR_MS, places, ORIGIN)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not enabled(), reason="an acceptance run: --camp
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["archive", "copy"])
-def test_no_slower_than_genuine_kafka(
+def test_spark_is_no_slower_than_on_genuine_kafka(
     name: str,
     spark: Any,
     kafka: Cluster,
@@ -60,7 +60,7 @@ def test_no_slower_than_genuine_kafka(
 
 
 @pytest.mark.timeout(1800)
-def test_three_million_records_within_three_gigabytes(
+def test_three_million_records_are_archived_within_three_gigabytes(
     kafka: Cluster, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """100 bytes each; memory is that of Spark's JVM, Python and its workers together."""

@@ -120,7 +120,7 @@ def test_the_samples_are_those_of_kafka(
         max_size=40,
     ),
 )
-def test_mutations_are_refused_or_throttled_as_by_kafka(
+def test_mutations_are_rejected_or_throttled_as_by_kafka(
     oracle: QuotaOracle,
     samples: int,
     window_s: int,

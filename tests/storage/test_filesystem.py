@@ -15,7 +15,7 @@ from kafka_compat.storage.filesystem import RealFilesystem
 MIB = 1024 * 1024
 
 
-def test_appends_go_to_the_end_and_are_read_anywhere(tmp_path: Path) -> None:
+def test_appends_are_written_at_the_end_and_readable_anywhere(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     file = filesystem.create(f"{tmp_path}/a")
     assert file.write(b"hello ") == 6

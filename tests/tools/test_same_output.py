@@ -159,7 +159,7 @@ def test_kafka_log_dirs_prints_the_same(pair: Pair) -> None:
     )
 
 
-def test_settings_of_topics(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_for_topics(pair: Pair) -> None:
     same(
         pair,
         "kafka-configs",
@@ -181,7 +181,7 @@ def test_settings_of_topics(pair: Pair) -> None:
     )
 
 
-def test_settings_of_brokers(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_for_brokers(pair: Pair) -> None:
     same(
         pair,
         "kafka-configs",
@@ -224,7 +224,7 @@ def test_invalid_settings_of_brokers_are_rejected_alike(pair: Pair) -> None:
     same(pair, "kafka-configs", "--describe --entity-type brokers")
 
 
-def test_quotas_and_users(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_for_quotas_and_users(pair: Pair) -> None:
     of_bob = "--entity-type users --entity-name bob"
     of_both = "--entity-type users --entity-name ann --entity-type clients --entity-name app"
     same(

@@ -133,7 +133,7 @@ def test_kafka_topics_prints_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_settings_of_brokers(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_for_brokers(clusters: Clusters) -> None:
     clusters.same(
         "kafka-configs",
         """
@@ -163,14 +163,14 @@ def test_settings_of_brokers(clusters: Clusters) -> None:
 
 
 @long_only
-def test_all_settings_of_a_broker(clusters: Clusters) -> None:
+def test_kafka_configs_prints_all_settings_of_a_broker_alike(clusters: Clusters) -> None:
     """But for settings of our own, and defaults that let a broker start on a bare machine."""
     own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
     clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
 
 
 @long_only
-def test_quotas_and_users(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_for_quotas_and_users(clusters: Clusters) -> None:
     zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
     clusters.same(
         "kafka-configs",
@@ -358,7 +358,7 @@ def test_kafka_reassign_partitions_prints_the_same(clusters: Clusters) -> None:
     clusters.same("kafka-topics", "--describe")
 
 
-def test_reassignments_to_disks(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_moves_replicas_between_disks_alike(clusters: Clusters) -> None:
     def to(disk: str, *brokers: int) -> dict[str, Any]:
         return {"replicas": list(brokers), "log_dirs": [f"{{folder}}/{broker}/{disk}" for broker in brokers]}
 

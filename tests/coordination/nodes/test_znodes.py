@@ -20,7 +20,7 @@ def test_a_broker_registration_is_encoded_as_by_kafka() -> None:
     assert znodes.decode_broker(1, genuine, 25) == broker
 
 
-def test_broker_registrations_of_other_kinds() -> None:
+def test_broker_registrations_with_racks_and_features_are_decoded() -> None:
     broker = BrokerInfo(
         2,
         (Endpoint("INSIDE", "::1", 9092, "SASL_SSL"), Endpoint("OUT", "host", 9093)),

@@ -118,7 +118,7 @@ def both(world: World) -> Iterator[Open]:
         each.close()
 
 
-def test_a_token_from_its_first_to_its_last_day(both: Open) -> None:
+def test_the_life_of_a_token_is_that_of_genuine_kafka(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     tokens = alice.create(3, renewers=[user("bob"), user("x, y=*~ü")], max_lifetime_ms=30 * MINUTE_MS)
     assert tokens["ours"]["error_code"] == 0

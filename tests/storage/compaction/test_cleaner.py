@@ -78,7 +78,7 @@ def shown(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
     return [(record.offset, record.key, record.value) for record in records(log)]
 
 
-def test_the_worked_example(harness: Harness) -> None:
+def test_kafkas_worked_example_is_cleaned_as_documented(harness: Harness) -> None:
     log = harness.log()
     log.truncate_fully_and_start_at(2)
     for key, value in (

@@ -24,7 +24,7 @@ def test_the_crc_equals_that_of_the_package(data: bytes) -> None:
         assert crc.crc32c(buffer) == package.crc32c(data)
 
 
-def test_the_package_is_taken_when_its_extension_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_is_imported_when_its_extension_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crc, "_load_extension", lambda: None)
     assert crc._find() is package.crc32c
 

@@ -45,7 +45,7 @@ def test_the_file_has_kafkas_format(tmp_path: Path, index: TransactionIndex) -> 
     assert len(content) == 34 * len(ENTRIES) == 34 * len(reopened(tmp_path))
 
 
-def test_no_file_before_the_first_entry(tmp_path: Path) -> None:
+def test_the_file_is_created_with_the_first_entry(tmp_path: Path) -> None:
     index = reopened(tmp_path)
     assert index.collect(0, 100) == ([], False)
     assert len(index) == 0
