@@ -7,6 +7,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
+from tests.logs.reading import wait_for
 from tests.support.acl_requests import ALL, AUTHORIZER, CLUSTER, DENY, PREFIXED, acl, taking
 from tests.support.servers import KafkaCompatBroker, StartBroker
 
@@ -51,6 +52,7 @@ def test_a_locked_out_user_stays_locked_out_and_a_super_user_does_not(start_brok
     assert create(broker, acl("orders")) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
     broker.restart(kill=True)
     assert create(broker, acl("orders")) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    wait_for(broker, "User:ANONYMOUS")
     told = [line for line in broker.log.read_text().splitlines() if "User:ANONYMOUS is Denied" in line]
     assert "Operation = Alter from host = 127.0.0.1 on resource = Cluster:LITERAL:kafka-cluster" in told[0]
     broker.overrides["super.users"] = "User:ANONYMOUS"

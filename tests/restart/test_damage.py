@@ -15,6 +15,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.bystander import Bystander
 from tests.conformance.wire import Connection
 from tests.disks.requests import NONE, Asking
+from tests.logs.reading import wait_for
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import ProcessFailed
 from tests.support.servers import KafkaCompatBroker
@@ -162,6 +163,7 @@ def test_a_truncated_log_file_fails_at_once_and_is_recovered_by_a_restart(
     for offset in range(first, first + 3):
         assert _fetched(broker, offset) == (CORRUPT_MESSAGE, [])
     assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
+    wait_for(broker, str(logs[number]))
     bystander.await_rounds()
     bystander.close()
     said = broker.log.read_text()
@@ -206,6 +208,7 @@ def test_a_log_file_removed_before_it_was_opened_fails_its_partition(
     logs[0].unlink()
     for _ in range(2):
         assert _fetched(broker, 0) == (CORRUPT_MESSAGE, [])
+    wait_for(broker, str(logs[0]))
     assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
     with Connection(broker.address) as connection:
         assert produce(connection, "bystander", [b"y"]).error == ErrorCode.NONE

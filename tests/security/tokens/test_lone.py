@@ -11,6 +11,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Plain
+from tests.logs.reading import wait_for
 from tests.security.logins import Login, Refused, TokenClient, log_in_by_token
 from tests.security.tokens.world import KEY, Place, create, described, expire, our_broker, renew
 from tests.support.process import wait_until
@@ -156,6 +157,8 @@ def test_secrets_are_neither_logged_nor_described(start: Start) -> None:
             assert shown[name]["value"] is None
             assert all(synonym["value"] is None for synonym in shown[name]["synonyms"])
         assert shown["delegation.token.expiry.time.ms"]["value"] == "86400000"
+    for token_id in (token["token_id"], "unknown"):
+        wait_for(place.server, f"'{token_id}'")
     log = place.server.log.read_text()
     assert KEY not in log
     assert "the former key" not in log
