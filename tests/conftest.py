@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,25 +21,16 @@ from hypothesis import HealthCheck, settings
 from kafka_compat.storage.log import log as log_module
 from tests.support import campaign as campaigns
 from tests.support import servers
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.compiled import COMPILED
+from tests.support.servers import IMPATIENT, GenuineKafka, KafkaCompatBroker, StartBroker
 
 # How fast an example is says something of the machine, and of who else uses it.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
 
-COMPILED = not str(log_module.__file__).endswith(".py")
-
-StartBroker = Callable[..., KafkaCompatBroker]
 
 DESCRIPTORS_LEFT_MAX = 60
 """Servers of the whole run that a module starts, and clients of theirs, take some."""
-
-IMPATIENT = {
-    "group.min.session.timeout.ms": "1000",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-}
-"""Lets a group notice a dead member, and a coordinator a transaction that is too old, within a second or two.
-"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

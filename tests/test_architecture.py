@@ -1,14 +1,24 @@
-"""The shape of the package: no module imports itself through others.
+"""The structure of the product and of its tests.
 
-Imports for type checkers count: who reads a file has to know what it names. The layers stand in setup.cfg,
-for import-linter.
+No module of the product imports itself through others; imports for type checkers count. The layers are in
+setup.cfg, for import-linter. Tests mirror the packages, and share code by support modules alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
 
 import grimp
+
+PROJECT = Path(__file__).resolve().parents[1]
+TESTS = PROJECT / "tests"
+WORDS_MIN = 3
+"""A name of fewer words names a thing, and states nothing about it."""
 
 
 def test_no_module_imports_itself_through_others() -> None:
@@ -28,6 +38,122 @@ def test_no_module_imports_itself_through_others() -> None:
 def test_circles_are_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str](), "e": {"a"}}
     assert _circles(imports) == [{"b", "c"}]
+
+
+def test_no_module_imports_a_test_module() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}: {imported}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for imported in _imported_test_modules(path.read_text())
+    ]
+    assert not found, "move what they share to a support module: " + "; ".join(found)
+
+
+def test_imports_of_test_modules_are_found_in_every_form() -> None:
+    source = """
+from tests.cli.test_serve import refusal
+from tests.conftest import COMPILED
+from tests.cli import test_serve, conftest
+def function():
+    import tests.cli.test_serve as serve
+from tests.support import campaign
+from tests.testing import left_over
+"""
+    assert list(_imported_test_modules(source)) == [
+        "tests.cli.test_serve",
+        "tests.conftest",
+        "tests.cli.test_serve",
+        "tests.cli.conftest",
+        "tests.cli.test_serve",
+    ]
+
+
+def _imported_test_modules(source: str) -> Iterator[str]:
+    for node in sorted(
+        (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)),
+        key=lambda node: node.lineno,
+    ):
+        if isinstance(node, ast.Import):
+            names = [item.name for item in node.names]
+        elif _is_test_module(node.module or ""):
+            names = [node.module or ""]
+        else:
+            names = [f"{node.module}.{item.name}" for item in node.names]
+        yield from filter(_is_test_module, names)
+
+
+def _is_test_module(name: str) -> bool:
+    return name.startswith("tests.") and re.search(r"\.(test_\w+|conftest)$", name) is not None
+
+
+def test_every_sleep_has_its_reason_beside_it() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line in _sleeps_without_a_reason(path.read_text())
+    ]
+    assert not found, "wait for an event, or say beside it why time must pass: " + ", ".join(found)
+
+
+def test_sleeps_without_a_reason_are_found() -> None:
+    source = """
+import asyncio, time
+time.sleep(1)
+time.sleep(2)  # the session expires
+# The session expires.
+time.sleep(3)
+# The session expires.
+
+time.sleep(4)
+async def function():
+    await asyncio.sleep(0)  # noqa: ASYNC000
+    text = "sleep(5)"
+"""
+    assert list(_sleeps_without_a_reason(source)) == [3, 9, 11]
+
+
+def _sleeps_without_a_reason(source: str) -> Iterator[int]:
+    """The lines with calls of a function `sleep` without a comment there or in the line above."""
+    comments = {
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT and not token.string.startswith("# noqa")
+    }
+    above = {number + 1 for number in comments if source.splitlines()[number - 1].lstrip().startswith("#")}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sleep":
+            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            if not lines & comments and node.lineno not in above:
+                yield node.lineno
+
+
+def test_names_of_tests_state_the_behaviour() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}: {node.name}"
+        for path in sorted(TESTS.rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name.split("_")) < WORDS_MIN + 1
+    ]
+    assert not found, "say in the name what holds: " + ", ".join(found)
+
+
+def test_every_package_has_its_folder_of_tests() -> None:
+    tested = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    missing = [
+        package for package in _packages() if not any(f"{folder}/".startswith(package) for folder in tested)
+    ]
+    assert not missing, "add tests in " + ", ".join(f"tests/{package}" for package in missing)
+
+
+def _packages() -> Iterator[str]:
+    """Packages as folders of tests/: kafka_compat/page is page/, storage/log is storage/log/."""
+    for room in ("kafka_compat", "storage", "coordination"):
+        for path in sorted((PROJECT / room).rglob("__init__.py")):
+            package = path.parent.relative_to(PROJECT).as_posix().removeprefix("kafka_compat").strip("/")
+            if package:
+                yield f"{package}/"
 
 
 def _circles(imports: Mapping[str, Set[str]]) -> list[set[str]]:

@@ -18,7 +18,7 @@ _README = (PROJECT / "README.md").read_text()
 _SNIPPETS = re.findall(r"```python\n(.*?)```", _README, re.DOTALL)
 
 
-def test_it_opens_with_the_two_commands() -> None:
+def test_the_readme_opens_with_the_two_commands() -> None:
     first_block = re.search(r"```sh\n(.*?)```", _README, re.DOTALL)
     assert first_block is not None
     commands = [line.split("#")[0].strip() for line in first_block.group(1).splitlines()]
@@ -26,18 +26,18 @@ def test_it_opens_with_the_two_commands() -> None:
     assert all(os.access(PROJECT / command, os.X_OK) for command in commands)
 
 
-def test_local_links_lead_somewhere() -> None:
+def test_local_links_have_targets() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", _README) if "://" not in link]
     assert [link for link in links if not (PROJECT / link).exists()] == []
 
 
-def test_kafka_python_snippet(broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_the_kafka_python_snippet_runs_as_pasted(broker: KafkaCompatBroker, tmp_path: Path) -> None:
     printed = _run_snippet("from kafka import", broker, tmp_path)
     assert printed.splitlines() == [f"0 {number} hello {number}" for number in range(10)]
 
 
 @pytest.mark.timeout(600)
-def test_pyspark_snippet(broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_the_pyspark_snippet_reads_all_records(broker: KafkaCompatBroker, tmp_path: Path) -> None:
     printed = _run_snippet("from pyspark", broker, tmp_path)
     assert "1000 records" in printed
     assert "only showing top 5 rows" in printed

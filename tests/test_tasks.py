@@ -32,7 +32,7 @@ async def test_a_failure_is_logged_by_its_name(caplog: pytest.LogCaptureFixture)
     assert len(tasks) == 0
 
 
-async def test_work_that_is_to_go_on_goes_on_after_pauses_that_grow() -> None:
+async def test_restarted_tasks_run_again_after_growing_delays() -> None:
     pauses, failures = Pauses(), iter(range(9))
 
     async def work() -> None:
@@ -45,7 +45,7 @@ async def test_work_that_is_to_go_on_goes_on_after_pauses_that_grow() -> None:
     assert len(pauses.taken_s) == 9
 
 
-async def test_what_the_broker_cannot_go_on_with_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fatal_failure_stops_the_broker(caplog: pytest.LogCaptureFixture) -> None:
     ended: list[bool] = []
 
     async def work() -> None:
@@ -57,7 +57,7 @@ async def test_what_the_broker_cannot_go_on_with_ends_it(caplog: pytest.LogCaptu
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
 
-async def test_closing_ends_the_youngest_first() -> None:
+async def test_closing_cancels_the_youngest_first() -> None:
     ends: list[str] = []
     tasks = Tasks()
 
@@ -65,24 +65,24 @@ async def test_closing_ends_the_youngest_first() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the end takes one more turn of the event loop
             ends.append(name)
 
     for name in ("first", "second", "third"):
         tasks.spawn(name, lambda name=name: work(name), OnFailure.RESTART)  # type: ignore[misc]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the tasks begin
     await tasks.close()
     assert ends == ["third", "second", "first"]
     with pytest.raises(RuntimeError, match="its owner is closed"):
         tasks.spawn("fourth", lambda: work("fourth"))
 
 
-async def test_finishing_lets_them_come_to_their_ends() -> None:
+async def test_finishing_waits_for_all_tasks() -> None:
     done: list[bool] = []
     tasks = Tasks()
 
     async def work() -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the work takes one more turn of the event loop
         done.append(True)
 
     tasks.spawn("closing", work)

@@ -149,7 +149,7 @@ async def codes(ask: Ask) -> dict[ApiKey, set[int]]:
     }
 
 
-async def test_all_callers_get_the_same_answers(broker: Broker) -> None:
+async def test_all_callers_get_the_same_responses(broker: Broker) -> None:
     assert len(REQUESTS) >= 20
     with socket_of(broker, ADMIN_HOST) as connection:
         by_client = await codes(by_socket(connection))
@@ -162,7 +162,7 @@ async def test_all_callers_get_the_same_answers(broker: Broker) -> None:
     assert list(errors.values()) == [3], "whoever asks, its errors are counted"
 
 
-async def test_the_authorizer_decides_about_all_callers(broker: Broker) -> None:
+async def test_the_authorizer_applies_to_all_callers(broker: Broker) -> None:
     with socket_of(broker, GUEST_HOST) as connection:
         by_client = await codes(by_socket(connection))
     by_page = await codes(by_call(broker, inside(GUEST_HOST)))
@@ -171,7 +171,7 @@ async def test_the_authorizer_decides_about_all_callers(broker: Broker) -> None:
         assert by_page[key] & AUTHORIZATION_FAILED, key.name
 
 
-async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker) -> None:
+async def test_quotas_apply_to_all_callers(broker: Broker) -> None:
     entity = [{"entity_type": "client-id", "entity_name": None}]
     quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1.0}]}
     await by_call(broker, inside(ADMIN_HOST, is_trusted=True))(
@@ -190,7 +190,7 @@ async def test_the_quotas_of_all_callers_are_obeyed(broker: Broker) -> None:
     assert all(throttle_time_ms > 0 for throttle_time_ms in throttled), throttled
 
 
-async def test_what_anybody_asked_is_accounted(broker: Broker) -> None:
+async def test_requests_of_all_callers_are_counted(broker: Broker) -> None:
     seen: list[Served] = []
     broker.calls.add_account(seen.append)
     version, request = REQUESTS[ApiKey.FETCH]
@@ -204,7 +204,7 @@ async def test_what_anybody_asked_is_accounted(broker: Broker) -> None:
     assert seen[0].request_bytes > 0 and seen[1].request_bytes == 0
 
 
-async def test_who_stops_waiting_ends_its_fetch(broker: Broker) -> None:
+async def test_a_caller_that_stops_waiting_ends_its_fetch(broker: Broker) -> None:
     version, request = REQUESTS[ApiKey.FETCH]
     waiting = {**request, "max_wait_ms": 60_000, "min_bytes": 1 << 20}
     ask = by_call(broker, inside(ADMIN_HOST))

@@ -28,7 +28,7 @@ def told(deferred: Deferred) -> list[object]:
     return seen
 
 
-def test_it_is_completed_once() -> None:
+def test_a_deferred_response_is_completed_once() -> None:
     deferred = Deferred()
     seen = told(deferred)
     deferred.complete("response")
@@ -39,7 +39,7 @@ def test_it_is_completed_once() -> None:
     assert seen == ["response"]
 
 
-def test_nothing_comes_of_what_was_canceled() -> None:
+def test_a_canceled_response_is_never_completed() -> None:
     work = Work()
     seen = told(work.deferred)
     work.deferred.cancel()
@@ -49,7 +49,7 @@ def test_nothing_comes_of_what_was_canceled() -> None:
 
 
 @pytest.mark.parametrize("ends_serially", [True, False])
-def test_later_requests_wait_as_long_as_they_have_to(ends_serially: bool) -> None:
+def test_later_requests_wait_only_while_they_must(ends_serially: bool) -> None:
     steps = Deferred(is_serial=True)
     released: list[bool] = []
     steps.when_released(lambda: released.append(True))
@@ -61,7 +61,7 @@ def test_later_requests_wait_as_long_as_they_have_to(ends_serially: bool) -> Non
     assert (seen, released) == (["response"], [True])
 
 
-def test_who_follows_is_canceled_and_left_as_well() -> None:
+def test_cancellation_and_hangup_pass_to_the_followed_response() -> None:
     work, outer = Work(), Deferred()
     outer.follow(work.deferred)
     outer.cancel()
@@ -73,7 +73,7 @@ def test_who_follows_is_canceled_and_left_as_well() -> None:
 
 
 @pytest.mark.parametrize("is_canceled", [True, False])
-def test_its_end_leaves_no_cycle(is_canceled: bool) -> None:
+def test_a_completed_response_leaves_no_reference_cycle(is_canceled: bool) -> None:
     gc.disable()
     try:
         work = Work()

@@ -66,7 +66,7 @@ def test_every_version_that_is_served_is_compared() -> None:
     assert len(compared) == len(set(compared))
 
 
-def test_as_kafkas_own_classes_answer(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_error_responses_are_those_of_kafkas_own_classes(oracle: tuple[str, ErrorResponseOracle]) -> None:
     release, kafka = oracle
     found: list[str] = []
     compared = 0
@@ -83,7 +83,7 @@ def test_as_kafkas_own_classes_answer(oracle: tuple[str, ErrorResponseOracle]) -
     assert found[:5] == []
 
 
-def test_a_produce_that_wants_no_answer_gets_none(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_a_produce_without_acks_gets_no_response(oracle: tuple[str, ErrorResponseOracle]) -> None:
     _, kafka = oracle
     request: Any = RandomMessages("acks=0", full=True).message(request_class(ApiKey.PRODUCE), 9)
     request.acks = 0

@@ -26,7 +26,7 @@ from kafka_compat.protocol.messages.produce import ProduceResponse
 from kafka_compat.security.principal import ANONYMOUS, Principal
 from tests.conformance.batches import batch
 from tests.conformance.wire import CLIENT_ID, Connection, encode
-from tests.network.test_connection import serving
+from tests.network.serving import serving
 
 ALICE = Principal("User", "alice")
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
@@ -59,7 +59,7 @@ async def ask(connection: Connection, key: ApiKey, version: int, request: dict[s
 
 
 @pytest.mark.parametrize("account", [None, lambda served: None])
-async def test_a_handler_is_told_who_asks(account: Account | None) -> None:
+async def test_a_handler_knows_the_client_of_the_request(account: Account | None) -> None:
     seen: list[Principal] = []
 
     def heartbeat(ctx: RequestContext, request: object) -> HeartbeatResponse:
@@ -76,7 +76,7 @@ async def test_a_handler_is_told_who_asks(account: Account | None) -> None:
 
 
 async def async_answer(ctx: RequestContext, request: object) -> HeartbeatResponse:
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # takes one more turn of the event loop
     return HeartbeatResponse()
 
 
@@ -93,7 +93,7 @@ def early_answer(ctx: RequestContext, request: object) -> Deferred:
 
 
 async def later_than_its_handler(ctx: RequestContext, request: object) -> Deferred:
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # takes one more turn of the event loop
     return late_answer(ctx, request)
 
 
@@ -101,7 +101,7 @@ ANSWERS = [lambda *_: HeartbeatResponse(), async_answer, late_answer, early_answ
 
 
 @pytest.mark.parametrize("heartbeat", ANSWERS)
-async def test_a_throttled_client_is_told_and_its_connection_muted(heartbeat: Callable[..., Any]) -> None:
+async def test_a_throttled_client_gets_the_throttle_time_and_is_muted(heartbeat: Callable[..., Any]) -> None:
     throttled = iter([200, 0])
 
     def quota(ctx: object, request: object, response: object) -> int:
@@ -117,7 +117,7 @@ async def test_a_throttled_client_is_told_and_its_connection_muted(heartbeat: Ca
 
 
 @pytest.mark.parametrize("heartbeat", ANSWERS)
-async def test_what_was_served_is_accounted(heartbeat: Callable[..., Any]) -> None:
+async def test_served_requests_are_counted(heartbeat: Callable[..., Any]) -> None:
     seen: list[Served] = []
     async with staged(lambda ctx, request, response: 1, seen.append, heartbeat=heartbeat) as connection:
         sent = encode(ApiKey.HEARTBEAT, 4, HEARTBEAT)
@@ -132,7 +132,7 @@ async def test_what_was_served_is_accounted(heartbeat: Callable[..., Any]) -> No
     assert (served.throttle_time_ms, served.error_code) == (1, 0)
 
 
-async def test_errors_and_requests_without_an_answer_are_accounted() -> None:
+async def test_errors_and_requests_without_a_response_are_counted() -> None:
     seen: list[Served] = []
 
     def fail(*_: object) -> None:
@@ -147,7 +147,7 @@ async def test_errors_and_requests_without_an_answer_are_accounted() -> None:
     assert (failed.api_key, failed.error_code) == (ApiKey.HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-async def test_a_long_answer_is_accounted_once_it_is_encoded() -> None:
+async def test_a_long_response_is_counted_once_it_is_encoded() -> None:
     seen: list[Served] = []
     many = [DeletableTopicResult(name=str(number)) for number in range(ELEMENTS_ON_LOOP_MAX + 1)]
     handlers = {"delete_topics": lambda *_: DeleteTopicsResponse(responses=many)}
@@ -159,7 +159,7 @@ async def test_a_long_answer_is_accounted_once_it_is_encoded() -> None:
     ]
 
 
-async def test_a_mute_ends_with_the_last_reason_for_it() -> None:
+async def test_a_connection_is_unmuted_when_its_last_mute_ends() -> None:
     """Two answers that are both throttled: what comes after them waits for the longer of the two."""
     throttled = iter([50, 250, 0])
     waiting: list[Deferred] = []

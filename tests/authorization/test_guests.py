@@ -75,7 +75,9 @@ def test_without_acks_the_connection_ends_and_the_rest_is_written(
     assert (end_of(admin, "acks-mine"), end_of(admin, "acks-theirs")) == (1, 0)
 
 
-def test_one_decision_for_a_topic_of_a_request(ours: OurBroker, admin: Connection, guest: Connection) -> None:
+def test_the_authorizer_decides_once_per_topic_of_a_request(
+    ours: OurBroker, admin: Connection, guest: Connection
+) -> None:
     make(admin, "once-mine", "once-theirs")
     ours.authorizer.policy = Policy(granted(**{"once-mine": Operation.READ}))
     asked = ours.authorizer.asked
@@ -89,7 +91,7 @@ def test_one_decision_for_a_topic_of_a_request(ours: OurBroker, admin: Connectio
     assert asked == [(Operation.READ, TOPIC, name) for name in topics]
 
 
-def test_pages_of_topics_have_what_may_be_described(
+def test_pages_of_topics_contain_only_topics_that_may_be_described(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     """DescribeTopicPartitions, as KRaft's brokers answer it."""
@@ -106,7 +108,9 @@ def test_pages_of_topics_have_what_may_be_described(
     assert [item["name"] for item in answer["topics"]] == ["pages-b"], "the others are not even named"
 
 
-def test_who_may_read_a_topic_sees_its_group_and_no_other(admin: Connection, restricted: OurBroker) -> None:
+def test_a_reader_of_a_topic_sees_offsets_of_that_topic_only(
+    admin: Connection, restricted: OurBroker
+) -> None:
     restricted.authorizer.everybody_is_a_guest = False
     make(admin, "client-mine", "client-theirs")
     admin.ask(ApiKey.PRODUCE, 8, produced("client-mine", "client-theirs"))
@@ -131,7 +135,9 @@ def test_who_may_read_a_topic_sees_its_group_and_no_other(admin: Connection, res
     consumer.close()
 
 
-def test_who_may_write_to_some_topic_may_do_so_idempotently(admin: Connection, restricted: OurBroker) -> None:
+def test_write_permission_on_any_topic_allows_idempotent_writes(
+    admin: Connection, restricted: OurBroker
+) -> None:
     restricted.authorizer.everybody_is_a_guest = False
     make(admin, "write-mine", "write-theirs")
     restricted.authorizer.everybody_is_a_guest = True
@@ -154,7 +160,7 @@ def test_who_may_write_to_some_topic_may_do_so_idempotently(admin: Connection, r
         assert connection.ask(ApiKey.INIT_PRODUCER_ID, 4, asked)["error_code"] == 0
 
 
-def test_nobody_makes_an_internal_topic_by_asking_for_what_is_denied(
+def test_a_denied_request_creates_no_internal_topic(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     ours.authorizer.policy = Policy()
@@ -168,7 +174,7 @@ def test_nobody_makes_an_internal_topic_by_asking_for_what_is_denied(
     assert "__transaction_state" not in {topic["name"] for topic in known["topics"]}
 
 
-def test_transactions_need_a_right_to_their_id(restricted: OurBroker) -> None:
+def test_transactions_need_permission_on_their_id(restricted: OurBroker) -> None:
     restricted.authorizer.policy = Policy()
     producer = Producer(
         {"bootstrap.servers": restricted.address, "transactional.id": "theirs", "log_level": 0}

@@ -21,7 +21,7 @@ class Slow:
     """Denies everything, after a while."""
 
     def allows(self, *_: object, **__: object) -> bool:
-        time.sleep(TURN_S / 4)
+        time.sleep(TURN_S / 4)  # the decision is slow
         return False
 
     allows_any = allows

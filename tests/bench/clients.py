@@ -357,7 +357,7 @@ def bare_times(
     for number in range(records):
         if stopping is not None and stopping.is_set():
             break
-        time.sleep(max(began + number / 500 - time.perf_counter(), 0))
+        time.sleep(max(began + number / 500 - time.perf_counter(), 0))  # the pace of 500 requests per second
         connection, frame = ways[number % len(ways)]
         sent_at, sent = time.time(), time.perf_counter()
         connection.sendall(frame)

@@ -77,9 +77,9 @@ def measure(side: Side, records: int, keys: int) -> Cleaning:
     _create_compacted(side)
     end = _fill(side, records, keys)
     probe = _Probe(side)
-    time.sleep(WARM_S)
+    time.sleep(WARM_S)  # the broker warms up
     warm_at = time.time()
-    time.sleep(BEFORE_S)
+    time.sleep(BEFORE_S)  # latency without compaction is measured
     began_at = time.time()
     memory, cpu_before_s = _Memory(side), side.cpu_seconds()
     _configure(side, {"min.cleanable.dirty.ratio": "0.01"})
@@ -198,7 +198,7 @@ def _fill(side: Side, records: int, keys: int) -> int:
     if producer.flush(120):
         raise RuntimeError(f"{side.label} did not acknowledge all records")
     _configure(side, {"segment.ms": "1"})
-    time.sleep(0.1)
+    time.sleep(0.1)  # segment.ms passes, so that the next record rolls the segment
     producer.produce(TOPIC, value, b"the last")
     if producer.flush(30):
         raise RuntimeError(f"{side.label} did not acknowledge the last record")

@@ -95,7 +95,7 @@ class Growth:
                 # Both after a start, and at rest.
                 self._empty.stop()
                 self._start(self._empty)
-                time.sleep(SETTLE_S)
+                time.sleep(SETTLE_S)  # the broker comes to rest
                 figures["empty_bytes"] = base = float(self._empty.resident_bytes())
                 now = self._grown.resident_bytes()
                 figures["bytes_per_partition"] = (now - base) / max(self._partitions, 1)
@@ -106,7 +106,7 @@ class Growth:
             self._make_groups(self._grown)
             step(f"{self._connections} connections")
             with self._crowd(self._grown, self._connections):
-                time.sleep(SETTLE_S)
+                time.sleep(SETTLE_S)  # the broker comes to rest
                 figures["grown_bytes"] = float(self._grown.resident_bytes())
                 if "idle" in self._parts:
                     step(f"idle for {self._idle_s:.0f} s")
@@ -148,7 +148,7 @@ class Growth:
         while not answers(server.port):
             if time.perf_counter() > began_s + START_WITHIN_S or not server.running:
                 raise RuntimeError(f"the broker did not become ready:\n{server.process.tail()}")
-            time.sleep(0.005)
+            time.sleep(0.005)  # interval of polling
         first_s = time.perf_counter() - began_s
         server.process.wait_ready(START_WITHIN_S)
         with self._wire(server) as wire:
@@ -158,7 +158,7 @@ class Growth:
                     return first_s, time.perf_counter() - began_s
                 if time.perf_counter() > began_s + START_WITHIN_S:
                     raise RuntimeError(f"{without_leader} of {known} partitions have no leader")
-                time.sleep(0.05)
+                time.sleep(0.05)  # interval of polling
 
     @contextlib.contextmanager
     def _wire(self, server: Server) -> Iterator[Wire]:
@@ -240,20 +240,20 @@ class Growth:
         try:
             self._start(server)
             self._make_probe(server)
-            time.sleep(SETTLE_S)
+            time.sleep(SETTLE_S)  # the broker comes to rest
             before = server.resident_bytes()
             with self._crowd(server, self._connections):
-                time.sleep(SETTLE_S)
+                time.sleep(SETTLE_S)  # the broker comes to rest
                 by_bytes = server.resident_bytes() - before
                 self.figures["bytes_per_connection"] = by_bytes / max(self._connections, 1)
             server.stop()
             self._start(server)
             with self._wire(server) as wire:
                 client.await_coordinators(wire)
-            time.sleep(SETTLE_S)
+            time.sleep(SETTLE_S)  # the broker comes to rest
             before = server.resident_bytes()
             self._make_groups(server)
-            time.sleep(SETTLE_S)
+            time.sleep(SETTLE_S)  # the broker comes to rest
             self.figures["bytes_per_group"] = (server.resident_bytes() - before) / max(self._groups, 1)
         finally:
             server.stop()
@@ -274,7 +274,7 @@ class Growth:
 
     def _measure_idle(self) -> None:
         before = {server: _cpu_s(server) for server in (self._empty, self._grown)}
-        time.sleep(self._idle_s)
+        time.sleep(self._idle_s)  # the period over which idle CPU time is measured
         self.figures["idle_empty"] = (_cpu_s(self._empty) - before[self._empty]) / self._idle_s
         self.figures["idle"] = (_cpu_s(self._grown) - before[self._grown]) / self._idle_s
 

@@ -172,7 +172,7 @@ def await_coordinators(wire: Wire) -> None:
     while decoded(FindCoordinatorResponse, 1, wire.ask(asking)).error_code:
         if time.monotonic() > deadline_s:
             raise RuntimeError("no coordinator")
-        time.sleep(0.05)
+        time.sleep(0.05)  # interval of polling
 
 
 def join(wire: Wire, groups: Sequence[str]) -> list[tuple[str, int]]:

@@ -112,7 +112,7 @@ def start_seconds(directory: Path, option: str, count: int) -> float:
 def idle_share(side: Side, seconds: float) -> float:
     """How much of a core its processes take together while nobody asks for anything."""
     before = side.cpu_seconds()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the period over which idle CPU time is measured
     return (side.cpu_seconds() - before) / seconds
 
 

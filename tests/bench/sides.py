@@ -239,7 +239,7 @@ def start_and_time(side: Side) -> float:
         if time.perf_counter() > began + _START_TIMEOUT_S:
             tail = side.servers[0].process.tail()
             raise RuntimeError(f"{side.label} did not serve within {_START_TIMEOUT_S} s:\n{tail}")
-        time.sleep(0.002)
+        time.sleep(0.002)  # interval of polling
     elapsed_s = time.perf_counter() - began
     for server in side.servers:
         server.process.wait_ready()
@@ -278,4 +278,4 @@ def remove(directory: Path) -> None:
 
 def idle(seconds: float) -> None:
     """Leave the machine alone for a while."""
-    time.sleep(seconds)
+    time.sleep(seconds)  # nothing is to happen during this time

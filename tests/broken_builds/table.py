@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 COORDINATORS = "tests/coordinator_runtime/"
-GROUPS = COORDINATORS + "test_groups_live_as_at_load.py::test_groups_are_live_what_they_are_at_load"
+GROUPS = (
+    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_live_and_after_loading"
+)
 TRANSACTIONS = (
-    COORDINATORS + "test_transactions_live_as_at_load.py::test_transactions_are_live_what_they_are_at_load"
+    COORDINATORS
+    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_live_and_after_loading"
 )
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
-STORE_SERVER = "tests/coordination/test_store_server.py::"
+STORE_SERVER = "tests/coordination/store/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
 TOKENS = "tests/security/tokens/"
 
@@ -32,43 +35,42 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
         "if False:",
-        FENCES + "test_a_follower_of_another_leader_epoch_counts_for_nothing",
+        FENCES + "test_fetches_of_another_leader_epoch_are_ignored",
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",
         "kafka_compat/cluster/leader_and_isr.py",
         "if state.leader_epoch <= held.leader_epoch:",
         "if False:",
-        FENCES + "test_a_broker_believes_only_leader_epochs_that_rise",
+        FENCES + "test_lower_leader_epochs_are_ignored",
     ),
     BrokenBuild(
         "the controller does not compare the partition epoch of AlterPartition",
         "coordination/controller/isr_changes.py",
         "if change.partition_epoch < state.partition_epoch:",
         "if False:",
-        FENCES + "test_the_controller_takes_an_isr_only_from_who_knows_the_present_one",
+        FENCES + "test_the_controller_accepts_an_isr_change_only_of_the_current_partition_epoch",
     ),
     BrokenBuild(
         "the high watermark does not wait for followers",
         "kafka_compat/replication/in_sync.py",
         "if state.log_end_offset < end and (",
         "if False and (",
-        IN_SYNC + "test_committed_is_what_every_in_sync_replica_has",
+        IN_SYNC + "test_the_high_watermark_is_what_every_in_sync_replica_has",
     ),
     BrokenBuild(
         "an ISR that is proposed does not count before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "        if self.pending is None:\n            return self.committed\n        return tuple",
         "        if True:\n            return self.committed\n        return tuple",
-        IN_SYNC
-        + "test_a_follower_joins_at_the_high_watermark_and_is_waited_for_before_the_controller_agrees",
+        IN_SYNC + "test_a_joining_follower_is_awaited_before_the_controller_agrees",
     ),
     BrokenBuild(
         "a follower that is proposed to leave the ISR counts no more before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))",
         "return self.pending.isr",
-        IN_SYNC + "test_a_follower_that_lags_leaves_the_isr_and_only_then_counts_no_more",
+        IN_SYNC + "test_a_lagging_follower_counts_until_it_has_left_the_isr",
     ),
     BrokenBuild(
         "a follower joins the ISR before it has come to the start of the leader's epoch",
@@ -96,21 +98,21 @@ BROKEN_BUILDS = (
         "kafka_compat/cluster/controller_nodes.py",
         "check = stores.Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)",
         "check = stores.Check(znodes.CONTROLLER_EPOCH, -1)",
-        FENCES + "test_a_controller_that_was_deposed_writes_nothing",
+        FENCES + "test_a_replaced_controller_writes_nothing",
     ),
     BrokenBuild(
         "a broker does not compare controllers' epochs",
         "kafka_compat/cluster/controller_orders.py",
         "if controller_epoch < self.controller_epoch:",
         "if False:",
-        FENCES + "test_a_broker_obeys_no_controller_that_another_has_followed",
+        FENCES + "test_requests_of_a_replaced_controller_are_rejected",
     ),
     BrokenBuild(
         "a broker does not compare its own epoch",
         "kafka_compat/cluster/controller_orders.py",
         "if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():",
         "if False:",
-        FENCES + "test_a_broker_obeys_nothing_that_was_meant_for_an_earlier_life_of_it",
+        FENCES + "test_requests_for_an_earlier_broker_epoch_are_rejected",
     ),
     BrokenBuild(
         "acks=all is answered by the leader alone",
@@ -124,35 +126,35 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:",
         "if False:",
-        IN_SYNC + "test_acks_all_below_min_insync_replicas_is_told_after_the_append",
+        IN_SYNC + "test_acks_all_reports_too_few_replicas_after_the_append",
     ),
     BrokenBuild(
         "unclean elections always",
         "coordination/controller/leader_election.py",
         "    if unclean_allowed:",
         "    if True:",
-        "tests/coordination/test_election.py::test_a_leader_comes_out_of_the_isr",
+        "tests/coordination/controller/test_election.py::test_a_leader_comes_out_of_the_isr",
     ),
     BrokenBuild(
         "a follower appends what it has already",
         "storage/log/log.py",
         "headers = read_checked_headers(data, self.log_end_offset)",
         "headers = read_checked_headers(data, 0)",
-        "tests/storage/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
+        "tests/storage/log/test_log.py::test_a_follower_stores_valid_batches_of_its_leader_only",
     ),
     BrokenBuild(
         "a follower that drops an answer does not ask again for the high watermark in it",
         "kafka_compat/replication/follower.py",
         "                else:\n                    self._session.lost()\n",
         "",
-        KNOWN_CASES + "test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_told_again",
+        KNOWN_CASES + "test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again",
     ),
     BrokenBuild(
         "a follower asks for nothing after it started anew",
         "kafka_compat/replication/partition.py",
         "        self.durable_end_offset = offset\n",
         "",
-        KNOWN_CASES + "test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_there",
+        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_starts_again_there",
     ),
     BrokenBuild(
         "a new leader asks for min.insync.replicas only after it has begun to commit",
@@ -161,7 +163,7 @@ BROKEN_BUILDS = (
         "                self._call_soon(\n"
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
-        IN_SYNC + "test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for",
+        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_commits_nothing",
     ),
     BrokenBuild(
         "a deletion leaves what open transactions have written",
@@ -228,51 +230,50 @@ BROKEN_BUILDS = (
         "coordination/store/store_server.py",
         "        self._next_look.cancel()\n",
         "        self._next_look.cancel()\n        return\n",
-        STORE_SERVER + "test_what_a_killed_process_held_goes_at_once",
+        STORE_SERVER + "test_ephemerals_of_a_killed_process_are_deleted_at_once",
     ),
     BrokenBuild(
         "a process that stands still keeps its sessions",
         "coordination/store/store_server.py",
         "if not self._silence.is_too_long(self._loop.time()):",
         "if True:",
-        STORE_SERVER + "test_a_process_that_stands_still_loses_its_session_and_learns_it",
+        STORE_SERVER + "test_a_paused_process_loses_its_session_and_is_notified",
     ),
     BrokenBuild(
         "answers of another process's store overtake its events",
         "coordination/store/remote_store.py",
         "self._loop.call_soon(_call, *watching, event)",
         "self._loop.call_later(0.01, _call, *watching, event)",
-        "tests/coordination/test_metadata_store.py::"
-        "test_a_watch_tells_once_and_before_the_change_can_be_read[remote]",
+        "tests/coordination/store/test_metadata_store.py::"
+        "test_a_watch_fires_once_and_before_the_change_is_readable[remote]",
     ),
     BrokenBuild(
         "a change can be read in the moment before its watches are called",
         "coordination/store/embedded.py",
         "            await asyncio.sleep(0)\n            batch.done",
         "            batch.done",
-        "tests/coordination/test_embedded.py::"
-        "test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it",
+        "tests/coordination/store/test_embedded.py::test_a_reader_of_a_change_has_been_notified_of_it",
     ),
     BrokenBuild(
         "a delegation token is renewed whatever another broker made of it",
         "kafka_compat/security/tokens/keeper.py",
         "stores.SetData(path, model.encode_token(wanted), known.version)",
         "stores.SetData(path, model.encode_token(wanted))",
-        TOKENS + "test_keeper.py::test_a_broker_that_is_late_decides_by_what_is_stored",
+        TOKENS + "test_keeper.py::test_a_broker_behind_its_notices_decides_by_the_store",
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",
         "kafka_compat/security/tokens/delegation_token.py",
         "if principal != token.owner and principal not in token.renewers:",
         "if not token.concerns(principal):",
-        TOKENS + "test_model.py::test_a_life",
+        TOKENS + "test_model.py::test_only_owner_and_renewers_change_a_token_within_its_limits",
     ),
     BrokenBuild(
         "the holder of a delegation token may ask for another",
         "kafka_compat/handlers/token_requests.py",
         'if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):',
         'if protocol == "PLAINTEXT":',
-        TOKENS + "test_lone.py::test_a_holder_of_a_token_asks_for_none",
+        TOKENS + "test_lone.py::test_a_client_with_a_token_gets_no_token",
     ),
     BrokenBuild(
         "a session outlives its delegation token",
@@ -286,6 +287,6 @@ BROKEN_BUILDS = (
         "kafka_compat/security/tokens/keeper.py",
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
-        TOKENS + "test_keeper.py::test_what_one_does_the_others_hear_of",
+        TOKENS + "test_keeper.py::test_changes_of_one_broker_reach_the_others",
     ),
 )

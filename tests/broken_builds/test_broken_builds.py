@@ -34,6 +34,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 @each_build
-def test_it_is_noticed(build: BrokenBuild, copy: Path) -> None:
+def test_a_broken_build_fails_its_test(build: BrokenBuild, copy: Path) -> None:
     outcome = run(build, copy)
     assert outcome.noticed, outcome.output

@@ -43,7 +43,7 @@ def told(process: subprocess.Popen[str]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_data_go_when_it_stops(temporary: Path, number: int) -> None:
+def test_data_are_deleted_at_the_stop(temporary: Path, number: int) -> None:
     with serve("--port", "0", "--ephemeral", "--json") as process:
         (broker,) = told(process)
         (folder,) = temporary.iterdir()
@@ -56,7 +56,7 @@ def test_the_data_go_when_it_stops(temporary: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--brokers", "3"), ("--processes", "2")])
-def test_the_end_of_its_input_is_its_end(temporary: Path, arguments: tuple[str, ...]) -> None:
+def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: tuple[str, ...]) -> None:
     as_json = [] if "--processes" in arguments else ["--json"]
     with serve("--port", "0", "--ephemeral", "--stop-at-eof", *arguments, *as_json) as process:
         assert process.stdout is not None and process.stdin is not None
@@ -67,7 +67,7 @@ def test_the_end_of_its_input_is_its_end(temporary: Path, arguments: tuple[str, 
     wait_until(lambda: list(temporary.iterdir()) == [], 20, "the folder is gone")
 
 
-def test_with_both_the_data_stay_for_another_start(temporary: Path) -> None:
+def test_with_stop_at_eof_a_signal_keeps_the_data_for_another_start(temporary: Path) -> None:
     with serve("--port", "0", "--ephemeral", "--stop-at-eof", "--json") as process:
         (broker,) = told(process)
         process.send_signal(signal.SIGTERM)
@@ -80,7 +80,7 @@ def test_with_both_the_data_stay_for_another_start(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_each_broker_is_told_of() -> None:
+def test_each_broker_is_printed() -> None:
     with serve("--port", "0", "--ephemeral", "--brokers", "3", "--json") as process:
         brokers = told(process)
         assert [broker["broker_id"] for broker in brokers] == [1, 2, 3]
@@ -90,7 +90,7 @@ def test_each_broker_is_told_of() -> None:
         process.send_signal(signal.SIGTERM)
 
 
-def test_data_of_somebody_are_not_removed(tmp_path: Path) -> None:
+def test_a_data_directory_that_is_not_temporary_is_rejected(tmp_path: Path) -> None:
     with serve("--ephemeral", "--override", f"log.dirs={tmp_path}/data") as process:
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 2
@@ -106,7 +106,7 @@ def test_json_is_for_one_process() -> None:
     assert "use --brokers instead of --processes" in errors
 
 
-def test_only_what_nobody_holds_is_removed(temporary: Path) -> None:
+def test_only_directories_without_an_owner_are_deleted(temporary: Path) -> None:
     held, left = EphemeralFolder(), EphemeralFolder()
     Path(left.path, "file").touch()
     left.let_go()

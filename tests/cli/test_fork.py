@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.testing import KafkaBroker
-from tests.control.test_fork import commit_position, fill, held
+from tests.control.contents import commit_position, fill, held
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
 
-def test_a_topic_of_a_broker_that_runs() -> None:
+def test_a_topic_of_a_running_broker_is_forked() -> None:
     with KafkaBroker() as broker:
         broker.create_topic("t")
         fill(broker, "t", 10)
@@ -30,7 +30,7 @@ def test_a_topic_of_a_broker_that_runs() -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_folder_of_a_broker_that_does_not_run(tmp_path: Path, killed: bool) -> None:
+def test_a_data_directory_of_a_stopped_broker_is_forked(tmp_path: Path, killed: bool) -> None:
     broker = KafkaCompatBroker(tmp_path / "a", {"log.segment.bytes": "16384"})
     other = KafkaCompatBroker(tmp_path / "b")
     arguments = ("fork", "--data", str(broker.log_dir), "--to", str(other.log_dir))
@@ -61,7 +61,7 @@ def test_a_folder_of_a_broker_that_does_not_run(tmp_path: Path, killed: bool) ->
         broker.stop()
 
 
-def test_arguments_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path) -> None:
     for arguments in (["t"], ["--data", "d"], ["--data", "d", "--to", "e", "t"], ["--http", "x", "t"]):
         result = run_kafka_compat("fork", *arguments)
         assert (result.returncode, "expected --http URL TOPIC NAME" in result.stderr) == (2, True)

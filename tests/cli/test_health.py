@@ -12,13 +12,13 @@ def health(address: str, *arguments: str) -> tuple[int, str]:
     return result.returncode, result.stderr
 
 
-def test_a_broker_that_serves_is_healthy(shared_broker: KafkaCompatBroker) -> None:
+def test_a_serving_broker_is_healthy(shared_broker: KafkaCompatBroker) -> None:
     assert health(shared_broker.address) == (0, "")
     everywhere = f"0.0.0.0:{shared_broker.port}"
     assert health(everywhere) == (0, "")
 
 
-def test_no_broker_is_told_with_its_address() -> None:
+def test_a_missing_broker_is_reported_with_its_address() -> None:
     address = f"127.0.0.1:{free_port()}"
     code, told = health(address)
     assert code == 1
@@ -32,7 +32,7 @@ def test_a_broker_that_hangs_is_not_healthy() -> None:
     assert (code, "timed out" in told) == (1, True)
 
 
-def test_another_server_is_no_broker() -> None:
+def test_a_server_of_another_protocol_is_not_healthy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def answer() -> None:
@@ -48,7 +48,7 @@ def test_another_server_is_no_broker() -> None:
     assert (code, "no broker" in told) == (1, True)
 
 
-def test_wrong_settings_are_told() -> None:
+def test_invalid_settings_are_reported() -> None:
     code, told = health("nonsense")
     assert code == 2
     assert "listeners" in told

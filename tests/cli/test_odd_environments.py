@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_serve import api_versions_error, refusal
+from tests.cli.startup_errors import api_versions_error, refusal
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import PROJECT
@@ -123,7 +123,7 @@ def test_names_beyond_ascii_are_used_and_shown_escaped(
     assert f"data in {folder}" in out or "d\\xf6n\\xe9es" in out
 
 
-def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
     """No response to a client could hold it; Java cannot name such a path either."""
     name = os.fsdecode(os.fsencode(tmp_path) + b"/d\xe9")
     assert f"--override: log.dirs={tmp_path}/d\\udce9 is not UTF-8" in refusal(f"--override=log.dirs={name}")
@@ -133,16 +133,14 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["log.dirs=", "log.dirs= , ", "log.dir="])
-def test_log_directories_that_a_template_left_empty_are_refused(given: str) -> None:
+def test_empty_log_directories_are_rejected(given: str) -> None:
     """As by genuine Kafka: the default folder may hold the data of another broker."""
     said = refusal(f"--override={given}", "--port", "0")
     name = given.partition("=")[0]
     assert f"configuration {name}: At least one log directory must be defined via log.dirs or log.dir" in said
 
 
-def test_a_file_in_utf_8_means_what_it_means_to_kafka_and_that_is_said(
-    tmp_path: Path, started: list[Started]
-) -> None:
+def test_a_utf_8_file_is_read_as_kafka_does_with_a_warning(tmp_path: Path, started: list[Started]) -> None:
     properties = tmp_path / "server.properties"
     text = f"# Größe\nlog.dirs={tmp_path}/données\nbroker.rack=é\nnum.partitions=2\n"
     properties.write_text(text, encoding="utf-8")

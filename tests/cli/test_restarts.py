@@ -5,12 +5,12 @@ from __future__ import annotations
 from kafka_compat.cli.processes import CALM_S, WAIT_S_MAX, RestartWaits
 
 
-def test_at_once_and_then_after_waits_that_grow_to_an_end() -> None:
+def test_restarts_are_immediate_and_then_delayed_up_to_a_limit() -> None:
     waits = RestartWaits()
     assert [waits.after(1.0) for _ in range(9)] == [0, 0.5, 1, 2, 4, 8, WAIT_S_MAX, WAIT_S_MAX, WAIT_S_MAX]
 
 
-def test_one_that_served_for_a_minute_begins_anew() -> None:
+def test_the_delay_is_reset_after_a_minute_of_service() -> None:
     waits = RestartWaits()
     for _ in range(5):
         waits.after(CALM_S - 0.1)

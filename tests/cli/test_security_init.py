@@ -51,7 +51,7 @@ def certificate_names(file: Path) -> set[str]:
     return {item.strip() for item in text.splitlines()[1].split(",")}
 
 
-def test_everything_is_there_for_its_owner_alone(tmp_path: Path) -> None:
+def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "a folder" / "ü"
     told = init(folder, "--user", "alice", "--user", "bob")
     assert "kafka-compat serve" in told
@@ -71,7 +71,7 @@ def test_everything_is_there_for_its_owner_alone(tmp_path: Path) -> None:
         assert settings["sasl_plain_password"] not in told
 
 
-def test_the_settings_of_the_broker_can_be(tmp_path: Path) -> None:
+def test_the_settings_of_the_broker_are_valid(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     init(folder, "--port", "19093")
     config = load([str(folder / "server.properties")])
@@ -83,7 +83,7 @@ def test_the_settings_of_the_broker_can_be(tmp_path: Path) -> None:
     TlsContext(TlsSettings.of(config, listener), between_brokers=True)
 
 
-def test_the_certificate_has_the_names_by_which_clients_come(tmp_path: Path) -> None:
+def test_the_certificate_has_the_host_names_that_clients_use(tmp_path: Path) -> None:
     init(tmp_path / "a", "--host", "kafka.example.com", "--host", "10.1.2.3", "--host", "köln.example")
     names = certificate_names(tmp_path / "a/server.pem")
     assert {
@@ -120,7 +120,7 @@ def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) ->
     assert [TlsContext(TlsSettings.of(each, each.listeners[0])) for each in (first, second)]
 
 
-def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
+def test_existing_files_are_kept_unless_replacement_is_requested(tmp_path: Path) -> None:
     init(tmp_path, "--user", "alice")
     before = contents(tmp_path)
     assert "already; choose another directory, or use --force" in init(tmp_path, "--user", "bob", code=2)
@@ -134,7 +134,7 @@ def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None
     assert {name for name in before if before[name] == after[name]} == set()
 
 
-def test_json_tells_what_was_made_and_no_password(tmp_path: Path) -> None:
+def test_json_lists_the_files_without_passwords(tmp_path: Path) -> None:
     told = json.loads(init(tmp_path, "--user", "alice", "--json"))
     assert [step["command"].split()[:2] for step in told["next"]] == [
         ["kafka-compat", command] for command in ("serve", "topics", "acls")
@@ -158,7 +158,7 @@ def test_json_tells_what_was_made_and_no_password(tmp_path: Path) -> None:
         (["--days", "0"], "expected 1 to 36500"),
     ],
 )
-def test_what_cannot_be_is_said_and_nothing_is_made(
+def test_invalid_arguments_are_reported_and_nothing_is_created(
     tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     folder = tmp_path / "new"
@@ -166,7 +166,7 @@ def test_what_cannot_be_is_said_and_nothing_is_made(
     assert not folder.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "cannot be written" in init(tmp_path / "file/folder", code=1)
 

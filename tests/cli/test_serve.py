@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -17,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat import cli
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.cli.startup_errors import PROJECT, api_versions_error, refusal
 
 
 class Running:
@@ -63,36 +61,8 @@ def on(folder: Path, port: int = 0) -> list[str]:
     return [f"--override=listeners=PLAINTEXT://127.0.0.1:{port}", f"--override=log.dirs={folder}"]
 
 
-def refusal(*arguments: str) -> str:
-    """The one message of a serve that exits with 2."""
-    result = subprocess.run(
-        [sys.executable, "-m", "kafka_compat", "serve", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        cwd=PROJECT,
-    )
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    lines = [line for line in result.stderr.splitlines() if line.startswith("kafka-compat serve: ")]
-    assert len(lines) == 1, result.stderr
-    assert "Traceback" not in result.stderr
-    return lines[0]
-
-
-def api_versions_error(port: int) -> int:
-    """Ask for ApiVersions version 0; the error code that comes back."""
-    body = struct.pack(">hhih", 18, 0, 7, -1)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(struct.pack(">i", len(body)) + body)
-        answer = connection.recv(4096)
-    correlation_id, error = struct.unpack(">ih", answer[4:10])
-    assert correlation_id == 7
-    return int(error)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_serves_and_stops_when_told(
+def test_serve_prints_its_address_and_stops_on_sigterm(
     tmp_path: Path, running: list[Running], number: int
 ) -> None:
     folder = tmp_path / "data"
@@ -109,7 +79,9 @@ def test_it_says_where_it_serves_and_stops_when_told(
     assert again.stop() == (0, "")
 
 
-def test_without_a_file_the_data_are_in_the_users_own_folder(tmp_path: Path, running: list[Running]) -> None:
+def test_without_a_file_the_data_are_in_the_users_data_directory(
+    tmp_path: Path, running: list[Running]
+) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
     broker = Running("--override=listeners=PLAINTEXT://127.0.0.1:0", environment=home)
     running.append(broker)
@@ -117,7 +89,7 @@ def test_without_a_file_the_data_are_in_the_users_own_folder(tmp_path: Path, run
     assert (tmp_path / ".local/share/kafka-compat/logs/meta.properties").exists()
 
 
-def test_a_second_broker_on_the_same_folder_leaves_the_first_alone(
+def test_a_second_broker_on_the_same_directory_leaves_the_first_alone(
     tmp_path: Path, running: list[Running]
 ) -> None:
     folder = tmp_path / "data"
@@ -129,7 +101,7 @@ def test_a_second_broker_on_the_same_folder_leaves_the_first_alone(
     assert broker.stop() == (0, "")
 
 
-def test_a_port_in_use_is_said_and_no_folder_is_made(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_and_no_directory_created(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = refusal(*on(tmp_path / "data", port))
@@ -146,18 +118,20 @@ def test_a_port_in_use_is_said_and_no_folder_is_made(tmp_path: Path) -> None:
         ("num.partitions", "expected name=value"),
     ],
 )
-def test_a_wrong_value_is_said_and_no_folder_is_made(tmp_path: Path, setting: str, said: str) -> None:
+def test_an_invalid_value_is_reported_and_no_directory_created(
+    tmp_path: Path, setting: str, said: str
+) -> None:
     assert said in refusal(*on(tmp_path / "data"), "--override", setting)
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     assert refusal(str(tmp_path / "server.properties")) == (
         f"kafka-compat serve: cannot read {tmp_path}/server.properties: No such file or directory"
     )
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     assert str(tmp_path / "file") in refusal(*on(tmp_path / "file" / "data"))
 
@@ -183,7 +157,7 @@ def test_kafkas_own_server_properties_starts(tmp_path: Path, running: list[Runni
     assert "num.io.threads" not in errors
 
 
-def test_the_environment_counts_when_asked_for_and_topics_exist_when_it_is_ready(
+def test_environment_settings_apply_on_request_and_topics_exist_when_ready(
     tmp_path: Path, running: list[Running]
 ) -> None:
     environment = {
@@ -212,7 +186,7 @@ def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[
     assert broker.stop() == (0, "")
 
 
-def test_a_strangers_packages_of_names_like_our_rooms_do_not_matter(tmp_path: Path) -> None:
+def test_packages_named_like_ours_do_not_interfere(tmp_path: Path) -> None:
     for name in ("storage", "coordination"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")
@@ -252,7 +226,7 @@ def test_a_port_is_short_for_a_listener(tmp_path: Path, running: list[Running]) 
         (["--port", "99999"], "99999 is not a port; expected a number from 0 to 65535"),
     ],
 )
-def test_a_wrong_number_is_refused(
+def test_an_invalid_number_is_rejected(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     with pytest.raises(SystemExit) as left:
@@ -261,9 +235,7 @@ def test_a_wrong_number_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_a_mistyped_setting_is_told_with_the_one_that_was_meant(
-    tmp_path: Path, running: list[Running]
-) -> None:
+def test_a_misspelled_setting_is_reported_with_a_suggestion(tmp_path: Path, running: list[Running]) -> None:
     broker = Running(*on(tmp_path / "data"), "--override=log.retention.hour=1", "--override=zzz=1")
     running.append(broker)
     _, errors = broker.stop()
@@ -283,7 +255,7 @@ def test_version_and_help_name_every_command(capsys: pytest.CaptureFixture[str])
     assert left.value.code == 2
 
 
-def test_serve_starts_without_what_only_other_commands_need() -> None:
+def test_serve_does_not_import_modules_of_other_commands() -> None:
     heavy = {"rich", "aiohttp", "kazoo", "pyspark", "aiofiles", "hypothesis", "lz4"}
     program = (
         "from kafka_compat import cli; import kafka_compat.cli.serve, kafka_compat.broker; "

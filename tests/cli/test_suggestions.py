@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartBroker
-from tests.support.servers import PROJECT, run_kafka_compat
+from tests.support.servers import PROJECT, StartBroker, run_kafka_compat
 
 
 @pytest.mark.parametrize(
@@ -24,14 +23,14 @@ from tests.support.servers import PROJECT, run_kafka_compat
         ("health --timout 3", "(did you mean --timeout?)"),
     ],
 )
-def test_commands_and_flags(line: str, told: str) -> None:
+def test_misspelled_commands_and_flags_get_a_suggestion(line: str, told: str) -> None:
     ran = run_kafka_compat(*line.split())
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.splitlines()[-1].endswith(told) or told in ran.stderr.splitlines()[-1]
     assert ran.stderr.count("did you mean") == told.count("did you mean")
 
 
-def test_settings_of_each_source(tmp_path: Path) -> None:
+def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> None:
     """A file, the environment, the command line: it is a warning, and the broker serves."""
     file = tmp_path / "server.properties"
     file.write_text("num.partitons=3\n")
@@ -56,7 +55,7 @@ def test_settings_of_each_source(tmp_path: Path) -> None:
         assert f"{name} (did you mean {meant}?)" in errors
 
 
-def test_a_setting_that_nothing_is_like(start_broker: StartBroker) -> None:
+def test_a_setting_unlike_any_other_gets_no_suggestion(start_broker: StartBroker) -> None:
     broker = start_broker({"quux": "1"})
     [line] = [line for line in broker.log.read_text().splitlines() if "Unknown settings" in line]
     assert line.endswith("Unknown settings are ignored: quux")

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.clients.conftest import LanePool
 from tests.clients.lane import Lane, Observations, attempted
+from tests.clients.lane_pool import LanePool
 from tests.clients.programs import CLIENTS
 from tests.clients.scenarios import NEEDS, produce_and_consume
 from tests.support import campaign

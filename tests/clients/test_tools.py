@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.conftest import Brokers
+from tests.clients.lane_pool import Brokers
 from tests.clients.programs import java_command
 from tests.support import java
 from tests.support.process import wait_until
@@ -97,7 +97,7 @@ def _same(pair: tuple[Tools, Tools], scenario: Callable[[Tools], Any]) -> Any:
     return found
 
 
-def test_topics(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_topics_creates_alters_and_deletes_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic = f"topics-{run.run}"
         named = ("--topic", topic)
@@ -142,7 +142,7 @@ def _exceptions(printed: Printed) -> set[str]:
     return set(re.findall(r"\w+Exception", printed.out + printed.err)) - {"ExecutionException"}
 
 
-def test_console_producer_and_consumer(tools: tuple[Tools, Tools]) -> None:
+def test_console_tools_produce_and_consume_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[str]:
         topic = f"console-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)
@@ -173,7 +173,7 @@ def test_console_producer_and_consumer(tools: tuple[Tools, Tools]) -> None:
     _same(tools, scenario)
 
 
-def test_consumer_groups(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_consumer_groups_prints_the_same_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic, group = f"grouped-{run.run}", f"group-{run.run}"
         run("kafka-topics", "--create", "--topic", topic, "--partitions", "2")
@@ -246,7 +246,7 @@ def test_get_offsets_and_delete_records(tools: tuple[Tools, Tools], tmp_path: Pa
     _same(tools, scenario)
 
 
-def test_configs(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_configs_alters_topics_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic = f"configured-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)
@@ -269,7 +269,7 @@ def test_configs(tools: tuple[Tools, Tools]) -> None:
     _same(tools, scenario)
 
 
-def test_broker_configs(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_configs_lists_the_same_broker_settings_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     """kafka-configs shows every broker setting; those that tests set per broker are left out."""
 
     def scenario(run: Tools) -> list[str]:
@@ -284,7 +284,7 @@ def _without_tiers(lines: list[str]) -> list[str]:
     return [line for line in lines if not line.strip().startswith("remote.")]
 
 
-def test_perf_tools(tools: tuple[Tools, Tools]) -> None:
+def test_perf_tools_count_all_records(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[str]:
         topic = f"perf-{run.run}"
         run("kafka-topics", "--create", "--topic", topic)
@@ -300,7 +300,7 @@ def test_perf_tools(tools: tuple[Tools, Tools]) -> None:
     _same(tools, scenario)
 
 
-def test_cluster_tools(tools: tuple[Tools, Tools]) -> None:
+def test_log_dirs_and_api_versions_tools_read_the_responses(tools: tuple[Tools, Tools]) -> None:
     """kafka-log-dirs and kafka-broker-api-versions understand the broker."""
 
     def scenario(run: Tools) -> Any:

@@ -71,7 +71,7 @@ def append(held: Partition, count: int, clock: JumpingClock) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_retention_goes_on(broker: Broker, clock: JumpingClock, jump_ms: int) -> None:
+async def test_retention_continues_after_a_jump(broker: Broker, clock: JumpingClock, jump_ms: int) -> None:
     held = await made(broker, {"segment.bytes": "1000", "retention.bytes": "2000"})
     clock.jumped_ms = jump_ms
     for _ in range(2):
@@ -81,7 +81,7 @@ async def test_retention_goes_on(broker: Broker, clock: JumpingClock, jump_ms: i
         clock.jumped_ms = -jump_ms
 
 
-async def test_compaction_goes_on_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
+async def test_compaction_continues_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(
         broker, {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
     )
@@ -90,7 +90,7 @@ async def test_compaction_goes_on_after_a_jump_back(broker: Broker, clock: Jumpi
     await until(lambda: ("t", 0) in broker.services.log_dirs.clean_offsets)
 
 
-async def test_flushes_by_time_go_on_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
+async def test_flushes_by_time_continue_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(broker, {"flush.ms": "100"})
     clock.jumped_ms = -HOUR_MS
     append(held, 1, clock)
@@ -98,7 +98,7 @@ async def test_flushes_by_time_go_on_after_a_jump_back(broker: Broker, clock: Ju
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_who_is_in_sync_is_not_asked_of_the_time_of_day(
+async def test_the_isr_does_not_depend_on_the_time_of_day(
     tmp_path: Path, clock: JumpingClock, jump_ms: int
 ) -> None:
     cluster = EmbeddedCluster(tmp_path, clock=clock)
@@ -116,7 +116,7 @@ async def test_who_is_in_sync_is_not_asked_of_the_time_of_day(
         for _ in range(30):
             assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
             assert set(held.isr) == {1, 2, 3}
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the pace of the records, over longer than replica.lag.time.max.ms
     # And who does not keep up leaves.
     fetching: Any = cluster.brokers[behind].replicas.fetching
     await fetching.close()

@@ -288,5 +288,5 @@ def eventually(outcome: Callable[[], str], expected: str) -> str:
     """What is seen in the end: `expected` as soon as it is seen, else what is seen after SETTLE_S."""
     deadline = time.monotonic() + SETTLE_S
     while (seen := outcome()) != expected and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.1)  # interval of polling
     return seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import Record, build_batch, iter_records
+from tests.support import waiting
 from tests.support.client_security import for_brokers
 from tests.support.ports import free_port
 from tests.support.secured import Secured, first_nodes
@@ -300,8 +301,15 @@ class EmbeddedCluster:
         return found
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = SETTLE_S) -> None:
-    """Wait until something holds; TimeoutError after that time."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 -- many things change, none of them tells
-            await asyncio.sleep(0.01)
+async def until(condition: Callable[[], object | Awaitable[object]], timeout_s: float = SETTLE_S) -> None:
+    """Wait until the condition holds. Raises TimeoutError after that time."""
+    await waiting.until(condition, timeout_s)
+
+
+async def until_missing(session: MetadataStore, path: str) -> None:
+    """Wait until a node is deleted. Raises TimeoutError after SETTLE_S."""
+
+    async def is_missing() -> bool:
+        return await session.exists(path) is None
+
+    await until(is_missing)

@@ -242,7 +242,7 @@ class Pair:
             ours, genuine = self.both(lambda side: side.nodes())
             if ours == genuine or time.monotonic() > deadline:
                 break
-            time.sleep(0.1)
+            time.sleep(0.1)  # interval of polling
         assert ours == genuine, _difference(step, _lines(genuine), _lines(ours))
         while True:
             shown, wanted = self.both(lambda side: side.describe())

@@ -17,7 +17,7 @@ from kafka_compat.metadata.topic_rules import added_replicas, replicas_for
 SIX_IN_THREE_RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 
 
-def test_without_racks_leaders_go_round_and_followers_shift() -> None:
+def test_without_racks_leaders_rotate_and_followers_shift() -> None:
     """The table of Kafka's documentation of replica placement."""
     racks = dict.fromkeys(range(5))
     assert assign_replicas(racks, 10, 3, start=0, shift=0) == [
@@ -67,7 +67,7 @@ def brokers(*racks: str | None) -> dict[int, BrokerMetadata]:
     return {broker_id: BrokerMetadata(broker_id, {}, rack) for broker_id, rack in enumerate(racks, 1)}
 
 
-def test_racks_of_some_brokers_only_are_refused() -> None:
+def test_racks_of_only_some_brokers_are_rejected() -> None:
     config = BrokerConfig.from_properties({"broker.id": "1"})
     with pytest.raises(KafkaError) as refused:
         replicas_for(config, brokers("a", "b", None), 1, 2, None)
@@ -75,7 +75,7 @@ def test_racks_of_some_brokers_only_are_refused() -> None:
     assert replicas_for(config, brokers("a", "b", None), -1, -1, {0: (1, 3)}) == {0: (1, 3)}
 
 
-def test_new_partitions_go_on_where_the_old_ones_ended() -> None:
+def test_new_partitions_continue_after_the_old_ones() -> None:
     present = [(2, 3), (3, 1), (1, 2)]
     assert added_replicas(present, 5, None, brokers(None, None, None)) == {3: (2, 3), 4: (3, 1)}
 

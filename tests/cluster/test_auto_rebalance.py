@@ -15,7 +15,9 @@ ALL = {1, 2, 3}
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-async def test_leaders_return(tmp_path: Path, enabled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_leaders_return_to_preferred_replicas_only_if_enabled(
+    tmp_path: Path, enabled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kafka_compat.cluster.controller_term.FIRST_REBALANCE_S", 0.5)
     cluster = EmbeddedCluster(tmp_path, settings={INTERVAL: "1", "auto.leader.rebalance.enable": enabled})
     await cluster.start()

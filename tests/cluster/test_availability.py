@@ -238,7 +238,7 @@ def genuine(tmp_path: Path) -> Iterator[ThreeBrokers]:
         cluster.stop()
 
 
-def test_every_row_of_the_availability_tables(ours: ThreeBrokers) -> None:
+def test_availability_is_as_in_every_row_of_the_tables(ours: ThreeBrokers) -> None:
     seen = Trial(ours).play()
     assert seen == SEEN, difference(seen)
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.protocol.messages.controlled_shutdown import (
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from tests.protocol.server_headers import decode_request_header, encode_response_header
+from tests.cluster.frames import frame_of, read_request
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -37,19 +36,7 @@ async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
         await server.wait_closed()
 
 
-async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int, object]:
-    frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-    header, position = decode_request_header(frame)
-    request = codec.decode(messages.request_class(header.api_key), header.api_version, frame, position)
-    return header.api_key, header.api_version, header.correlation_id, request
-
-
-def frame_of(key: int, version: int, correlation_id: int, response: object) -> bytes:
-    payload = encode_response_header(key, version, correlation_id) + codec.encode(response, version)
-    return len(payload).to_bytes(4, "big") + payload
-
-
-async def test_requests_of_several_apis_are_under_way_together() -> None:
+async def test_requests_of_several_apis_are_pipelined() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await read_request(reader)
         second = await read_request(reader)
@@ -68,7 +55,7 @@ async def test_requests_of_several_apis_are_under_way_together() -> None:
     assert altered.error_code == 41
 
 
-async def test_a_broken_connection_fails_what_is_under_way_and_the_next_request_connects_again() -> None:
+async def test_a_broken_connection_fails_pending_requests_and_the_next_one_reconnects() -> None:
     connections = 0
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -87,7 +74,7 @@ async def test_a_broken_connection_fails_what_is_under_way_and_the_next_request_
         assert answer == ControlledShutdownResponse()
 
 
-async def test_a_late_answer_is_a_broken_connection() -> None:
+async def test_a_late_response_breaks_the_connection() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         await reader.read()
@@ -98,7 +85,7 @@ async def test_a_late_answer_is_a_broken_connection() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), timeout_ms=20)
 
 
-async def test_an_answer_to_another_request_is_not_taken() -> None:
+async def test_a_response_to_another_request_is_rejected() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         key, version, correlation_id, _ = await read_request(reader)
         writer.write(frame_of(key, version, correlation_id + 1, ControlledShutdownResponse()))
@@ -110,7 +97,7 @@ async def test_an_answer_to_another_request_is_not_taken() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
 
 
-async def test_an_answer_is_handed_over_as_it_comes_and_a_failure_too() -> None:
+async def test_responses_and_failures_are_passed_on_at_once() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_request(reader)
         writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))
@@ -129,7 +116,7 @@ async def test_an_answer_is_handed_over_as_it_comes_and_a_failure_too() -> None:
     assert handed.empty()
 
 
-async def test_a_large_answer_outlives_the_next_one() -> None:
+async def test_a_large_response_stays_valid_after_the_next() -> None:
     """Its records are views of the frame that they came in."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -145,7 +132,7 @@ async def test_a_large_answer_outlives_the_next_one() -> None:
     assert found == [b"a" * 300_000, b"b" * 300_000]
 
 
-async def test_a_host_that_has_no_name_is_a_connection_error() -> None:
+async def test_an_unknown_host_is_a_connection_error() -> None:
     """Such as one that a broken registration names."""
     client = BrokerClient("a..b", 9092, "broker-1")
     with pytest.raises(ConnectionError, match="cannot connect"):
@@ -153,7 +140,7 @@ async def test_a_host_that_has_no_name_is_a_connection_error() -> None:
     await client.close()
 
 
-async def test_nobody_listening_is_a_connection_error() -> None:
+async def test_a_closed_port_is_a_connection_error() -> None:
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()

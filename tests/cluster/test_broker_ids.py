@@ -47,7 +47,7 @@ async def test_ids_are_generated_and_kept(tmp_path: Path) -> None:
         await cluster.tree.close()
 
 
-async def test_without_generation_an_id_is_asked_for(tmp_path: Path) -> None:
+async def test_without_generation_broker_id_is_required(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     with pytest.raises(StartupError, match=r"broker\.id is missing"):
         await cluster.start("one", broker_id_generation_enable="false")

@@ -12,7 +12,7 @@ BACKOFF = "controlled.shutdown.retry.backoff.ms"
 RETRIES = "controlled.shutdown.max.retries"
 
 
-async def test_the_next_controller_is_asked_when_one_is_lost(tmp_path: Path) -> None:
+async def test_the_next_controller_gets_the_request_when_one_is_lost(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "50", RETRIES: "100"})
     await cluster.start()
     try:
@@ -27,7 +27,7 @@ async def test_the_next_controller_is_asked_when_one_is_lost(tmp_path: Path) -> 
         await cluster.stop()
 
 
-async def test_nobody_is_waited_for_in_vain_for_ever(tmp_path: Path) -> None:
+async def test_controlled_shutdown_gives_up_after_its_retries(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "200", RETRIES: "4"})
     await cluster.start()
     try:

@@ -45,7 +45,7 @@ class Load:
         leader = self._cluster.leader("t")
         if leader >= 0:
             return await self._cluster.produce(leader, "t", value)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the pace of retries without a leader
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     async def make_topics(self) -> None:
@@ -56,10 +56,10 @@ class Load:
                 if made in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     self.topics.append(name)
                     continue
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the pace of retries without a controller
 
 
-async def test_expiry_under_load(cluster: EmbeddedCluster) -> None:
+async def test_an_expired_controller_is_replaced_under_load(cluster: EmbeddedCluster) -> None:
     """Nothing that was acknowledged or made is lost, and there is one controller with one term each time."""
     await cluster.create_topic("t")
     load = Load(cluster)

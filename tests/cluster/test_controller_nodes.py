@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.metadata_store import Create, MetadataStore
 from kafka_compat.metadata.topic_nodes import new_topic_id
-from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
+from tests.cluster.embedded import EmbeddedCluster, until_missing
 from tests.coordination.losing_answers import LosingAnswers
 
 PARTITION = TopicPartition("t", 0)
@@ -60,7 +59,7 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
     await tree.close()
 
 
-async def test_a_lost_answer_is_taken_for_what_it_was(controller: Controller) -> None:
+async def test_a_write_with_a_lost_response_is_recognized(controller: Controller) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
     controller.store.lost = [True]
     assert await controller.write(STATE, 0) == (1, None)
@@ -74,7 +73,7 @@ async def test_a_lost_request_is_sent_again_after_a_pause(controller: Controller
     assert time.monotonic() - begun > 0.2
 
 
-async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller) -> None:
+async def test_a_write_of_another_controller_is_not_taken_for_success(controller: Controller) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
     other = PartitionState(leader=2, leader_epoch=0, isr=(2,), controller_epoch=1, partition_epoch=1)
     await controller.other.set(
@@ -84,7 +83,7 @@ async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller
     assert await controller.write(STATE, 0) == (None, other)
 
 
-async def test_a_partition_that_was_added_meanwhile_stays(controller: Controller) -> None:
+async def test_a_concurrently_added_partition_stays(controller: Controller) -> None:
     """The controller writes a topic's node as it knows it, when it moves replicas."""
     path = znodes.topic_path("t")
     known = znodes.decode_topic("t", (await controller.other.get(path))[0])
@@ -100,7 +99,7 @@ async def test_a_partition_that_was_added_meanwhile_stays(controller: Controller
     assert znodes.decode_topic("t", (await controller.other.get(path))[0]) == moved
 
 
-async def test_the_settings_of_a_topic_go_with_it(controller: Controller) -> None:
+async def test_the_settings_of_a_topic_are_deleted_with_it(controller: Controller) -> None:
     """A topic that is made anew in between would else lose its own."""
     await controller.write(STATE, CREATE)
     last = (znodes.topic_path("t"), znodes.config_path("topics", "t"), znodes.delete_topic_path("t"))
@@ -110,7 +109,7 @@ async def test_the_settings_of_a_topic_go_with_it(controller: Controller) -> Non
     assert [await controller.other.exists(path) for path in last] == [None, None, None]
 
 
-async def test_a_topic_that_is_deleted_before_the_controller_knew_it(tmp_path: Path) -> None:
+async def test_a_topic_unknown_to_the_controller_is_deleted(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path)
     await cluster.start()
     try:
@@ -122,9 +121,7 @@ async def test_a_topic_that_is_deleted_before_the_controller_knew_it(tmp_path: P
                 Create(znodes.topic_path("t"), znodes.encode_topic(topic)),
             ]
         )
-        async with asyncio.timeout(SETTLE_S):
-            while await session.exists(znodes.delete_topic_path("t")):  # noqa: ASYNC110 -- as `until`
-                await asyncio.sleep(0.01)
+        await until_missing(session, znodes.delete_topic_path("t"))
         assert await session.exists(znodes.topic_path("t")) is None
     finally:
         await cluster.stop()

@@ -27,7 +27,7 @@ from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
+from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until, until_missing
 
 ALL = {1, 2, 3}
 
@@ -40,7 +40,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
     await cluster.stop()
 
 
-async def test_what_is_acknowledged_survives_the_loss_of_its_leader(cluster: EmbeddedCluster) -> None:
+async def test_acknowledged_records_survive_the_loss_of_their_leader(cluster: EmbeddedCluster) -> None:
     assert await cluster.create_topic("t") == ErrorCode.NONE
     first = cluster.leader("t")
     for number in range(5):
@@ -99,7 +99,7 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
         (ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=1)),
     ],
 )
-async def test_a_broker_that_has_just_started_tells_of_all_brokers(
+async def test_a_started_broker_returns_all_brokers_in_metadata(
     cluster: EmbeddedCluster, api_key: ApiKey, version: int, request_message: Any
 ) -> None:
     """Its first answer waits for the controller: librdkafka would forget every broker when told of none."""
@@ -133,21 +133,23 @@ async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
     assert await cluster.produce(cluster.leader("u"), "u", b"x") == ErrorCode.NONE
 
 
-async def test_a_broker_whose_session_expired_registers_anew(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_registers_again_after_its_session_expired(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     broker = cluster.brokers[cluster.leader("t")]
     epoch = broker.broker_epoch
     await cluster.sessions[broker.broker_id].expire()
     await until(lambda: broker.broker_epoch > epoch)
     await until(lambda: cluster.leader("t") >= 0)
+
     # As a client: what it asks while the controller still learns of the new life may be refused.
-    async with asyncio.timeout(SETTLE_S):
-        while await cluster.produce(cluster.leader("t"), "t", b"x"):  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
+    async def is_produced() -> bool:
+        return await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
+
+    await until(is_produced)
     await until(lambda: cluster.isr("t") == ALL)
 
 
-async def test_a_removed_controller_node_means_a_new_election(cluster: EmbeddedCluster) -> None:
+async def test_a_deleted_controller_node_causes_an_election(cluster: EmbeddedCluster) -> None:
     before = cluster.controller.controller.epoch
     await cluster.brokers[1].store.delete(znodes.CONTROLLER, ANY_VERSION)
     await until(
@@ -171,7 +173,7 @@ async def test_a_controlled_shutdown_leaves_no_gap(cluster: EmbeddedCluster) -> 
     del cluster.brokers[first]
 
 
-async def test_a_controller_that_stops_has_told_the_new_leaders(
+async def test_a_stopping_controller_notifies_the_new_leaders(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.create_topic("t", 6)
@@ -188,11 +190,11 @@ async def test_a_controller_that_stops_has_told_the_new_leaders(
 
 
 async def _late(call: Callable[..., Awaitable[Any]], *request: object) -> Any:
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # the request to the brokers is late
     return await call(*request)
 
 
-async def test_min_insync_replicas(cluster: EmbeddedCluster) -> None:
+async def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t", configs={"min.insync.replicas": "3"})
     leader = cluster.leader("t")
     assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
@@ -211,9 +213,7 @@ async def test_deletion_reaches_every_broker(cluster: EmbeddedCluster) -> None:
     await until(lambda: all(not broker.log_dirs.logs for broker in cluster.brokers.values()))
     # The name is free once the controller has removed the nodes.
     tree = cluster.brokers[1].store
-    async with asyncio.timeout(SETTLE_S):
-        while await tree.exists(znodes.delete_topic_path("t")) is not None:  # noqa: ASYNC110 -- as `until`
-            await asyncio.sleep(0.01)
+    await until_missing(tree, znodes.delete_topic_path("t"))
     assert await cluster.create_topic("t") == ErrorCode.NONE
 
 
@@ -224,7 +224,7 @@ async def test_only_the_controller_creates_topics(cluster: EmbeddedCluster) -> N
     assert response.topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-async def test_groups_have_one_coordinator_that_moves(cluster: EmbeddedCluster) -> None:
+async def test_a_group_has_one_coordinator_which_moves_with_its_leader(cluster: EmbeddedCluster) -> None:
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
     found = {
         (await cluster.send(item, ApiKey.FIND_COORDINATOR, 4, request)).coordinators[0].node_id
@@ -238,7 +238,7 @@ async def test_groups_have_one_coordinator_that_moves(cluster: EmbeddedCluster) 
     assert moved.coordinators[0].node_id not in (-1, first)
 
 
-async def test_producer_ids_are_never_given_twice(cluster: EmbeddedCluster) -> None:
+async def test_producer_ids_are_never_reused(cluster: EmbeddedCluster) -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     given = [
         (await cluster.send(item, ApiKey.INIT_PRODUCER_ID, 4, request)).producer_id

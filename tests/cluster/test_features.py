@@ -36,7 +36,7 @@ def known(cluster: EmbeddedCluster) -> list[int]:
     ]
 
 
-async def test_the_controller_makes_it(cluster: EmbeddedCluster) -> None:
+async def test_the_controller_creates_the_feature_node(cluster: EmbeddedCluster) -> None:
     await cluster.start()
     await until(lambda: known(cluster) == [0, 0, 0])
     assert await epochs(cluster) == [0, 0, 0]
@@ -46,7 +46,7 @@ async def test_the_controller_makes_it(cluster: EmbeddedCluster) -> None:
     await until(lambda: known(cluster) == [-1, -1, -1])
 
 
-async def test_a_controller_enables_what_an_older_one_had_disabled(cluster: EmbeddedCluster) -> None:
+async def test_a_controller_enables_features_that_an_older_one_disabled(cluster: EmbeddedCluster) -> None:
     session = cluster.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({}, enabled=False))
     await cluster.start()
@@ -55,7 +55,7 @@ async def test_a_controller_enables_what_an_older_one_had_disabled(cluster: Embe
     await session.close()
 
 
-async def test_a_broker_without_a_finalized_feature_stays_out(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_without_a_finalized_feature_does_not_register(cluster: EmbeddedCluster) -> None:
     session = cluster.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({"metadata.version": 21}))
     with pytest.raises(StartupError, match=r"metadata\.version at level 21"):
@@ -63,7 +63,7 @@ async def test_a_broker_without_a_finalized_feature_stays_out(cluster: EmbeddedC
     await session.close()
 
 
-async def test_a_broker_leaves_when_such_a_feature_is_finalized(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_leaves_when_an_unsupported_feature_is_finalized(cluster: EmbeddedCluster) -> None:
     broker = await cluster.start_broker(1)
     failed = []
     broker.on_fatal = lambda: failed.append(True)

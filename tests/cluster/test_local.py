@@ -15,7 +15,7 @@ from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from tests.cluster.embedded import EmbeddedCluster, until
 
 
-def test_each_broker_has_its_port_and_its_folder() -> None:
+def test_each_broker_has_its_own_port_and_directory() -> None:
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/data", "broker.id": "7"}
     )
@@ -40,7 +40,7 @@ async def test_the_brokers_find_each_other_at_every_start(tmp_path: Path, starts
         await cluster.stop()
 
 
-async def test_inter_broker_apis_are_told_to_clients(tmp_path: Path) -> None:
+async def test_inter_broker_apis_are_listed_in_api_versions(tmp_path: Path) -> None:
     config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
     cluster = LocalCluster(config, 2)
     await cluster.start()
@@ -52,7 +52,7 @@ async def test_inter_broker_apis_are_told_to_clients(tmp_path: Path) -> None:
     await cluster.stop()
 
 
-async def test_topics_asked_for_at_the_start_wait_for_their_brokers(tmp_path: Path) -> None:
+async def test_topics_of_the_command_line_wait_for_their_brokers(tmp_path: Path) -> None:
     """Each broker of a container cluster is told of the same topics, before the others have come."""
     cluster = EmbeddedCluster(tmp_path)
     wanted = [TopicToCreate("orders", 2, 3, None), TopicToCreate("state", 1, 2, "compact")]

@@ -22,7 +22,7 @@ TRIES = 5
 _SAMPLE_S = 0.05
 
 
-def test_three_brokers_answer_a_client_within_a_second(tmp_path: Path) -> None:
+def test_three_brokers_serve_a_client_within_a_second(tmp_path: Path) -> None:
     found = []
     for number in range(TRIES):
         before = _slowdown()
@@ -96,4 +96,4 @@ def _connected(port: int) -> Connection:
             return Connection(f"127.0.0.1:{port}")
         except ConnectionRefusedError:
             assert time.monotonic() < deadline, "nobody listens"
-            time.sleep(0.005)
+            time.sleep(0.005)  # interval of polling

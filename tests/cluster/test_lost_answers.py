@@ -107,7 +107,9 @@ def requests() -> Iterator[Asked]:
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
 @pytest.mark.parametrize("asked", list(requests()), ids=lambda asked: asked.key.name)
-async def test_a_request_is_carried_out(cluster: EmbeddedCluster, asked: Asked, lost: list[bool]) -> None:
+async def test_a_request_whose_response_is_lost_is_carried_out(
+    cluster: EmbeddedCluster, asked: Asked, lost: list[bool]
+) -> None:
     current = cluster.controller.store
     session = LosingAnswers(current.session)
     current.session = session
@@ -118,7 +120,7 @@ async def test_a_request_is_carried_out(cluster: EmbeddedCluster, asked: Asked, 
     await until(lambda: all(asked.is_done(broker) for broker in cluster.brokers.values()))
 
 
-async def test_a_topic_of_another_is_not_taken_for_ones_own(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_of_another_client_is_not_taken_for_the_lost_creation(cluster: EmbeddedCluster) -> None:
     """It is made by somebody else while the connection is away."""
     current, other = cluster.controller.store, cluster.tree.connect()
 

@@ -235,7 +235,9 @@ async def test_the_cluster_keeps_its_controller(
 
 
 @pytest.mark.parametrize("path", [VICTIM, STATE])
-async def test_a_broken_topic_is_taken_up_by_a_whole_cluster_that_starts_anew(case: Case, path: str) -> None:
+async def test_a_malformed_topic_is_unavailable_after_a_restart_until_it_is_repaired(
+    case: Case, path: str
+) -> None:
     """Nobody leads it, makes it anew or deletes its records, until it is mended."""
     for broker_id in list(case.cluster.brokers):
         await case.cluster.stop_broker(broker_id, controlled=False)
@@ -256,7 +258,7 @@ async def test_a_broken_topic_is_taken_up_by_a_whole_cluster_that_starts_anew(ca
     assert await case.cluster.produce(case.cluster.leader("victim"), "victim", b"2") == ErrorCode.NONE
 
 
-async def test_a_deletion_waits_until_the_topic_is_mended(case: Case) -> None:
+async def test_a_deletion_waits_until_the_topic_is_repaired(case: Case) -> None:
     before = await case.break_node(Damage(VICTIM, b"{"))
     await case.fail_over()
     await case.store.create("/admin/delete_topics/victim")
@@ -267,14 +269,14 @@ async def test_a_deletion_waits_until_the_topic_is_mended(case: Case) -> None:
     await until(lambda: not case.folders())
 
 
-async def test_a_leader_whose_registration_is_broken_goes_on(case: Case) -> None:
+async def test_a_leader_with_a_malformed_registration_keeps_serving(case: Case) -> None:
     leader = case.cluster.leader("victim")
     await case.break_node(Damage(f"/brokers/ids/{leader}", b"{"))
     await case.lives()
     assert case.cluster.leader("victim") == leader
 
 
-async def test_settings_that_cannot_be_read_let_nothing_be_deleted(case: Case) -> None:
+async def test_unreadable_settings_delete_no_records(case: Case) -> None:
     await case.break_node(Damage("/config/topics/victim", b'{"config":{"retention.ms":[]}}'))
     for broker_id in list(case.cluster.brokers):
         await case.cluster.stop_broker(broker_id, controlled=False)

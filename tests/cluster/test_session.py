@@ -43,7 +43,7 @@ from kafka_compat.protocol.messages.metadata import MetadataRequest
 from kafka_compat.security.broker_security import NONE
 from kafka_compat.tasks import Tasks
 from tests.cluster.embedded import EmbeddedCluster, until
-from tests.cluster.test_broker_client import frame_of, read_request
+from tests.cluster.frames import frame_of, read_request
 
 _WAIT_S = 0.2
 
@@ -76,7 +76,7 @@ def broker(broker_id: int, port: int = 9092) -> BrokerInfo:
 
 
 @pytest.mark.parametrize("lost", [[True], [False], [False, True]])
-async def test_a_registration_whose_answer_was_lost_is_found(
+async def test_a_registration_with_a_lost_response_is_recognized(
     tree: EmbeddedMetadataStore, lost: list[bool]
 ) -> None:
     session = LosesAnswers(tree.connect(), lost)
@@ -85,13 +85,13 @@ async def test_a_registration_whose_answer_was_lost_is_found(
     assert stat is not None and (stat.czxid, stat.ephemeral_owner) == (epoch, session.session_id)
 
 
-async def test_an_id_that_another_broker_keeps_is_refused(tree: EmbeddedMetadataStore) -> None:
+async def test_a_broker_id_in_use_is_rejected(tree: EmbeddedMetadataStore) -> None:
     await register(tree.connect(), broker(1), 0, _WAIT_S)
     with pytest.raises(stores.NodeExists):
         await register(tree.connect(), broker(1), 0, _WAIT_S)
 
 
-async def test_the_id_of_the_life_before_is_free_when_its_session_has_ended(
+async def test_the_broker_id_is_free_once_its_old_session_has_ended(
     tree: EmbeddedMetadataStore,
 ) -> None:
     before, now = tree.connect(), tree.connect()
@@ -101,7 +101,7 @@ async def test_the_id_of_the_life_before_is_free_when_its_session_has_ended(
     assert await registering > first
 
 
-async def test_sessions_that_expire_in_the_middle_of_registering_leave_one_registration(
+async def test_a_session_that_expires_during_registration_leaves_one_registration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = EmbeddedCluster(tmp_path)
@@ -133,7 +133,7 @@ def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
     return stat.czxid if stat is not None and held else None
 
 
-async def test_what_was_meant_for_the_life_before_is_not_obeyed(tmp_path: Path) -> None:
+async def test_requests_for_the_previous_broker_epoch_are_rejected(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path)
     await asyncio.gather(*(cluster.start_broker(broker_id) for broker_id in (1, 2)))
     life_before = cluster.tree.connect()
@@ -151,7 +151,7 @@ async def test_what_was_meant_for_the_life_before_is_not_obeyed(tmp_path: Path) 
     await cluster.stop()
 
 
-async def test_a_broker_whose_id_is_taken_answers_nobody(tmp_path: Path) -> None:
+async def test_a_broker_whose_id_is_taken_serves_no_client(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, settings={"zookeeper.session.timeout.ms": "500"})
     other = cluster.tree.connect()
     await other.ensure_all(znodes.PERSISTENT_PATHS)
@@ -168,7 +168,7 @@ async def test_a_broker_whose_id_is_taken_answers_nobody(tmp_path: Path) -> None
     await cluster.tree.close()
 
 
-async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) -> None:
+async def test_quotas_and_credentials_get_a_retriable_error_without_a_session(tmp_path: Path) -> None:
     """Each entry is told to try again; the connection stays."""
     cluster = EmbeddedCluster(tmp_path, 1)
     await cluster.start()
@@ -191,7 +191,7 @@ async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) 
     await cluster.stop()
 
 
-async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMetadataStore) -> None:
+async def test_a_lost_controller_is_not_awaited(tree: EmbeddedMetadataStore) -> None:
     asked = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

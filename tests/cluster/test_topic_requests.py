@@ -38,7 +38,7 @@ async def create(
     return [ErrorCode(topic.error_code) for topic in response.topics]
 
 
-async def test_many_topics_in_one_request(cluster: EmbeddedCluster) -> None:
+async def test_many_topics_are_created_in_one_request(cluster: EmbeddedCluster) -> None:
     names = [f"topic-{number}" for number in range(30)]
     wanted = [CreatableTopic(name=name, num_partitions=2, replication_factor=3) for name in names]
     assert await create(cluster, wanted) == [ErrorCode.NONE] * len(names)
@@ -54,14 +54,14 @@ async def delete(cluster: EmbeddedCluster, name: str) -> ErrorCode:
     return ErrorCode(response.responses[0].error_code)
 
 
-async def test_a_topic_that_was_deleted_can_be_made_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_deleted_topic_can_be_created_again_at_once(cluster: EmbeddedCluster) -> None:
     wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=3)
     for _ in range(20):
         assert await create(cluster, [wanted]) == [ErrorCode.NONE]
         assert await delete(cluster, "t") == ErrorCode.NONE
 
 
-async def test_a_deletion_is_answered_while_a_broker_is_away_that_has_a_replica(
+async def test_a_deletion_succeeds_while_a_replica_is_offline(
     cluster: EmbeddedCluster,
 ) -> None:
     wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=3)
@@ -74,13 +74,13 @@ async def test_a_deletion_is_answered_while_a_broker_is_away_that_has_a_replica(
     assert await create(cluster, [again]) == [ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
-async def test_names_that_collide_in_one_request(cluster: EmbeddedCluster) -> None:
+async def test_colliding_names_in_one_request_are_rejected(cluster: EmbeddedCluster) -> None:
     wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a.b", "a_b")]
     assert await create(cluster, wanted) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 @pytest.mark.parametrize("settings_go", [True, False])
-async def test_settings_that_come_or_go_while_a_topic_is_made(
+async def test_settings_may_change_while_a_topic_is_created(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, settings_go: bool
 ) -> None:
     """As with a topic of the same name whose deletion comes to its end at that moment."""
@@ -104,7 +104,7 @@ async def test_settings_that_come_or_go_while_a_topic_is_made(
     assert znodes.decode_config(path, data) == {"retention.ms": "7200000"}
 
 
-async def test_replicas_on_brokers_that_are_away(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_may_have_replicas_on_offline_brokers(cluster: EmbeddedCluster) -> None:
     """As Kafka with ZooKeeper: the topic is made, and led as soon as one of its brokers lives."""
     away = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.controller.broker_id)
     other = cluster.controller.broker_id
@@ -139,7 +139,7 @@ async def test_replicas_are_spread_over_racks(tmp_path: Path) -> None:
         await cluster.stop()
 
 
-async def test_racks_of_some_brokers_only(tmp_path: Path) -> None:
+async def test_with_racks_of_only_some_brokers_assignments_must_be_given(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, racks={1: "a"})
     await cluster.start()
     try:

@@ -24,7 +24,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
     await cluster.stop()
 
 
-async def test_a_broker_registers_anew_whatever_fails_meanwhile(
+async def test_a_broker_registers_again_despite_failures(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(enrolment, "RECONNECT_S", 0.05)
@@ -46,7 +46,7 @@ async def test_a_broker_registers_anew_whatever_fails_meanwhile(
     await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
 
 
-async def test_settings_that_could_not_be_read_are_read_again(
+async def test_unreadable_settings_are_read_again(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compacted topic that was taken for one with default settings would lose records by their age."""
@@ -67,7 +67,7 @@ async def test_settings_that_could_not_be_read_are_read_again(
     assert held is not None and held.log.config.compact and not held.log.config.delete
 
 
-async def test_settings_that_are_read_twice_at_once_are_waited_for(
+async def test_concurrent_reads_of_settings_are_awaited(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = cluster.brokers[1].membership.topic_settings
@@ -92,7 +92,7 @@ async def test_settings_that_are_read_twice_at_once_are_waited_for(
     await store.delete(znodes.config_path("topics", "t"))
 
 
-async def test_settings_that_nobody_can_read_delete_nothing(cluster: EmbeddedCluster) -> None:
+async def test_unreadable_settings_delete_nothing(cluster: EmbeddedCluster) -> None:
     store = cluster.brokers[1].store
     await store.create(znodes.config_path("topics", "t"), b"not JSON")
     assert await cluster.create_topic("other") == ErrorCode.NONE

@@ -16,7 +16,7 @@ def config(**settings: str) -> BrokerConfig:
     return BrokerConfig.from_properties({**CLASS, **named})
 
 
-def test_without_one_everybody_may_do_everything() -> None:
+def test_without_an_authorizer_everything_is_allowed() -> None:
     assert BrokerConfig.from_properties({}).authorizer is None
     nothing = BrokerConfig.from_properties({"authorizer.class.name": "", "super.users": "User:ann"})
     assert nothing.authorizer is None
@@ -31,7 +31,7 @@ def test_kafkas_own_authorizers_are_built_in(name: str) -> None:
     assert (known.unknown, known.without_effect) == ((), [])
 
 
-def test_settings() -> None:
+def test_authorizer_settings_are_parsed() -> None:
     found = config(
         super_users="User:CN=a,O=b:c ; User:ann;;",
         allow_everyone_if_no_acl_found="TRUE",
@@ -44,7 +44,7 @@ def test_settings() -> None:
     assert found.without_effect == ["authorizer.zookeeper.session.timeout.ms"]
 
 
-def test_a_name_that_is_nearly_right_is_told_of() -> None:
+def test_a_misspelled_authorizer_setting_is_reported() -> None:
     """A broker that says nothing of it would be open."""
     found = BrokerConfig.from_properties({"authorizer.class.nam": CLASSES[0], "super.user": "User:ann"})
     assert found.unknown == ("authorizer.class.nam", "super.user")
@@ -61,7 +61,7 @@ def test_a_name_that_is_nearly_right_is_told_of() -> None:
         ("authorizer_zookeeper_url", "elsewhere:2181"),
     ],
 )
-def test_what_cannot_be(name: str, value: str) -> None:
+def test_invalid_authorizer_settings_are_rejected(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as refused:
         config(**{name: value})
     assert refused.value.name == name.replace("_", ".")

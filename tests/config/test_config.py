@@ -28,7 +28,7 @@ def test_nothing_set_gives_a_broker_on_the_loopback_interface() -> None:
     assert config.internal_replication_factor("offsets.topic.replication.factor", brokers=5) == 3
 
 
-def test_the_default_data_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_default_data_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from kafka_compat.config.own_settings import default_log_dir
 
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -38,7 +38,7 @@ def test_the_default_data_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatc
     assert default_log_dir() == str(tmp_path / "data/kafka-compat/logs")
 
 
-def test_every_default_obeys_its_own_rule() -> None:
+def test_every_default_is_valid() -> None:
     for key in [*broker_keys().values(), *topic_keys().values()]:
         if key.default not in (None, ""):
             assert key.default is not None
@@ -77,14 +77,14 @@ def test_every_default_obeys_its_own_rule() -> None:
         ("max.connections.per.ip.overrides=hostA", "hostA is not HOST:LIMIT"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(setting: str, sentence: str) -> None:
+def test_an_invalid_value_is_reported_with_the_valid_ones(setting: str, sentence: str) -> None:
     with pytest.raises(ConfigFileError) as caught:
         load(overrides=[setting])
     assert sentence in str(caught.value)
     assert setting.partition("=")[0] in str(caught.value)
 
 
-def test_an_error_tells_the_file_and_the_line(tmp_path: Path) -> None:
+def test_an_error_names_the_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("broker.id=3\n\nlog.segment.bytes = \\\n  many\n")
     with pytest.raises(ConfigFileError, match=r"server\.properties, line 3: Invalid value many"):
@@ -95,13 +95,13 @@ def test_an_error_tells_the_file_and_the_line(tmp_path: Path) -> None:
         load(overrides=["num.partitions"])
 
 
-def test_a_secret_is_never_in_an_error() -> None:
+def test_errors_never_contain_secrets() -> None:
     with pytest.raises(ConfigError) as caught:
         raise broker_keys()["ssl.keystore.password"].refuse("hunter2", "too short")
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_command_line_beats_the_environment_beats_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_overrides_the_file(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("num.partitions=2\nlog.segment.bytes=1000\nbroker.rack=a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_BROKER_RACK": "b", "KAFKA_HEAP_OPTS": "-Xmx1G"}
@@ -154,7 +154,7 @@ def test_a_kraft_configuration_starts_with_its_controller_parts_left_out() -> No
     }
 
 
-def test_listeners_inside_and_outside_of_a_container() -> None:
+def test_listeners_inside_and_outside_of_a_container_are_parsed() -> None:
     config = BrokerConfig.from_properties(
         {
             "listeners": "INSIDE://0.0.0.0:9092,OUTSIDE://[::1]:9094",
@@ -186,7 +186,7 @@ def test_the_finest_unit_of_retention_wins(settings: dict[str, str], retention_m
     assert log_config(BrokerConfig(settings), {}).retention_ms == retention_ms
 
 
-def test_a_topic_takes_what_it_does_not_set_from_the_broker() -> None:
+def test_a_topic_inherits_unset_settings_from_the_broker() -> None:
     config = BrokerConfig(
         {"log.roll.hours": "2", "message.max.bytes": "77", "log.cleanup.policy": "compact,delete"}
     )
@@ -204,14 +204,14 @@ def test_flush_ms_falls_back_on_the_schedulers_interval() -> None:
     assert log_config(BrokerConfig(both), {}).flush_ms == 20
 
 
-def test_the_old_timestamp_setting_counts_where_the_newer_are_not_set() -> None:
+def test_the_old_timestamp_setting_applies_if_the_newer_are_unset() -> None:
     topic = log_config(
         BrokerConfig({}), {"message.timestamp.difference.max.ms": "50", "message.timestamp.after.max.ms": "9"}
     )
     assert (topic.message_timestamp_before_max_ms, topic.message_timestamp_after_max_ms) == (50, 9)
 
 
-def test_wrong_topic_settings() -> None:
+def test_invalid_topic_settings_are_rejected() -> None:
     config = BrokerConfig({})
     with pytest.raises(UnknownTopicConfig, match=r"Unknown topic config name: retention\.days"):
         check_topic_config(config, {"retention.days": "1"})
@@ -224,7 +224,7 @@ def test_wrong_topic_settings() -> None:
     check_topic_config(config, {"leader.replication.throttled.replicas": "0:1,1:2", "retention.ms": " 5 "})
 
 
-def test_dynamic_settings_win_in_any_unit_and_go_away_again() -> None:
+def test_dynamic_settings_override_in_any_unit_and_can_be_removed() -> None:
     config = BrokerConfig({"log.retention.ms": "5"})
     changed = config.set_dynamic(
         {"log.retention.hours": "1", "num.io.threads": "9"}, {"num.io.threads": "10"}

@@ -57,7 +57,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await store.close()
 
 
-async def test_a_topics_setting_is_kept_told_and_given_back(world: World) -> None:
+async def test_a_topic_setting_is_stored_described_and_deleted(world: World) -> None:
     await world.set(TOPIC, "t", retention_ms="5000", flush_ms=" 20 ")
     assert world.told == [("t", {"retention.ms": "5000", "flush.ms": " 20 "})]
     assert await world.value(TOPIC, "t", "flush.ms") == ("20", ConfigSource.TOPIC)
@@ -171,7 +171,7 @@ async def test_lists_are_appended_to_and_subtracted_from(world: World) -> None:
         (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics"),
     ],
 )
-async def test_each_refusal_is_kafkas_and_changes_nothing(
+async def test_invalid_changes_get_kafkas_errors_and_change_nothing(
     world: World, kind: int, name: str, change: Change, code: ErrorCode, message: str
 ) -> None:
     with pytest.raises(KafkaError) as refused:
@@ -183,7 +183,7 @@ async def test_each_refusal_is_kafkas_and_changes_nothing(
     assert world.config.dynamic_broker == world.config.dynamic_default == {}
 
 
-async def test_a_name_may_come_once(world: World) -> None:
+async def test_a_setting_may_be_changed_once_per_request(world: World) -> None:
     twice = [Change("retention.ms", SET, "1"), Change("retention.ms", SET, "2")]
     with pytest.raises(KafkaError, match="duplicate config keys"):
         await world.manager.alter_incrementally(TOPIC, "t", twice, False)
@@ -207,7 +207,7 @@ async def test_broker_settings_reach_topics_through_every_source(world: World) -
     assert await world.value(BROKER, "1", "num.partitions") == ("3", ConfigSource.STATIC_BROKER)
 
 
-async def test_a_restarted_broker_takes_its_settings_up_again(world: World) -> None:
+async def test_a_restarted_broker_applies_its_stored_settings(world: World) -> None:
     await world.set(BROKER, "", log_retention_ms="50000")
     await world.set(BROKER, "1", message_max_bytes="9999", my_own="secret")
     again = World(world.session, {"broker.id": "1", "log.retention.ms": "7"})
@@ -218,7 +218,7 @@ async def test_a_restarted_broker_takes_its_settings_up_again(world: World) -> N
     assert (entry.value, entry.is_sensitive) == (None, True), "an unknown setting may be a secret"
 
 
-async def test_a_stored_setting_that_cannot_be_is_left_out_and_said(
+async def test_an_invalid_stored_setting_is_ignored_and_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.session.put(
@@ -229,7 +229,7 @@ async def test_a_stored_setting_that_cannot_be_is_left_out_and_said(
     assert "log.retention.ms" in caplog.text
 
 
-async def test_a_setting_without_effect_is_kept_and_said(
+async def test_a_setting_without_effect_is_stored_and_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.set(TOPIC, "t", preallocate="true", retention_ms="5000")
@@ -251,7 +251,7 @@ async def test_loggers_change_their_level_and_fall_back_to_their_parents(world: 
         logger.setLevel(before)
 
 
-async def test_what_cannot_be_described(world: World) -> None:
+async def test_unknown_resources_are_not_described(world: World) -> None:
     for kind, name, code in (
         (TOPIC, "absent", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),

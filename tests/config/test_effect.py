@@ -22,7 +22,7 @@ COMPOSED = {
 }
 
 
-def test_every_setting_said_to_have_an_effect_is_asked_for_somewhere() -> None:
+def test_every_setting_with_an_effect_is_read_somewhere() -> None:
     source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.name not in TABLES)
     topics = {name for name, key in topic_keys().items() if key.effect == "works"}
     of_topics = {name for topic in topics for name in SERVER_SYNONYMS.get(topic, ())}
@@ -31,7 +31,7 @@ def test_every_setting_said_to_have_an_effect_is_asked_for_somewhere() -> None:
         assert f'"{name}"' in source, name
 
 
-def test_effects_are_those_of_the_table() -> None:
+def test_effects_are_as_documented() -> None:
     keys = [*broker_keys().values(), *dynamic_only_keys().values(), *topic_keys().values()]
     assert {key.effect for key in keys} == {"works", "listener", "stored", "unneeded"}
 

@@ -77,7 +77,7 @@ def test_only_what_is_advertised_is_bound() -> None:
     assert bound(config) == {"SSL": 9093}
 
 
-def test_another_advertised_port_may_be_the_containers_or_the_hosts() -> None:
+def test_an_advertised_port_may_be_that_of_the_container_or_host() -> None:
     config = configured(KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://localhost:29092")
     assert sorted(bound(config).values()) == [9092, 29092]
     assert set(config.advertised_listeners.values()) == {("localhost", 29092)}
@@ -87,7 +87,7 @@ def test_another_advertised_port_may_be_the_containers_or_the_hosts() -> None:
     }
 
 
-def test_a_files_listeners_take_those_away_that_an_earlier_file_advertises(tmp_path: Path) -> None:
+def test_listeners_of_a_file_replace_advertised_listeners_of_an_earlier_one(tmp_path: Path) -> None:
     mounted = tmp_path / "server.properties"
     mounted.write_text("listeners=PLAINTEXT://:19092\n")
     config = load([str(OWN), str(mounted)], (), {})
@@ -108,6 +108,6 @@ def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) 
     }
 
 
-def test_a_secret_that_is_missing_is_named() -> None:
+def test_a_missing_secret_is_named() -> None:
     with pytest.raises(ConfigFileError, match=r"environment: cannot read /etc/kafka/secrets/nobody: No such"):
         configured(KAFKA_SSL_KEY_CREDENTIALS="nobody")

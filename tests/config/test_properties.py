@@ -28,7 +28,7 @@ from kafka_compat.config.properties import parse_properties, write_properties
         ("\ufeffa=u", {"a": "u"}),
     ],
 )
-def test_syntax(text: str, properties: dict[str, str]) -> None:
+def test_properties_are_parsed_as_in_java(text: str, properties: dict[str, str]) -> None:
     assert {name: entry.value for name, entry in parse_properties(text.encode()).items()} == properties
 
 
@@ -36,19 +36,19 @@ def test_a_file_is_iso_8859_1_as_for_java() -> None:
     assert parse_properties("a=ü\nb=u".encode("iso-8859-1")) == {"a": ("ü", 1, None), "b": ("u", 2, None)}
 
 
-def test_of_a_file_that_may_be_utf_8_both_readings_are_known() -> None:
+def test_a_file_that_may_be_utf_8_is_read_in_both_encodings() -> None:
     found = parse_properties("# ü\na=ü\nb=\\u00fc\nü=1\n".encode())
     assert found == {"a": ("Ã¼", 2, "ü"), "b": ("ü", 3, None), "Ã¼": ("1", 4, None)}
 
 
-def test_a_broken_unicode_escape_is_told_with_its_line() -> None:
+def test_a_broken_unicode_escape_is_reported_with_its_line() -> None:
     with pytest.raises(ValueError, match="line 2"):
         parse_properties(b"a=1\nb=\\u12g4\n")
 
 
 @given(properties=st.dictionaries(st.text(min_size=1), st.text()))
 @example(properties={"a": "one\n  two\n", "#b c=:": " \\x\t😀ü"})
-def test_what_is_written_is_read_as_it_was(properties: dict[str, str]) -> None:
+def test_written_properties_are_read_back_unchanged(properties: dict[str, str]) -> None:
     try:
         written = write_properties(properties)
     except UnicodeEncodeError:

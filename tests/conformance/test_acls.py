@@ -26,21 +26,33 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
+from tests.support.acl_requests import (
+    ALL,
+    ALLOW,
+    ALTER,
+    ANY,
+    AUTHORIZER,
+    CLUSTER,
+    DENY,
+    DESCRIBE,
+    GROUP,
+    LITERAL,
+    MATCH,
+    PREFIXED,
+    READ,
+    TOKEN,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    USER,
+    WRITE,
+    acl,
+    taking,
+)
 from tests.support.campaign import rounds
 from tests.support.java_tools import JavaTools
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 from tests.tools.neutral import neutral_output
 
-AUTHORIZER = {
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    "super.users": "User:admin",
-    "allow.everyone.if.no.acl.found": "true",
-}
-
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7
-ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
-ALL, READ, WRITE, ALTER, DESCRIBE = 2, 3, 4, 7, 8
-DENY, ALLOW = 2, 3
 NONE, INVALID_REQUEST, UNKNOWN = 0, ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR
 REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -64,34 +76,6 @@ def pair(addresses: tuple[str, str]) -> Iterator[Pair]:
     yield found
     found.both(ApiKey.DELETE_ACLS, 3, {"filters": [taking()]})
     found.close()
-
-
-def acl(name: str, **fields: object) -> Plain:
-    """ALLOW READ on a literal topic for User:ann from everywhere, but for the fields given."""
-    return {
-        "resource_type": TOPIC,
-        "resource_name": name,
-        "resource_pattern_type": LITERAL,
-        "principal": "User:ann",
-        "host": "*",
-        "operation": READ,
-        "permission_type": ALLOW,
-        **fields,
-    }
-
-
-def taking(**fields: object) -> Plain:
-    """A filter that takes everything, but for the fields given."""
-    return {
-        "resource_type_filter": ANY,
-        "resource_name_filter": None,
-        "pattern_type_filter": ANY,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": ANY,
-        "permission_type": ANY,
-        **fields,
-    }
 
 
 def create(pair: Pair, *acls: Plain) -> list[int]:
@@ -128,7 +112,7 @@ def closed(pair: Pair, api_key: ApiKey, request: Plain) -> None:
     assert pair.both(api_key, version, request) == [{"closed": True}] * 2
 
 
-def test_every_kind_of_acl(pair: Pair) -> None:
+def test_acls_of_every_resource_type_are_created_and_listed(pair: Pair) -> None:
     assert described(pair) == set()
     wanted = [
         acl("orders"),
@@ -148,7 +132,7 @@ def test_every_kind_of_acl(pair: Pair) -> None:
     assert len(described(pair)) == len(wanted)
 
 
-def test_filters(pair: Pair) -> None:
+def test_filters_select_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     names = ("or", "orders", "orders-eu", "*", "other")
     kinds = (LITERAL, PREFIXED)
     acls = [acl(name, resource_pattern_type=kind) for name in names for kind in kinds]
@@ -187,7 +171,7 @@ def test_filters(pair: Pair) -> None:
         described(pair, **fields)
 
 
-def test_version_0_knows_literal_names_alone(pair: Pair) -> None:
+def test_version_0_supports_only_literal_names(pair: Pair) -> None:
     create(pair, acl("orders"), acl("or", resource_pattern_type=PREFIXED))
     pair.same(ApiKey.CREATE_ACLS, {"creations": [acl("old")]}, [0])
     answer = pair.same(ApiKey.DESCRIBE_ACLS, taking(pattern_type_filter=LITERAL), [0])
@@ -197,7 +181,7 @@ def test_version_0_knows_literal_names_alone(pair: Pair) -> None:
     assert len(described(pair)) == 1
 
 
-def test_what_cannot_be_created(pair: Pair) -> None:
+def test_invalid_acls_are_rejected(pair: Pair) -> None:
     assert create(pair, acl("orders", resource_type=CLUSTER), acl("fine")) == [INVALID_REQUEST, NONE]
     assert create(pair, acl("")) == [INVALID_REQUEST]
     assert create(pair, acl("a/b")) == [INVALID_REQUEST]
@@ -215,13 +199,13 @@ def test_what_cannot_be_created(pair: Pair) -> None:
     assert create(pair) == []
 
 
-def test_what_filters_cannot_be(pair: Pair) -> None:
+def test_invalid_filters_are_rejected(pair: Pair) -> None:
     for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
         closed(pair, ApiKey.DESCRIBE_ACLS, taking(**{field: 0}))
         closed(pair, ApiKey.DELETE_ACLS, {"filters": [taking(**{field: 0})]})
 
 
-def test_deleting(pair: Pair) -> None:
+def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     create(pair, *[acl(name, resource_pattern_type=kind) for name in ("a", "ab", "b") for kind in (3, 4)])
     create(pair, acl("a", operation=WRITE), acl("a", resource_type=GROUP))
     assert delete(pair, taking(resource_name_filter="absent")) == [set()]
@@ -237,7 +221,7 @@ def test_deleting(pair: Pair) -> None:
     assert delete(pair) == []
 
 
-def test_who_may_ask(pair: Pair) -> None:
+def test_only_permitted_principals_describe_and_change_acls(pair: Pair) -> None:
     """CreateAcls and DeleteAcls are ALTER, DescribeAcls is DESCRIBE on the cluster."""
     cluster = {"resource_type": CLUSTER, "operation": ALL, "principal": "User:*"}
     create(pair, acl("kafka-cluster", **cluster))
@@ -252,7 +236,7 @@ def test_who_may_ask(pair: Pair) -> None:
     assert create(pair, acl("fine")) == [NONE]
 
 
-def test_requests_that_are_drawn(pair: Pair) -> None:
+def test_random_requests_get_the_same_responses(pair: Pair) -> None:
     """Whatever is asked, in whatever order, both answer the same and know the same."""
     chance = random.Random(2904)
     names = ("a", "ab", "abc", "*", "kafka-cluster", "", "a/b", "a b")
@@ -321,7 +305,9 @@ TOOL = """
 """.strip()
 
 
-def test_kafka_acls(pair: Pair, addresses: tuple[str, str], tmp_path: Path) -> None:
+def test_kafka_acls_prints_the_same_as_on_genuine_kafka(
+    pair: Pair, addresses: tuple[str, str], tmp_path: Path
+) -> None:
     """Kafka's own tool prints the same of both."""
     tools = JavaTools()
     try:
@@ -365,7 +351,7 @@ def test_librdkafka_changes_acls(pair: Pair, addresses: tuple[str, str]) -> None
     assert admin.describe_acls(every).result(10) == []
 
 
-def test_whoever_locks_everybody_out(pair: Pair) -> None:
+def test_an_acl_on_the_cluster_locks_out_everybody_else(pair: Pair) -> None:
     """The last test of the module: nobody here can take that back."""
     assert create(pair, acl("fine")) == [NONE]
     nobody = acl("kafka-cluster", resource_type=CLUSTER, operation=ALTER, principal="User:bob")

@@ -10,7 +10,6 @@ import gzip
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,8 @@ from tests.conformance.batches import (
 )
 from tests.conformance.bystander import Bystander
 from tests.conformance.differential import Pair
-from tests.conformance.test_records import fetch_request, produce_request
+from tests.conformance.group_requests import join, ready_group
+from tests.conformance.record_requests import fetch_request, produce_request
 from tests.conformance.wire import CLIENT_ID, Closed, Connection, Plain, encode, frame
 from tests.support.servers import KafkaCompatBroker
 
@@ -104,14 +104,16 @@ def _connect(address: str) -> Connection:
 
 
 @pytest.mark.parametrize("what", CLOSED_WITHOUT_ANSWER)
-def test_closed_without_an_answer(our_address: str, genuine_address: str, what: str) -> None:
+def test_invalid_frames_close_the_connection_without_a_response(
+    our_address: str, genuine_address: str, what: str
+) -> None:
     for side, address in (("genuine", genuine_address), ("ours", our_address)):
         with _connect(address) as connection:
             connection.send(CLOSED_WITHOUT_ANSWER[what])
             assert connection.closed_by_peer(), f"{side}: {what}"
 
 
-def test_answers_before_the_bad_frame_still_come(our_address: str, genuine_address: str) -> None:
+def test_responses_before_the_invalid_frame_are_sent(our_address: str, genuine_address: str) -> None:
     """What was asked before the bad frame, in the same packet, is answered before the connection closes."""
     for address in (genuine_address, our_address):
         with _connect(address) as connection:
@@ -195,7 +197,7 @@ def test_acks_0_with_an_error_closes(
             assert connection.closed_by_peer()
 
 
-def test_acks_0_without_an_error_has_no_answer(pair: Pair) -> None:
+def test_acks_0_without_an_error_gets_no_response(pair: Pair) -> None:
     topic = pair.topic()
     for connection in pair.sides.values():
         connection.send(encode(ApiKey.PRODUCE, 9, produce_request(topic, batch(), acks=0)))
@@ -249,7 +251,7 @@ REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED_BATCHES)
-def test_refused_batches(pair: Pair, what: str) -> None:
+def test_invalid_batches_are_rejected_as_by_genuine_kafka(pair: Pair, what: str) -> None:
     data, expected = REFUSED_BATCHES[what]
     topic = pair.topic()
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data))
@@ -260,20 +262,20 @@ def test_refused_batches(pair: Pair, what: str) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_unknown_codecs(pair: Pair, codec: int) -> None:
+def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
     """Ours: 87 for a codec that does not exist (genuine Kafka fails with an unknown server error)."""
     request = produce_request(pair.topic(), _compressed(codec, _one_record()))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
 
 
 @pytest.mark.parametrize("codec", list(CompressionType)[1:])
-def test_broken_compression_under_a_good_crc(pair: Pair, codec: CompressionType) -> None:
+def test_broken_compression_with_a_valid_crc_is_a_corrupt_message(pair: Pair, codec: CompressionType) -> None:
     """Ours: 2, CORRUPT_MESSAGE."""
     request = produce_request(pair.topic(), _compressed(codec, b"this is no compressed data at all" * 3))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 2
 
 
-def test_a_decompression_bomb_is_refused(pair: Pair) -> None:
+def test_a_decompression_bomb_is_rejected(pair: Pair) -> None:
     """Ours: 200 MB of zeros in 200 KB are refused with 10; memory is bounded on the way."""
     body = encode_record(0, 0, b"key", bytes(200_000_000))
     bomb = _compressed(CompressionType.GZIP, gzip.compress(body, 9))
@@ -282,14 +284,14 @@ def test_a_decompression_bomb_is_refused(pair: Pair) -> None:
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 10
 
 
-def test_acks_that_do_not_exist(pair: Pair) -> None:
+def test_invalid_acks_are_rejected(pair: Pair) -> None:
     topic = pair.topic()
     for acks in (2, -2, 100):
         answer = pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD, acks=acks), (3, 9))
         assert code_of(answer) == 21
 
 
-def test_null_keys_on_a_compacted_topic(pair: Pair) -> None:
+def test_null_keys_on_a_compacted_topic_are_rejected_by_record(pair: Pair) -> None:
     """87, and the answer names the record."""
     topic = pair.topic(configs={"cleanup.policy": "compact"})
     records = [record(0), record(1, key=None), record(2), record(3, key=None)]
@@ -300,20 +302,20 @@ def test_null_keys_on_a_compacted_topic(pair: Pair) -> None:
         assert [error["batch_index"] for error in found["record_errors"]] == [1, 3]
 
 
-def test_log_append_time_bit_of_a_client(pair: Pair) -> None:
+def test_the_log_append_time_bit_of_a_client_is_rejected(pair: Pair) -> None:
     topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
     answer = pair.same(ApiKey.PRODUCE, produce_request(topic, changed(GOOD, ATTRIBUTES_AT, "h", 8)), (9,))
     assert code_of(answer) == 32
 
 
-def test_zstd_before_version_7(pair: Pair) -> None:
+def test_zstd_needs_produce_version_7(pair: Pair) -> None:
     request = produce_request(pair.topic(), batch(3, compression=CompressionType.ZSTD))
     answer = pair.same(ApiKey.PRODUCE, request, (3, 6))
     assert code_of(answer) == 76
     assert code_of(pair.same(ApiKey.PRODUCE, request, (7,))) == 0
 
 
-def test_timestamps_outside_the_window(pair: Pair) -> None:
+def test_timestamps_outside_the_window_are_rejected(pair: Pair) -> None:
     topic = pair.topic(
         configs={"message.timestamp.after.max.ms": "1000", "message.timestamp.before.max.ms": "1000"}
     )
@@ -322,7 +324,7 @@ def test_timestamps_outside_the_window(pair: Pair) -> None:
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))) == 32
 
 
-def test_records_without_keys_in_a_compacted_topic(pair: Pair) -> None:
+def test_records_without_keys_and_with_invalid_timestamps_get_the_same_error(pair: Pair) -> None:
     topic = pair.topic(configs={"cleanup.policy": "compact", "message.timestamp.after.max.ms": "1000"})
     keyless, good = Record(0, START_MS, None, b"value", ()), Record(0, START_MS, b"key", b"value", ())
     early = Record(0, START_MS + 7_200_000, b"key", b"value", ())
@@ -331,14 +333,14 @@ def test_records_without_keys_in_a_compacted_topic(pair: Pair) -> None:
         assert code_of(answer) == code
 
 
-def test_too_large_batches(pair: Pair) -> None:
+def test_too_large_batches_are_rejected(pair: Pair) -> None:
     small = pair.topic(configs={"max.message.bytes": "200"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(small, batch(20)), (9,))) == 10
     short = pair.topic(configs={"segment.bytes": "150"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(short, batch(20)), (9,))) == 18
 
 
-def test_sequences_and_epochs(pair: Pair) -> None:
+def test_invalid_sequences_and_epochs_are_rejected(pair: Pair) -> None:
     """A gap is 45, a repeat succeeds with the old offset, an older epoch is 47."""
     topic = pair.topic()
 
@@ -353,12 +355,12 @@ def test_sequences_and_epochs(pair: Pair) -> None:
     assert code_of(send(2, 2)) == 47
 
 
-def test_transactional_batch_without_transactional_id(pair: Pair) -> None:
+def test_a_transactional_batch_needs_a_transactional_id(pair: Pair) -> None:
     made = batch(2, producer_id=77_001, producer_epoch=0, base_sequence=0, transactional=True)
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), made), (9,))) == 53
 
 
-def test_places_that_are_not_for_clients(pair: Pair) -> None:
+def test_produce_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
     for connection in pair.sides.values():  # brings __consumer_offsets into being
         connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
     pair.await_topic("__consumer_offsets", 0)
@@ -367,7 +369,7 @@ def test_places_that_are_not_for_clients(pair: Pair) -> None:
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), GOOD), (9,))) == 3
 
 
-def test_min_insync_replicas_beyond_the_replicas(pair: Pair) -> None:
+def test_min_insync_replicas_is_limited_to_the_number_of_replicas(pair: Pair) -> None:
     """A topic with fewer replicas than min.insync.replicas asks for takes acks=all from those it has."""
     topic = pair.topic(configs={"min.insync.replicas": "2"})
     for acks in (-1, 1):
@@ -391,7 +393,7 @@ def fetch_code(answer: Plain) -> int:
     return found
 
 
-def test_fetch_sessions_that_do_not_exist(pair: Pair) -> None:
+def test_unknown_fetch_sessions_are_rejected(pair: Pair) -> None:
     request = fetch_request(pair.topic(), 0)
     opened = pair.both(ApiKey.FETCH, 11, request | {"session_epoch": 0})
     ids = {side: answer["session_id"] for side, answer in zip(pair.sides, opened, strict=True)}
@@ -403,7 +405,7 @@ def test_fetch_sessions_that_do_not_exist(pair: Pair) -> None:
     assert wrong_epoch["error_code"] == 71
 
 
-def test_fetch_from_wrong_places(pair: Pair) -> None:
+def test_fetch_from_invalid_partitions_and_offsets_fails(pair: Pair) -> None:
     topic = pair.topic()
     pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD), (9,))
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 700), (11,))) == 1
@@ -412,32 +414,7 @@ def test_fetch_from_wrong_places(pair: Pair) -> None:
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 0), (13,))) == 100
 
 
-def join(group: str, **more: Any) -> Plain:
-    protocols = [{"name": "range", "metadata": b"\0\0"}]
-    request = {
-        "group_id": group,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": "",
-    }
-    return request | {"protocol_type": "consumer", "protocols": protocols} | more
-
-
-def ready_group(pair: Pair) -> str:
-    """A group name whose coordinator is there on both sides."""
-    group = pair.name("group")
-    for connection in pair.sides.values():
-        for _ in range(2000):
-            found = connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": group, "key_type": 0})
-            probe = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
-            if found["error_code"] == 0 and connection.ask(ApiKey.HEARTBEAT, 1, probe)["error_code"] == 25:
-                break
-        else:
-            pytest.fail("no coordinator")
-    return group
-
-
-def test_joining_a_group_wrongly(pair: Pair) -> None:
+def test_invalid_join_group_requests_are_rejected(pair: Pair) -> None:
     group = ready_group(pair)
     cases: list[tuple[Plain, tuple[int, ...], int]] = [
         (join(""), (1, 5), 24),
@@ -454,7 +431,7 @@ def test_joining_a_group_wrongly(pair: Pair) -> None:
             assert (genuine["error_code"], ours["error_code"]) == (expected, expected), (request, version)
 
 
-def test_members_that_are_not_in_the_group(pair: Pair) -> None:
+def test_unknown_group_members_are_rejected(pair: Pair) -> None:
     group = ready_group(pair)
     member = {"group_id": group, "generation_id": 5, "member_id": "nobody"}
     for api_key, version in ((ApiKey.HEARTBEAT, 3), (ApiKey.SYNC_GROUP, 3)):
@@ -471,7 +448,7 @@ def test_members_that_are_not_in_the_group(pair: Pair) -> None:
         connection.ask(ApiKey.LEAVE_GROUP, 1, {"group_id": group, "member_id": ids[side]})
 
 
-def test_commits_with_too_much_metadata(pair: Pair) -> None:
+def test_commits_with_too_large_metadata_are_rejected(pair: Pair) -> None:
     group, topic = ready_group(pair), pair.topic()
 
     def commit(metadata: str) -> Plain:
@@ -483,7 +460,7 @@ def test_commits_with_too_much_metadata(pair: Pair) -> None:
     assert commit("x" * 4096)["topics"][0]["partitions"][0]["error_code"] == 0
 
 
-def test_half_an_identity_of_a_producer(pair: Pair) -> None:
+def test_an_incomplete_producer_identity_is_rejected(pair: Pair) -> None:
     for half in ({"producer_id": 5}, {"producer_epoch": 5}, {"transactional_id": ""}):
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000, **half}
         assert pair.same(ApiKey.INIT_PRODUCER_ID, request, (4,))["error_code"] == 42
@@ -501,7 +478,7 @@ def test_half_an_identity_of_a_producer(pair: Pair) -> None:
         ({"assignments": [{"partition_index": 0, "broker_ids": [1]}]}, 42),
     ],
 )
-def test_topics_that_cannot_be_created(pair: Pair, mistake: Plain, expected: int) -> None:
+def test_invalid_topics_are_not_created(pair: Pair, mistake: Plain, expected: int) -> None:
     wanted = {"name": pair.name(), "num_partitions": 1, "replication_factor": 1, **mistake}
     answer = pair.same(ApiKey.CREATE_TOPICS, {"topics": [wanted], "timeout_ms": 9000}, (4, 7))
     assert answer["topics"][0]["error_code"] == expected
@@ -516,7 +493,7 @@ def test_the_client_id_may_be_null_or_odd(our_address: str, genuine_address: str
                 assert connection.receive()[:4] == struct.pack(">i", 7)
 
 
-def test_sequence_of_a_batch_without_producer(pair: Pair) -> None:
+def test_a_sequence_without_a_producer_id_gets_the_same_error(pair: Pair) -> None:
     """A sequence means nothing without a producer id."""
     data = changed(GOOD, BASE_SEQUENCE_AT, "i", 5)
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(pair.topic(), data))

@@ -43,13 +43,13 @@ def describe(keys: list[str] | None, broker: str = "1") -> Plain:
         pytest.param([], id="nothing"),
     ],
 )
-def test_refusals(pair: Pair, changes: list[tuple[int, str, str | None]]) -> None:
+def test_invalid_level_changes_are_rejected(pair: Pair, changes: list[tuple[int, str, str | None]]) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
         pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, change(*changes), (version,))
 
 
 @pytest.mark.parametrize("broker", ["", "77", "x"])
-def test_other_brokers(pair: Pair, broker: str) -> None:
+def test_requests_for_loggers_of_other_brokers_are_rejected(pair: Pair, broker: str) -> None:
     request = change((SET, "kafka", "DEBUG"), broker=broker)
     ours, genuine = (side["responses"][0] for side in pair.both(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
     assert ours["error_code"] == genuine["error_code"]
@@ -58,7 +58,7 @@ def test_other_brokers(pair: Pair, broker: str) -> None:
     pair.same(ApiKey.DESCRIBE_CONFIGS, describe(["kafka"], broker))
 
 
-def test_levels_are_set_told_and_deleted(pair: Pair) -> None:
+def test_levels_are_set_described_and_deleted(pair: Pair) -> None:
     """On the loggers that both have: the root, and `kafka`, by which all of ours can be meant."""
     before = [side["results"][0]["configs"] for side in pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(None))]
     for configs in before:

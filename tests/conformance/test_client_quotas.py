@@ -59,7 +59,7 @@ def test_quotas_are_kept_and_found(pair: Pair) -> None:
     assert described(pair, ("ip", EXACT, "127.0.0.9"))["entries"] == []
 
 
-def test_what_cannot_be_a_quota(pair: Pair) -> None:
+def test_invalid_quotas_are_rejected(pair: Pair) -> None:
     user = pair.name("user")
     alter(pair, entity(user=user), nonsense=1)
     alter(pair, entity(user=user), connection_creation_rate=1)

@@ -9,8 +9,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import response_class
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair, differences, neutral
-from tests.conformance.test_bad_inputs import ready_group
-from tests.conformance.test_records import fill
+from tests.conformance.group_requests import ready_group
+from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain, encode, frame, plain
 
 OURS_ELSEWHERE = {
@@ -30,7 +30,7 @@ OURS_ELSEWHERE = {
 SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
 
 
-def test_api_versions(pair: Pair) -> None:
+def test_every_api_version_of_genuine_kafka_is_served(pair: Pair) -> None:
     """Each API of genuine Kafka is served over at least the same versions."""
     for version in pair.versions(ApiKey.API_VERSIONS):
         ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
@@ -51,7 +51,7 @@ def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
     return ours is not None and ours[0] <= genuine[0] and ours[1] >= genuine[1]
 
 
-def test_api_versions_above_the_highest(pair: Pair) -> None:
+def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> None:
     """Version 99 is answered in the form of version 0 with error 35, so that the client can step down."""
     answers = []
     for connection in pair.sides.values():
@@ -68,7 +68,7 @@ def test_api_versions_above_the_highest(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_client_software_names(pair: Pair, name: str) -> None:
+def test_client_software_names_get_the_same_errors(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
@@ -76,7 +76,7 @@ def test_client_software_names(pair: Pair, name: str) -> None:
             assert bool(ours["api_keys"]) == bool(genuine["api_keys"])
 
 
-def test_describe_cluster(pair: Pair) -> None:
+def test_describe_cluster_gives_the_same_response(pair: Pair) -> None:
     pair.same(ApiKey.DESCRIBE_CLUSTER, {})
     pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
     for endpoint_type in (2, 9):
@@ -135,7 +135,7 @@ def test_security_is_disabled(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "GSSAPI", "", "no such"])
-def test_sasl_where_nobody_authenticates(pair: Pair, mechanism: str) -> None:
+def test_sasl_requests_fail_on_a_listener_without_sasl(pair: Pair, mechanism: str) -> None:
     answer = pair.same(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
     assert answer["error_code"] == 34
     pair.same(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": mechanism.encode()})
@@ -158,7 +158,7 @@ def test_describe_topic_partitions(pair_41: Pair) -> None:
         )
 
 
-def test_versions_that_only_41_has(pair_41: Pair) -> None:
+def test_versions_that_only_41_has_get_the_same_responses(pair_41: Pair) -> None:
     topic = pair_41.topic(2)
     ids = pair_41.ids(topic)
     metadata = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}

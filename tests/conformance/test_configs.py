@@ -22,7 +22,7 @@ def describe(kind: int, name: str, keys: list[str] | None = None, **more: Any) -
 EVERYTHING: Plain = {"include_synonyms": True, "include_documentation": True}
 
 
-def test_topic_configs(pair: Pair) -> None:
+def test_every_topic_config_is_described_as_in_genuine_kafka(pair: Pair) -> None:
     """Every config with its default, source, synonyms, type and documentation."""
     plain_topic = pair.topic()
     changed = pair.topic(configs={"retention.ms": "1234567", "cleanup.policy": "compact"})
@@ -43,13 +43,13 @@ def _without_documentation(answer: Any) -> Any:
     return answer
 
 
-def test_chosen_keys(pair: Pair) -> None:
+def test_only_requested_keys_are_described(pair: Pair) -> None:
     topic = pair.topic(configs={"segment.bytes": "1048576"})
     for keys in (["segment.bytes", "retention.ms"], [], ["no.such.config"]):
         pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic, keys))
 
 
-def test_what_cannot_be_described(pair: Pair) -> None:
+def test_invalid_resources_are_not_described(pair: Pair) -> None:
     for kind, name in (
         (TOPIC, pair.name("absent")),
         (TOPIC, "a/b"),
@@ -102,7 +102,9 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="nothing"),
     ],
 )
-def test_incremental_changes(pair: Pair, changes: list[tuple[int, str, str | None]]) -> None:
+def test_incremental_changes_give_the_same_responses_and_values(
+    pair: Pair, changes: list[tuple[int, str, str | None]]
+) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
         for validate_only in (True, False):
             topic = pair.topic(configs={"segment.bytes": "1048576"})
@@ -120,14 +122,16 @@ def test_incremental_changes(pair: Pair, changes: list[tuple[int, str, str | Non
         *(("leader.replication.throttled.rate", value) for value in ("-1", "0", "1000", "x")),
     ],
 )
-def test_settings_of_a_running_broker(pair: Pair, broker: str, name: str, value: str) -> None:
+def test_dynamic_broker_settings_are_validated_as_by_genuine_kafka(
+    pair: Pair, broker: str, name: str, value: str
+) -> None:
     configs = [{"name": name, "config_operation": SET, "value": value}]
     resource = {"resource_type": BROKER, "resource_name": broker, "configs": configs}
     pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": True})
 
 
 @pytest.mark.parametrize("value", ["*", "", "0:1", "0:1,1:2", "0:1:2", "x", "0", "0:x", "*,0:1", " 0:1"])
-def test_throttled_replicas(pair: Pair, value: str) -> None:
+def test_values_of_throttled_replicas_are_validated(pair: Pair, value: str) -> None:
     topic = pair.topic()
     pair.same(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,

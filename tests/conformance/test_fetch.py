@@ -12,11 +12,10 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.legacy import read_message, unwrap
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair, whole_batches
-from tests.conformance.test_records import fetch_request, fill
+from tests.conformance.record_requests import fetch_request, fill
 from tests.conformance.wire import Connection, Plain
-from tests.conftest import StartBroker
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka
+from tests.support.servers import GenuineKafka, StartBroker
 
 OLD = (0, 1, 2, 3)
 """The versions of Fetch that get message formats 0 and 1."""
@@ -61,7 +60,7 @@ def await_code(pair: Pair, topic: str, version: int, code: int) -> None:
 # --- old clients
 
 
-def test_a_topic_in_zstd_is_withheld_from_clients_that_do_not_know_it(pair: Pair) -> None:
+def test_zstd_records_are_not_sent_to_clients_without_zstd(pair: Pair) -> None:
     packed = pair.topic(configs={"compression.type": "zstd"})
     plain = pair.topic()
     fill(pair, packed, batch(3, compression=CompressionType.ZSTD))
@@ -80,7 +79,7 @@ def test_a_topic_in_zstd_is_withheld_from_clients_that_do_not_know_it(pair: Pair
             assert codes == {packed: 76, plain: 0}
 
 
-def test_the_setting_decides_about_zstd_and_not_what_is_in_the_log(pair: Pair) -> None:
+def test_compression_type_decides_about_zstd_rather_than_the_log(pair: Pair) -> None:
     empty = pair.topic(configs={"compression.type": "zstd"})
     pair.same(ApiKey.FETCH, fetch_request(empty, 0), pair.versions(ApiKey.FETCH, 0, 12))
     pair.same(ApiKey.FETCH, fetch_request(empty, 5), pair.versions(ApiKey.FETCH, 0, 12))
@@ -92,7 +91,7 @@ def test_the_setting_decides_about_zstd_and_not_what_is_in_the_log(pair: Pair) -
     pair.same(ApiKey.FETCH, fetch_request(topic, 0), pair.versions(ApiKey.FETCH, 0, 12))
 
 
-def test_sessions_of_a_topic_in_zstd(pair: Pair) -> None:
+def test_a_session_reports_an_unreadable_zstd_topic_with_each_change(pair: Pair) -> None:
     """A client of version 9 is sent the error with each change, and nothing in between."""
     topic = pair.topic(configs={"compression.type": "zstd"})
     fill(pair, topic, batch(3))
@@ -115,7 +114,7 @@ def test_records_before_a_batch_in_zstd_are_converted(pair: Pair, version: int) 
 
 
 @pytest.mark.parametrize("version", OLD)
-def test_converted_records_begin_at_the_offset_that_was_asked_for(pair: Pair, version: int) -> None:
+def test_converted_records_begin_at_the_requested_offset(pair: Pair, version: int) -> None:
     topic, packed = pair.topic(), pair.topic()
     fill(pair, topic, batch(10), batch(5))
     fill(pair, packed, batch(10, compression=CompressionType.GZIP), batch(5))
@@ -128,7 +127,7 @@ def test_converted_records_begin_at_the_offset_that_was_asked_for(pair: Pair, ve
         assert genuine and genuine == ours[: len(genuine)], "it sends no more bytes than are in its log"
 
 
-def test_a_topic_that_is_not_to_be_converted(pair: Pair) -> None:
+def test_down_conversion_can_be_disabled_per_topic(pair: Pair) -> None:
     topic = pair.topic(configs={"message.downconversion.enable": "false"})
     fill(pair, topic, batch(3))
     for offset in (0, 3, 9):
@@ -189,7 +188,7 @@ def test_a_session_without_partitions_ends_with_its_next_request(pair: Pair) -> 
     assert session.same([])["error_code"] == 70
 
 
-def test_a_session_that_loses_its_last_partition_answers_without_one(pair: Pair) -> None:
+def test_a_session_that_loses_its_last_partition_has_an_empty_response(pair: Pair) -> None:
     topic = pair.topic()
     ids = pair.ids(topic)
     fill(pair, topic, batch(5))
@@ -213,7 +212,7 @@ def test_a_session_that_loses_its_last_partition_answers_without_one(pair: Pair)
     assert session.same([])["error_code"] == 70
 
 
-def test_a_fetch_that_a_later_one_of_its_session_overtook(pair: Pair) -> None:
+def test_a_fetch_overtaken_by_a_later_one_gets_the_same_response(pair: Pair) -> None:
     """By another connection: what the first would answer is not what the client was sent."""
     topic = pair.topic()
     opened = pair.both(ApiKey.FETCH, 11, fetch_request(topic, 0, session_epoch=0))
@@ -247,7 +246,7 @@ def small_pair(start_broker: StartBroker, tmp_path_factory: pytest.TempPathFacto
     genuine.stop()
 
 
-def test_who_gets_a_session_in_a_full_cache(small_pair: Pair) -> None:
+def test_eviction_from_a_full_session_cache_is_as_in_genuine_kafka(small_pair: Pair) -> None:
     pair = small_pair
     topic = pair.topic(3)
 

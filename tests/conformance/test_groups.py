@@ -9,8 +9,8 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair
-from tests.conformance.test_bad_inputs import join, ready_group
-from tests.conformance.test_records import fill
+from tests.conformance.group_requests import join, ready_group
+from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain
 
 
@@ -31,7 +31,7 @@ def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bo
     return {"group_id": group, "topics": listed, "groups": groups, "require_stable": stable}
 
 
-def test_find_coordinator(pair: Pair) -> None:
+def test_find_coordinator_gives_the_same_response_in_every_version(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.FIND_COORDINATOR, {"key": group, "coordinator_keys": [group]})
     several = {"key_type": 0, "coordinator_keys": [group, f"{group}-2", group]}
@@ -56,7 +56,7 @@ def test_commit_and_fetch_in_every_version(pair: Pair) -> None:
         pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
 
 
-def test_offsets_that_are_not_there(pair: Pair) -> None:
+def test_missing_offsets_get_the_same_responses(pair: Pair) -> None:
     topic, group = pair.topic(), ready_group(pair)
     absent = pair.name("absent")
     for asked in ({topic: [0, 5]}, {absent: [0]}, {}):
@@ -69,7 +69,7 @@ def test_offsets_that_are_not_there(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
 
 
-def test_commits_that_are_refused(pair: Pair) -> None:
+def test_invalid_commits_are_rejected(pair: Pair) -> None:
     topic, group = pair.topic(), ready_group(pair)
     versions = pair.versions(ApiKey.OFFSET_COMMIT, 2)
     absent = pair.name("absent")
@@ -83,7 +83,7 @@ def test_commits_that_are_refused(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_COMMIT, nothing, versions)
 
 
-def test_groups_that_are_not_there(pair: Pair) -> None:
+def test_unknown_groups_get_the_same_errors(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group, ""]})
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group], "include_authorized_operations": True})
@@ -100,7 +100,7 @@ def test_groups_that_are_not_there(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_DELETE, removed)
 
 
-def test_group_id_of_nothing(pair: Pair) -> None:
+def test_an_empty_group_id_gets_the_same_errors(pair: Pair) -> None:
     member = {"group_id": "", "generation_id": 1, "member_id": "nobody", "members": [{"member_id": "nobody"}]}
     ready_group(pair)
     pair.same(ApiKey.HEARTBEAT, {name: member[name] for name in ("group_id", "generation_id", "member_id")})
@@ -126,7 +126,7 @@ def _joined(pair: Pair, version: int, group: str, **more: Any) -> dict[str, str]
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_s_life_in_every_version(pair: Pair, version: int) -> None:
+def test_a_member_joins_syncs_and_leaves_in_every_version(pair: Pair, version: int) -> None:
     """Join, sync, heartbeat, describe, list, commit, delete while in use, leave, delete."""
     group, topic = ready_group(pair), pair.topic()
     fill(pair, topic, batch(3))
@@ -188,7 +188,7 @@ def _same_listing(pair: Pair, group: str) -> None:
                 assert found[0] == found[1], (version, request)
 
 
-def test_static_members(pair: Pair) -> None:
+def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_one(pair: Pair) -> None:
     """Joining again under an instance id replaces the member, without a rebalance; the old one is fenced."""
     group = ready_group(pair)
     instance = {"group_instance_id": "instance-1"}
@@ -256,7 +256,7 @@ def test_a_second_member_rebalances(pair: Pair) -> None:
         other.close()
 
 
-def test_what_exceeds_max_message_bytes_is_not_stored(pair: Pair) -> None:
+def test_a_group_record_larger_than_max_message_bytes_is_not_stored(pair: Pair) -> None:
     group = ready_group(pair)
     ids = _joined(pair, 3, group)
 

@@ -11,7 +11,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
-from tests.conformance.test_transactions import Transactional
+from tests.conformance.transactional import Transactional
 from tests.conformance.wire import Plain
 from tests.support import campaign
 
@@ -78,7 +78,7 @@ class Marked:
         return bool(shown[0][0][2] >= 0)
 
 
-def test_version_2_is_the_newest(pair_43: Pair) -> None:
+def test_write_txn_markers_is_served_up_to_version_2(pair_43: Pair) -> None:
     versions = [
         next(item for item in answer["api_keys"] if item["api_key"] == ApiKey.WRITE_TXN_MARKERS)
         for answer in pair_43.both(ApiKey.API_VERSIONS, 0, {})
@@ -87,7 +87,9 @@ def test_version_2_is_the_newest(pair_43: Pair) -> None:
 
 
 @pytest.mark.parametrize(("version", "transaction_version"), [(2, 2), (2, 1), (2, 0), (1, 0)])
-def test_the_epoch_of_a_marker(pair_43: Pair, version: int, transaction_version: int) -> None:
+def test_with_version_2_a_marker_needs_a_newer_epoch_than_its_transaction(
+    pair_43: Pair, version: int, transaction_version: int
+) -> None:
     """With transaction.version 2 a marker of the epoch of the open transaction is another one's."""
     marked = Marked(pair_43)
     marked.write()

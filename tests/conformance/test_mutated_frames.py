@@ -17,8 +17,8 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch, old_message
 from tests.conformance.bystander import Bystander
-from tests.conformance.test_bad_inputs import join
-from tests.conformance.test_records import fetch_request, offsets_request, produce_request
+from tests.conformance.group_requests import join
+from tests.conformance.record_requests import fetch_request, offsets_request, produce_request
 from tests.conformance.wire import Connection, Plain, encode
 from tests.support import campaign
 from tests.support.servers import KafkaCompatBroker
@@ -132,7 +132,9 @@ def make_topic(address: str, name: str) -> None:
 
 
 @pytest.mark.timeout(3600)
-def test_mutated_frames(start_broker: Callable[..., KafkaCompatBroker]) -> None:
+def test_mutated_frames_leave_broker_memory_and_bystander_unaffected(
+    start_broker: Callable[..., KafkaCompatBroker],
+) -> None:
     seed = int(os.environ.get("KAFKA_COMPAT_SEED") or random.SystemRandom().randrange(2**32))
     rng = random.Random(seed)
     print(f"KAFKA_COMPAT_SEED={seed}")

@@ -11,39 +11,17 @@ from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.batches import START_MS, batch, old_message
 from tests.conformance.differential import Pair
+from tests.conformance.record_requests import (
+    await_producer_ids,
+    fetch_request,
+    fill,
+    offsets_request,
+    produce_request,
+)
 from tests.conformance.wire import Plain
-from tests.support.process import wait_until
 
 
-def produce_request(
-    topic: str,
-    records: bytes | None,
-    *,
-    acks: int = -1,
-    partition: int = 0,
-    transactional_id: str | None = None,
-) -> Plain:
-    data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
-    return {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 10_000, "topic_data": data}
-
-
-def fetch_request(
-    topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 20, **more: Any
-) -> Plain:
-    part = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
-    part |= {name: more.pop(name) for name in ("current_leader_epoch", "last_fetched_epoch") if name in more}
-    request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, **more}
-    return {**request, "topics": [{"topic": topic, "partitions": [part]}]}
-
-
-def fill(pair: Pair, topic: str, *batches: bytes, partition: int = 0) -> None:
-    for data in batches:
-        answers = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data, partition=partition))
-        for answer in answers:
-            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
-
-
-def test_produce_in_every_version(pair: Pair) -> None:
+def test_produce_gets_the_same_response_in_every_version(pair: Pair) -> None:
     topic = pair.topic(2)
     pair.same(ApiKey.PRODUCE, produce_request(topic, batch(3)), pair.versions(ApiKey.PRODUCE, 3))
     message = old_message(0, b"old", b"key")
@@ -53,7 +31,7 @@ def test_produce_in_every_version(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("compression", list(CompressionType))
-def test_produced_codecs_come_back(pair: Pair, compression: CompressionType) -> None:
+def test_records_of_every_codec_are_fetched_unchanged(pair: Pair, compression: CompressionType) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(20, compression=compression), batch(3))
     versions = pair.versions(ApiKey.FETCH, 10, 12)
@@ -61,7 +39,7 @@ def test_produced_codecs_come_back(pair: Pair, compression: CompressionType) -> 
     assert answer["responses"][0]["partitions"][0]["high_watermark"] == 23
 
 
-def test_produce_to_unknown_places(pair: Pair) -> None:
+def test_produce_to_unknown_partitions_fails(pair: Pair) -> None:
     topic = pair.topic()
     versions = pair.versions(ApiKey.PRODUCE, 3)
     pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), batch()), versions)
@@ -77,7 +55,7 @@ def test_log_append_time(pair: Pair) -> None:
         assert answer["responses"][0]["partition_responses"][0]["log_append_time_ms"] > START_MS
 
 
-def test_fetch_in_every_version(pair: Pair) -> None:
+def test_fetch_gets_the_same_response_in_every_version(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(4, start=10))
     for offset in (0, 1, 3, 5, 7):
@@ -92,7 +70,7 @@ def test_fetch_in_every_version(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, by_id, pair.versions(ApiKey.FETCH, 13))
 
 
-def test_fetch_down_converted_for_old_clients(pair: Pair) -> None:
+def test_records_are_down_converted_for_old_clients(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(5, start=3, compression=CompressionType.GZIP))
     for version in (0, 1, 2, 3):
@@ -104,7 +82,7 @@ def test_fetch_down_converted_for_old_clients(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, fetch_request(topic, 0, max_bytes=150), (0, 1, 2, 3))
 
 
-def test_fetch_limits(pair: Pair) -> None:
+def test_fetch_limits_bound_all_but_the_first_batch(pair: Pair) -> None:
     """The first batch comes whole however small the limit; later ones only as far as the limits allow."""
     topic = pair.topic(2)
     fill(pair, topic, *(batch(2, start=number * 2) for number in range(5)))
@@ -116,7 +94,7 @@ def test_fetch_limits(pair: Pair) -> None:
         pair.same(ApiKey.FETCH, fetch_request(topic, 4) | {"max_bytes": limit}, (4, 11))
 
 
-def test_fetch_errors(pair: Pair) -> None:
+def test_invalid_fetches_get_the_same_errors(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     names = pair.versions(ApiKey.FETCH, 4, 12)
@@ -132,7 +110,7 @@ def test_fetch_errors(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, by_unknown_id, pair.versions(ApiKey.FETCH, 13))
 
 
-def test_fetch_sessions(pair: Pair) -> None:
+def test_incremental_fetches_return_only_changes(pair: Pair) -> None:
     """A full fetch opens a session; incremental ones answer only what is new; wrong ids and epochs fail."""
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
@@ -163,24 +141,12 @@ def test_fetch_sessions(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, in_session(5, []), (11,))
 
 
-def offsets_request(
-    topic: str, timestamp: int, *, partition: int = 0, isolation: int = 0, epoch: int = -1
-) -> Plain:
-    part = {
-        "partition_index": partition,
-        "timestamp": timestamp,
-        "max_num_offsets": 5,
-        "current_leader_epoch": epoch,
-    }
-    return {"replica_id": -1, "isolation_level": isolation, "topics": [{"name": topic, "partitions": [part]}]}
-
-
 @pytest.mark.parametrize(
     "timestamp",
     [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000],
     ids=["latest", "earliest", "before", "first", "between", "after"],
 )
-def test_list_offsets(pair: Pair, timestamp: int) -> None:
+def test_list_offsets_finds_the_same_offsets_by_timestamp(pair: Pair, timestamp: int) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(3, start=3, compression=CompressionType.GZIP))
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
@@ -213,7 +179,7 @@ def test_list_offsets_of_version_0(pair: Pair) -> None:
     assert found["old_style_offsets"] == [40, 30, 20, 10, 0]
 
 
-def test_the_greatest_timestamp_of_records_without_timestamps(pair: Pair) -> None:
+def test_list_offsets_of_records_without_timestamps_is_the_same(pair: Pair) -> None:
     def without(count: int = 2, compression: CompressionType = CompressionType.NONE) -> bytes:
         return build_batch([Record(timestamp=-1, value=b"v") for _ in range(count)], compression=compression)
 
@@ -264,7 +230,7 @@ def test_list_offsets_errors(pair: Pair) -> None:
         pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, epoch=epoch), (4, 6, 9))
 
 
-def test_offset_for_leader_epoch(pair: Pair) -> None:
+def test_offset_for_leader_epoch_gets_the_same_response(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     for leader_epoch in (-1, 0, 1, 50):
@@ -278,7 +244,7 @@ def test_offset_for_leader_epoch(pair: Pair) -> None:
     pair.same(ApiKey.OFFSET_FOR_LEADER_EPOCH, absent)
 
 
-def test_delete_records(pair: Pair) -> None:
+def test_delete_records_moves_the_log_start_offset(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(5), batch(5))
 
@@ -297,17 +263,7 @@ def test_delete_records(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_RECORDS, before(0, name=compacted))
 
 
-def await_producer_ids(pair: Pair) -> None:
-    """Wait until both brokers have ids to give: a genuine one fetches its first block when first asked."""
-    request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
-
-    def given() -> bool:
-        return all(answer["error_code"] == 0 for answer in pair.both(ApiKey.INIT_PRODUCER_ID, 1, request))
-
-    wait_until(given, 20, "producer ids")
-
-
-def test_init_producer_id(pair: Pair) -> None:
+def test_init_producer_id_gets_the_same_response(pair: Pair) -> None:
     """Without a transactional id anyone gets an id; half an identity is refused."""
     await_producer_ids(pair)
     for producer_id, epoch in ((-1, -1), (5, -1), (-1, 5)):
@@ -316,7 +272,7 @@ def test_init_producer_id(pair: Pair) -> None:
     pair.same(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "", "transaction_timeout_ms": 60_000})
 
 
-def test_idempotent_sequences(pair: Pair) -> None:
+def test_repeated_and_missing_sequences_get_the_same_errors(pair: Pair) -> None:
     """Repeats answer with the old offset, gaps with 45, an older epoch with 47."""
     await_producer_ids(pair)
     topic = pair.topic()

@@ -47,7 +47,7 @@ def test_credentials_are_kept_and_listed(pair: Pair) -> None:
     described(pair, ann)
 
 
-def test_credentials_that_cannot_be(pair: Pair) -> None:
+def test_invalid_credentials_are_rejected(pair: Pair) -> None:
     for mechanism, iterations in ((1, 4095), (2, 16385), (9, 4096), (0, 4096)):
         alter(pair, [upsertion(pair.name("user"), mechanism, iterations)])
     user = pair.name("user")
@@ -58,7 +58,7 @@ def test_credentials_that_cannot_be(pair: Pair) -> None:
     described(pair, user)
 
 
-def test_credentials_and_quotas_of_one_user_leave_each_other_alone(pair: Pair) -> None:
+def test_credentials_and_quotas_of_one_user_are_independent(pair: Pair) -> None:
     user = pair.name("both")
     quotas = {
         "entries": [

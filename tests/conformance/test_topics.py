@@ -60,20 +60,20 @@ def assignments(*replicas: list[int], first: int = 0) -> list[Plain]:
         ),
     ],
 )
-def test_topics_that_cannot_be(pair: Pair, mistake: Plain) -> None:
+def test_invalid_topics_are_rejected(pair: Pair, mistake: Plain) -> None:
     for validate_only in (False, True):
         request = create(wanted(pair.name()) | mistake, validate_only=validate_only)
         pair.same(ApiKey.CREATE_TOPICS, request)
 
 
-def test_assignments_that_cannot_be(pair_41: Pair) -> None:
+def test_invalid_assignments_are_rejected(pair_41: Pair) -> None:
     """ZooKeeper mode takes these and is left with a topic without a leader; KRaft refuses."""
     for replicas in ([9], [], [1, 9]):
         by_hand = {"num_partitions": -1, "replication_factor": -1, "assignments": assignments(replicas)}
         pair_41.same(ApiKey.CREATE_TOPICS, create(wanted(pair_41.name()) | by_hand))
 
 
-def test_too_many_partitions_for_one_request(pair_41: Pair) -> None:
+def test_too_many_partitions_for_one_request_are_rejected(pair_41: Pair) -> None:
     """10,001 partitions are refused at once, also spread over topics."""
     single = wanted(pair_41.name(), 10_001)
     several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
@@ -82,7 +82,7 @@ def test_too_many_partitions_for_one_request(pair_41: Pair) -> None:
         assert {result["error_code"] for result in answer["topics"]} == {44}
 
 
-def test_created_topics(pair: Pair) -> None:
+def test_topics_are_created_in_every_version(pair: Pair) -> None:
     """Every version creates; later ones also answer with id, counts and all configs."""
     for version in pair.versions(ApiKey.CREATE_TOPICS):
         name = pair.name()
@@ -93,7 +93,7 @@ def test_created_topics(pair: Pair) -> None:
         assert again["topics"][0]["error_code"] == 36
 
 
-def test_created_with_defaults_and_assignments(pair: Pair) -> None:
+def test_topics_are_created_with_defaults_and_assignments(pair: Pair) -> None:
     for version in pair.versions(ApiKey.CREATE_TOPICS):
         pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (version,))
     pair.same(
@@ -102,7 +102,7 @@ def test_created_with_defaults_and_assignments(pair: Pair) -> None:
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name()), validate_only=True), (1, 5, 7))
 
 
-def test_what_is_wrong_beside_for_a_topic_that_exists(pair: Pair) -> None:
+def test_an_existing_topic_is_reported_before_other_errors(pair: Pair) -> None:
     """TOPIC_ALREADY_EXISTS in every version, as kafkajs expects, which asks for -1 partitions."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(name)), (5,))
@@ -118,7 +118,7 @@ def test_what_is_wrong_beside_for_a_topic_that_exists(pair: Pair) -> None:
         assert answer["topics"][0]["error_code"] == 36
 
 
-def test_several_topics_in_one_request(pair: Pair) -> None:
+def test_several_topics_in_one_request_get_the_same_responses(pair: Pair) -> None:
     one, other = pair.name(), pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(one), wanted("a/b"), wanted(other, 0)), (5,))
     twice = pair.name()
@@ -126,7 +126,7 @@ def test_several_topics_in_one_request(pair: Pair) -> None:
     pair.same(ApiKey.CREATE_TOPICS, create())
 
 
-def test_colliding_names(pair: Pair) -> None:
+def test_a_name_that_collides_in_metrics_is_rejected(pair: Pair) -> None:
     """Names that differ only in dots and underscores collide in metrics, and are refused."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(f"{name}.x")), (5,))
@@ -134,7 +134,7 @@ def test_colliding_names(pair: Pair) -> None:
     assert answer["topics"][0]["error_code"] == 17
 
 
-def test_delete_topics(pair: Pair) -> None:
+def test_topics_are_deleted_by_name_and_by_id(pair: Pair) -> None:
     for version in pair.versions(ApiKey.DELETE_TOPICS, 0, 5):
         name = pair.topic()
         request = {"topic_names": [name, pair.name("absent")], "timeout_ms": 15_000}
@@ -154,7 +154,7 @@ def test_delete_topics(pair: Pair) -> None:
     )
 
 
-def test_delete_topics_by_name_answers_the_id(pair_41: Pair) -> None:
+def test_delete_topics_by_name_returns_the_id(pair_41: Pair) -> None:
     names = [{"name": pair_41.topic()}, {"name": pair_41.name()}]
     pair_41.same(ApiKey.DELETE_TOPICS, {"timeout_ms": 15_000, "topics": names}, (6,))
 
@@ -164,7 +164,7 @@ def _is_made(connection: Connection, name: str) -> bool:
     return bool(answer["topics"][0]["error_code"] == 0)
 
 
-def test_a_topic_made_again_has_another_id(pair: Pair) -> None:
+def test_a_recreated_topic_has_another_id(pair: Pair) -> None:
     name = pair.topic()
     before = pair.ids(name)
     pair.both(ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 15_000})
@@ -176,7 +176,7 @@ def test_a_topic_made_again_has_another_id(pair: Pair) -> None:
     assert before["ours"] != after["ours"] and before["genuine"] != after["genuine"]
 
 
-def test_create_partitions(pair: Pair) -> None:
+def test_create_partitions_gets_the_same_responses(pair: Pair) -> None:
     topic = pair.topic(2)
 
     def more(count: int, name: str = topic, **extra: Any) -> Plain:
@@ -202,7 +202,7 @@ def metadata(pair: Pair, request: Any, low: int = 0, high: int = 99) -> Plain:
     return pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, low, high))
 
 
-def test_metadata_of_topics(pair: Pair) -> None:
+def test_metadata_of_topics_is_the_same(pair: Pair) -> None:
     topic, other = pair.topic(3), pair.topic()
     metadata(pair, {"topics": [{"name": topic}, {"name": other}], "allow_auto_topic_creation": False})
     no_topics: Plain = {"topics": []}
@@ -219,7 +219,7 @@ def test_metadata_of_everything_holds_the_topic(pair: Pair) -> None:
             assert (found["error_code"], len(found["partitions"])) == (0, 2)
 
 
-def test_metadata_errors(pair: Pair) -> None:
+def test_metadata_of_missing_and_invalid_topics_gets_the_same_errors(pair: Pair) -> None:
     asked = {"topics": [{"name": pair.name("absent")}], "allow_auto_topic_creation": False}
     answer = metadata(pair, asked, low=4)
     assert answer["topics"][0]["error_code"] == 3
@@ -227,7 +227,7 @@ def test_metadata_errors(pair: Pair) -> None:
     metadata(pair, {"topics": [{"name": "a/b"}], "allow_auto_topic_creation": True}, low=4)
 
 
-def test_metadata_by_id(pair: Pair) -> None:
+def test_metadata_by_id_is_the_same(pair: Pair) -> None:
     ids = pair.ids(pair.topic(2))
     by_id = metadata(pair, lambda side: {"topics": [{"topic_id": ids[side], "name": None}]}, low=12)
     assert by_id["topics"][0]["error_code"] == 0

@@ -19,12 +19,11 @@ from kafka_compat.protocol.codec import decode_versioned
 from kafka_compat.protocol.messages import response_class
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
 from tests.conformance.differential import Pair
-from tests.conformance.test_transactions import Transactional
+from tests.conformance.transactional import Transactional
 from tests.conformance.wire import Plain, encode, plain
-from tests.conftest import IMPATIENT
 from tests.support import campaign
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import IMPATIENT, KafkaCompatBroker
 from tests.transactions.programs import new_consumer
 
 RELEASES = ("genuine_41_address", "genuine_43_address")
@@ -169,15 +168,15 @@ def clients_before_4(pair: Pair) -> None:
     same_log(slow)
 
 
-def test_clients_before_4(pair: Pair) -> None:
+def test_clients_before_4_write_the_same_records_to_the_transaction_log(pair: Pair) -> None:
     clients_before_4(pair)
 
 
-def test_clients_before_4_with_version_2(pair_2: Pair) -> None:
+def test_clients_before_4_write_the_same_records_under_version_2(pair_2: Pair) -> None:
     clients_before_4(pair_2)
 
 
-def test_version_2(pair_2: Pair) -> None:
+def test_version_2_writes_the_same_records_to_the_transaction_log(pair_2: Pair) -> None:
     one, slow, empty = (Transactional(pair_2) for _ in range(3))
     topic = pair_2.topic(2)
     slow.init(timeout_ms=1000)
@@ -237,7 +236,7 @@ def decoded(key: ApiKey, version: int, answer: bytes) -> Plain:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_epochs_are_used_up_in_version_2(pair_2: Pair) -> None:
+def test_exhausted_epochs_write_the_same_records_in_version_2(pair_2: Pair) -> None:
     topic = pair_2.topic(2)
     for committed in (True, False):
         one = at_last_epoch(pair_2)
@@ -285,7 +284,7 @@ def test_an_abort_takes_the_last_epoch_in_version_2(pair_2: Pair, request: pytes
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_epochs_are_used_up_by_clients_before_4(pair: Pair) -> None:
+def test_exhausted_epochs_of_clients_before_4_write_the_same_records(pair: Pair) -> None:
     topic = pair.topic(2)
     one = at_last_epoch(pair)
     one.add(topic, [0])

@@ -72,7 +72,7 @@ class Sides:
                 found = [f"{title}: genuine Kafka shows nothing like {needs!r}"]
             if not found or time.monotonic() > deadline_s:
                 return found
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # interval of polling
 
     def close(self) -> None:
         for each in self._furniture:

@@ -12,7 +12,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.conformance.wire import Connection
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 PATIENCE_S = 20
@@ -67,7 +67,7 @@ def ready(broker: KafkaBroker) -> int:
     return seen(broker).leader
 
 
-def test_a_broker_that_is_paused_answers_nobody_and_then_everybody(broker: KafkaBroker) -> None:
+def test_a_paused_broker_responds_after_it_is_resumed(broker: KafkaBroker) -> None:
     leader = ready(broker)
     before = Connection(addresses(broker)[leader])
     broker.control.pause(leader)
@@ -87,7 +87,7 @@ def test_a_broker_that_is_paused_answers_nobody_and_then_everybody(broker: Kafka
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_others_lead_when_a_broker_stood_still_for_too_long(broker: KafkaBroker) -> None:
+def test_leaders_move_from_a_broker_that_is_paused_for_too_long(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.pause(leader)
     broker.control.advance(20)
@@ -100,7 +100,7 @@ def test_others_lead_when_a_broker_stood_still_for_too_long(broker: KafkaBroker)
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_a_follower_that_does_not_reach_its_leader_falls_out_of_sync(broker: KafkaBroker) -> None:
+def test_a_follower_cut_off_from_its_leader_leaves_the_isr(broker: KafkaBroker) -> None:
     leader = ready(broker)
     # Without a way to the controller the leader could not have it removed.
     follower = next(each for each in (1, 2, 3) if each not in (leader, seen(broker).controller))
@@ -111,7 +111,7 @@ def test_a_follower_that_does_not_reach_its_leader_falls_out_of_sync(broker: Kaf
     wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
 
 
-def test_a_leader_that_reaches_nothing_loses_its_part_and_what_it_could_not_commit(
+def test_an_isolated_leader_loses_leadership_and_uncommitted_records(
     broker: KafkaBroker,
 ) -> None:
     leader = ready(broker)
@@ -128,7 +128,7 @@ def test_a_leader_that_reaches_nothing_loses_its_part_and_what_it_could_not_comm
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_a_session_that_expires_is_followed_by_another(broker: KafkaBroker) -> None:
+def test_a_broker_starts_a_new_session_after_expiry(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.expire_session(leader)
     anew = f"Session with the metadata store expired: registering broker {leader} again"
@@ -139,7 +139,7 @@ def test_a_session_that_expires_is_followed_by_another(broker: KafkaBroker) -> N
     assert sent(producer(broker), "t", b"1") == [None]
 
 
-def test_a_process_that_stands_still() -> None:
+def test_a_standalone_broker_can_be_paused() -> None:
     with KafkaBroker() as broker:
         broker.create_topic("t")
         client = producer(broker)
@@ -152,7 +152,7 @@ def test_a_process_that_stands_still() -> None:
     assert not broker.running
 
 
-def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+def test_unknown_brokers_are_reported(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown broker 9: expected one of 1, 2, 3"):
         broker.control.pause(9)
     with pytest.raises(ControlFailed, match="from=1: expected another of 1, 2, 3"):

@@ -31,7 +31,7 @@ def consume(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, bytes |
     return found
 
 
-def test_compaction(broker: KafkaBroker) -> None:
+def test_compact_keeps_the_last_value_of_each_key(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2, config={"cleanup.policy": "compact"})
     produce(broker, "t", (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"a", b"3"))
     broker.control.compact("t")
@@ -42,7 +42,7 @@ def test_compaction(broker: KafkaBroker) -> None:
     assert consume(broker, "t") == [(b"a", b"3", 3), (b"b", b"2", 4)]
 
 
-def test_compaction_lag(broker: KafkaBroker) -> None:
+def test_compact_leaves_records_younger_than_min_compaction_lag(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"cleanup.policy": "compact", "min.compaction.lag.ms": 3_600_000})
     produce(broker, "t", (b"a", b"1"), (b"a", b"2"))
     broker.control.compact("t")
@@ -52,7 +52,7 @@ def test_compaction_lag(broker: KafkaBroker) -> None:
     assert consume(broker, "t") == [(b"a", b"2", 1)]
 
 
-def test_retention_by_size(broker: KafkaBroker) -> None:
+def test_retention_by_size_deletes_closed_segments(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"retention.bytes": 0})
     produce(broker, "t", (b"a", b"1"))
     broker.control.roll("t")
@@ -60,13 +60,13 @@ def test_retention_by_size(broker: KafkaBroker) -> None:
     assert consume(broker, "t") == []
 
 
-def test_flush(broker: KafkaBroker) -> None:
+def test_flush_of_all_partitions_succeeds(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3)
     produce(broker, "t", (b"a", b"1"))
     broker.control.flush("t")
 
 
-def test_a_member_whose_session_ends(broker: KafkaBroker) -> None:
+def test_ending_a_session_removes_the_member(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2)
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "log_level": 0}
     lost: list[object] = []
@@ -82,7 +82,7 @@ def test_a_member_whose_session_ends(broker: KafkaBroker) -> None:
     client.close()
 
 
-def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+def test_missing_topics_and_groups_are_reported(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown topic t"):
         broker.control.roll("t")
     with pytest.raises(ControlFailed, match="unknown group g"):

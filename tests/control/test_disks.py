@@ -9,11 +9,11 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_compat.testing import BrokerFailed, ControlFailed, KafkaBroker, KafkaCluster
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 
-def test_a_disk_that_is_full_takes_records_when_it_has_space_again(broker: KafkaBroker) -> None:
+def test_records_are_stored_once_a_full_disk_has_space_again(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"message.timeout.ms": 20_000})
     assert sent(client, "t", b"1") == [None]
@@ -28,7 +28,7 @@ def test_a_disk_that_is_full_takes_records_when_it_has_space_again(broker: Kafka
     assert broker.running
 
 
-def test_a_disk_that_is_slow(broker: KafkaBroker) -> None:
+def test_a_slow_disk_delays_acknowledgements(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker)
     assert sent(client, "t", b"1") == [None]
@@ -40,7 +40,7 @@ def test_a_disk_that_is_slow(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"1", b"2"]
 
 
-def test_a_disk_that_fails_ends_its_broker_and_the_others_lead() -> None:
+def test_a_failed_disk_stops_its_broker_and_the_others_lead() -> None:
     with KafkaCluster(3, {"log.flush.interval.messages": 1}) as cluster:
         cluster.create_topic("t", 3, config={"min.insync.replicas": 2})
         produce(cluster, "t", 30)
@@ -61,7 +61,7 @@ def test_a_disk_that_fails_ends_its_broker_and_the_others_lead() -> None:
         assert cluster.control.await_records("t", 60) == 60
 
 
-def test_a_broker_whose_only_disk_fails_ends_and_comes_back_with_what_it_had() -> None:
+def test_a_broker_whose_only_disk_failed_restarts_with_its_records() -> None:
     with KafkaBroker() as broker:
         broker.create_topic("t")
         produce(broker, "t", 3)
@@ -74,7 +74,7 @@ def test_a_broker_whose_only_disk_fails_ends_and_comes_back_with_what_it_had() -
         assert stored(broker, "t") == [b"0", b"1", b"2"]
 
 
-def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+def test_unknown_disks_are_reported(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="expected one of full, failed, slow_ms, not none"):
         broker.control.break_disks()
     with pytest.raises(ControlFailed, match="unknown log directory: expected one of /"):

@@ -55,7 +55,7 @@ def java(broker: KafkaBroker, asked: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_java(ready: KafkaBroker) -> None:
+def test_every_error_reaches_the_java_client_as_kafka_describes_it(ready: KafkaBroker) -> None:
     every = codes(KNOWN_TO_IT_MAX)
     asked = [(api, code) for api in APIS for code in (every if campaign.enabled() else every[::3])]
     told = [Told.of(line) for line in java(ready, "".join(f"{api} {code}\n" for api, code in asked))]
@@ -64,7 +64,7 @@ def test_java(ready: KafkaBroker) -> None:
     assert [each for each in told if not each.is_as_kafka_says] == []
 
 
-def test_java_applied_but_not_answered(broker: KafkaBroker) -> None:
+def test_a_lost_response_duplicates_records_only_without_idempotence(broker: KafkaBroker) -> None:
     for topic in ("once", "twice"):
         broker.create_topic(topic)
     java(broker, "lose true\nlose false\n")
@@ -211,7 +211,7 @@ def given(broker: KafkaBroker, api: str, code: ErrorCode) -> str:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_librdkafka(ready: KafkaBroker, api: str) -> None:
+def test_every_error_is_reported_or_retried_by_librdkafka(ready: KafkaBroker, api: str) -> None:
     every = [ErrorCode(code) for code in codes(max(ErrorCode))]
     with ThreadPoolExecutor(24) as threads:
         said = dict(zip(every, threads.map(partial(given, ready, api), every), strict=True))

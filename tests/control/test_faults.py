@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaProducer
 from kafka.errors import KafkaError as PythonError
@@ -16,45 +16,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import ControlFailed, KafkaBroker
 from tests.conformance.wire import Connection, Plain
 from tests.control.clients import producer
+from tests.control.values import sent, stored
 from tests.support.bystander import Bystander
 
 
-def sent(client: Producer, topic: str, *values: bytes) -> list[str | None]:
-    """The error of each, or None."""
-    errors: list[str | None] = []
-
-    def delivered(error: KafkaError | None, _: object) -> None:
-        errors.append(None if error is None else error.name())
-
-    for value in values:
-        client.produce(topic, value, on_delivery=delivered)
-        client.flush(30)
-    return errors
-
-
-def stored(broker: KafkaBroker, topic: str) -> list[bytes | str]:
-    """All values of its only partition."""
-    return received(broker, topic, broker.control.await_records(topic, 0))
-
-
-def received(broker: KafkaBroker, topic: str, count: int, **more: object) -> list[bytes | str]:
-    """So many values of a topic, and between them the errors that the consumer tells of."""
-    settings = {"group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0, **more}
-    client = Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
-    client.subscribe([topic])
-    found: list[bytes | str] = []
-    while count:
-        message = client.poll(20)
-        assert message is not None
-        error = message.error()
-        if error is None:
-            count -= 1
-        found.append((message.value() or b"") if error is None else error.name())
-    client.close()
-    return found
-
-
-def test_an_error_that_passes_is_tried_again(broker: KafkaBroker) -> None:
+def test_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     fault = broker.control.fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", count=2)
     assert sent(producer(broker), "t", b"1", b"2") == [None, None]
@@ -63,7 +29,7 @@ def test_an_error_that_passes_is_tried_again(broker: KafkaBroker) -> None:
 
 
 @pytest.mark.parametrize("name", ["MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD"])
-def test_an_error_that_stays_is_told(broker: KafkaBroker, name: str) -> None:
+def test_a_permanent_error_reaches_the_client(broker: KafkaBroker, name: str) -> None:
     broker.create_topic("t")
     with broker.control.fault(api="Produce", error=name, count=1) as fault:
         told = sent(producer(broker), "t", b"1", b"2")
@@ -73,7 +39,7 @@ def test_an_error_that_stays_is_told(broker: KafkaBroker, name: str) -> None:
     assert stored(broker, "t") == [b"2"]
 
 
-def test_applied_but_not_answered_doubles_what_is_not_idempotent(broker: KafkaBroker) -> None:
+def test_a_lost_response_duplicates_records_without_idempotence(broker: KafkaBroker) -> None:
     for topic, idempotent in (("once", True), ("twice", False)):
         broker.create_topic(topic)
         fault = broker.control.fault(api="Produce", topic=topic, lose_answer=True, count=1)
@@ -84,7 +50,7 @@ def test_applied_but_not_answered_doubles_what_is_not_idempotent(broker: KafkaBr
     assert stored(broker, "twice") == [b"1", b"1", b"2"]
 
 
-def test_dropped_before_it_was_applied(broker: KafkaBroker) -> None:
+def test_a_dropped_request_is_not_applied(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     fault = broker.control.fault(api="Produce", drop=True, count=1)
     client = KafkaProducer(
@@ -98,7 +64,7 @@ def test_dropped_before_it_was_applied(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"2"]
 
 
-def test_a_delay_holds_one_client_up(broker: KafkaBroker) -> None:
+def test_a_delay_affects_one_client_only(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     slow, quick = producer(broker, **{"client.id": "slow"}), producer(broker, **{"client.id": "quick"})
     assert sent(slow, "t", b"0") == sent(quick, "t", b"0") == [None]
@@ -112,7 +78,7 @@ def test_a_delay_holds_one_client_up(broker: KafkaBroker) -> None:
         assert bystander.worst_ms < 100
 
 
-def test_answers_behind_one_that_is_delayed_come_in_their_order(broker: KafkaBroker) -> None:
+def test_responses_behind_a_delayed_one_keep_their_order(broker: KafkaBroker) -> None:
     broker.control.fault(api="Metadata", delay_ms=300, count=1)
     connection = Connection(broker.bootstrap_servers)
     connection.begin(ApiKey.METADATA, 9, {"topics": []})
@@ -124,7 +90,7 @@ def test_answers_behind_one_that_is_delayed_come_in_their_order(broker: KafkaBro
     connection.close()
 
 
-def test_skip_and_seed(broker: KafkaBroker) -> None:
+def test_skip_and_probability_select_the_same_requests_by_seed(broker: KafkaBroker) -> None:
     def pattern(**how: object) -> list[int]:
         with broker.control.fault(api="ListGroups", error="COORDINATOR_NOT_AVAILABLE", **how):
             connection = Connection(broker.bootstrap_servers)
@@ -140,7 +106,7 @@ def test_skip_and_seed(broker: KafkaBroker) -> None:
     assert pattern(probability=0) == [0] * 40
 
 
-def test_the_first_rule_that_fits_counts(broker: KafkaBroker) -> None:
+def test_the_first_matching_rule_applies(broker: KafkaBroker) -> None:
     broker.create_topic("a")
     broker.create_topic("b")
     first = broker.control.fault(api="Produce", topic="a", error="INVALID_RECORD")
@@ -178,7 +144,7 @@ def test_every_error_can_be_given(broker: KafkaBroker, api: ApiKey) -> None:
     connection.close()
 
 
-def test_an_administrator_is_told(broker: KafkaBroker) -> None:
+def test_an_admin_client_gets_the_injected_error(broker: KafkaBroker) -> None:
     broker.control.fault(api="CreateTopics", topic="forbidden", error="POLICY_VIOLATION")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     made = admin.create_topics([NewTopic("forbidden", 1, 1)])
@@ -202,13 +168,13 @@ def test_an_administrator_is_told(broker: KafkaBroker) -> None:
         ({"drop": True, "topics": "t"}, "unknown field 'topics'"),
     ],
 )
-def test_what_cannot_be_is_told(broker: KafkaBroker, how: dict[str, Any], said: str) -> None:
+def test_invalid_faults_are_rejected(broker: KafkaBroker, how: dict[str, Any], said: str) -> None:
     with pytest.raises(ControlFailed) as failed:
         broker.control.ask("POST", "/faults", **how)
     assert said in str(failed.value)
 
 
-def test_a_fault_that_is_not_hit_is_told(broker: KafkaBroker) -> None:
+def test_a_fault_without_a_hit_is_reported(broker: KafkaBroker) -> None:
     fault = broker.control.fault(api="Produce", drop=True)
     with pytest.raises(ControlFailed, match="was hit by 0 requests, not 1, within 100 ms"):
         fault.await_hits(timeout_s=0.1)

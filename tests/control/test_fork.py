@@ -8,70 +8,15 @@ import threading
 import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker
-from tests.control.clients import COMPACTED_ON_COMMAND, Serving, produce, producer
+from tests.control.clients import COMPACTED_ON_COMMAND, produce, producer
+from tests.control.contents import Held, commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
-Held = list[tuple[int, int, bytes | None, bytes | None, int]]
-"""Partition, offset, key, value, time."""
 
-
-def held(broker: Serving, topic: str, *, committed: bool = True) -> Held:
-    """All records of a topic, up to its ends."""
-    level = "read_committed" if committed else "read_uncommitted"
-    client = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "none",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 5,
-            "isolation.level": level,
-            "log_level": 0,
-        }
-    )
-    partitions = client.list_topics(topic, 20).topics[topic].partitions
-    client.assign([TopicPartition(topic, index, 0) for index in partitions])
-    found, ends = [], 0
-    while ends < len(partitions):
-        message = client.poll(20)
-        assert message is not None, "nothing came"
-        if message.error() is not None:
-            ends += 1
-            continue
-        value, partition, offset = message.value(), message.partition(), message.offset()
-        assert partition is not None and offset is not None
-        found.append((partition, offset, message.key(), value, message.timestamp()[1]))
-    client.close()
-    return sorted(found, key=lambda each: each[:2])
-
-
-def fill(broker: Serving, topic: str, count: int = 300, start: int = 0) -> None:
-    client = producer(broker, **{"batch.size": 5000})
-    for number in range(start, start + count):
-        client.produce(
-            topic, b"%d" % number * 50, b"k%d" % (number % 10), timestamp=1_700_000_000_000 + number
-        )
-    assert client.flush(20) == 0
-
-
-def commit_position(broker: KafkaBroker, group: str, topic: str, offset: int) -> None:
-    client = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
-    client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    client.close()
-
-
-def committed(broker: KafkaBroker, group: str, topic: str) -> int:
-    client = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-    (position,) = client.committed([TopicPartition(topic, 0)], 20)
-    client.close()
-    return position.offset
-
-
-def test_a_fork_holds_the_same_and_both_go_their_own_ways(broker: KafkaBroker) -> None:
+def test_a_fork_has_the_same_records_and_changes_independently(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3, config={"segment.bytes": 16384, "retention.ms": -1})
     fill(broker, "t")
     before = held(broker, "t")
@@ -110,7 +55,7 @@ def test_a_fork_has_the_settings_and_is_compacted_by_itself(broker: KafkaBroker)
     assert held(broker, "v") == held(broker, "u") == compacted
 
 
-def test_positions_of_groups_go_along_when_asked(broker: KafkaBroker) -> None:
+def test_committed_offsets_are_copied_on_request(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 10)
     for number, group in enumerate("abc"):
@@ -128,7 +73,7 @@ def test_positions_of_groups_go_along_when_asked(broker: KafkaBroker) -> None:
     assert committed(broker, "c", "u") == 7
 
 
-def test_a_transaction_that_is_open_is_aborted_in_the_fork_alone(broker: KafkaBroker) -> None:
+def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -147,7 +92,7 @@ def test_a_transaction_that_is_open_is_aborted_in_the_fork_alone(broker: KafkaBr
     assert [value for _, _, _, value, _ in held(broker, "u")] == [b"0", b"next"]
 
 
-def test_a_producer_of_both_is_taken_for_no_other(broker: KafkaBroker) -> None:
+def test_a_producer_may_write_to_original_and_fork(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"enable.idempotence": True})
     client.produce("t", b"1")
@@ -169,7 +114,7 @@ def test_a_producer_of_both_is_taken_for_no_other(broker: KafkaBroker) -> None:
     ]
 
 
-def test_what_cannot_be_is_told(broker: KafkaBroker) -> None:
+def test_invalid_forks_are_rejected(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")
@@ -189,7 +134,7 @@ def is_compacted(now: Held, before: Held) -> bool:
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_a_fork_is_whole_or_not_there(killed: KafkaBroker) -> None:
+def test_after_a_kill_a_fork_is_complete_or_missing(killed: KafkaBroker) -> None:
     """Forks, writes to both sides, compaction, deletion, and kill -9 in the midst of it."""
     chance = random.Random(16)
     config = {"segment.bytes": 16384, "cleanup.policy": "compact,delete", "retention.ms": -1}
@@ -210,7 +155,7 @@ def test_after_a_kill_a_fork_is_whole_or_not_there(killed: KafkaBroker) -> None:
         assert killed.control.now_ms()
         delay_s = chance.uniform(0, 2 * took_s)
         forking.start()
-        time.sleep(delay_s)
+        time.sleep(delay_s)  # the kill comes at a random moment of the fork
         killed.kill()
         forking.join()
         killed.start()

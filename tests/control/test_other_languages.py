@@ -16,7 +16,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import KafkaCluster
 from tests.conformance.wire import Closed, Connection
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent
+from tests.control.values import sent
 from tests.support import campaign
 from tests.support.process import wait_until
 
@@ -81,7 +81,7 @@ def asking(request: pytest.FixtureRequest, cluster: KafkaCluster) -> Iterator[As
     cluster.reset()
 
 
-def test_requests(asking: Asking) -> None:
+def test_go_and_node_programs_inject_request_faults(asking: Asking) -> None:
     address = asking.cluster.bootstrap_servers.split(",")[0]
     asking("POST", "/faults", api="Produce", topic="t", partition=0, error="INVALID_RECORD", count=1)
     assert asking.produced() == ["INVALID_RECORD"]
@@ -115,7 +115,7 @@ def test_requests(asking: Asking) -> None:
     assert asking("GET", "/faults") == []
 
 
-def test_disks(asking: Asking) -> None:
+def test_go_and_node_programs_fill_and_slow_disks(asking: Asking) -> None:
     assert {disk["broker"] for disk in asking("POST", "/disks", full=True) if disk["full"]} == set(EVERY)
     assert asking.produced() == ["_MSG_TIMED_OUT"]
     asking("DELETE", "/disks")
@@ -127,7 +127,7 @@ def test_disks(asking: Asking) -> None:
     assert not any(disk["slow_ms"] for disk in asking("DELETE", "/disks"))
 
 
-def test_brokers(asking: Asking) -> None:
+def test_go_and_node_programs_pause_and_cut_off_brokers(asking: Asking) -> None:
     leader = asking.partition()["leader"]
     asking("POST", f"/brokers/{leader}/pause")
     assert asking.produced() == ["_MSG_TIMED_OUT"]
@@ -149,7 +149,7 @@ def test_brokers(asking: Asking) -> None:
     wait_until(lambda: asking.cluster.log.count(anew) > before, PATIENCE_S, "it registers anew")
 
 
-def test_partitions(asking: Asking) -> None:
+def test_go_and_node_programs_move_leaders_and_shrink_the_isr(asking: Asking) -> None:
     leader = asking.partition()["leader"]
     one, other = (each for each in EVERY if each != leader)
     assert asking("POST", "/topics/t/partitions/0/leader", broker=one)["leader"] == one

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 pytestmark = pytest.mark.parametrize("running", [KafkaCluster], indirect=True, scope="module")
@@ -52,7 +52,7 @@ def test_a_follower_falls_out_of_sync_and_comes_back(broker: KafkaBroker) -> Non
     assert stored(broker, "t") == [b"0", b"1", b"2"]
 
 
-def test_clients_see_it(broker: KafkaBroker) -> None:
+def test_clients_follow_a_moved_leader(broker: KafkaBroker) -> None:
     leader = ready(broker)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     follower = next(each for each in ALL if each != leader)
@@ -66,7 +66,7 @@ def test_clients_see_it(broker: KafkaBroker) -> None:
     wait_until(lambda: isr() == ALL, 20, "it is told")
 
 
-def test_a_reset_lets_followers_follow(broker: KafkaBroker) -> None:
+def test_a_reset_lets_followers_rejoin(broker: KafkaBroker) -> None:
     leader = ready(broker)
     for follower in ALL:
         if follower != leader:
@@ -77,7 +77,7 @@ def test_a_reset_lets_followers_follow(broker: KafkaBroker) -> None:
     assert sent(producer(broker, acks="all"), "t", b"1") == [None]
 
 
-def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+def test_unknown_partitions_are_reported(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown partition t-0"):
         broker.control.move_leader("t")
     leader = ready(broker)

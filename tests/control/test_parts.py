@@ -14,7 +14,7 @@ from kafka_compat.storage.records.crc import crc32c
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.control.clients import produce, producer
-from tests.control.test_faults import received, sent, stored
+from tests.control.values import received, sent, stored
 
 LEADER = 6
 
@@ -149,7 +149,7 @@ def test_a_fetch_is_about_the_partitions_of_its_session(broker: KafkaBroker) -> 
     connection.close()
 
 
-def test_an_answer_that_is_cut_off(broker: KafkaBroker) -> None:
+def test_a_truncated_response_is_retried(broker: KafkaBroker) -> None:
     broker.create_topic("once")
     broker.create_topic("t")
     for topic, idempotent in (("once", True), ("t", False)):
@@ -182,7 +182,7 @@ def is_whole(batch: bytes) -> bool:
     return crc32c(batch[21 : header.size_bytes]) == header.crc
 
 
-def test_records_that_are_not_what_their_checksum_says(broker: KafkaBroker) -> None:
+def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     good = fetched(broker, "t")
@@ -206,7 +206,7 @@ def test_records_that_are_not_what_their_checksum_says(broker: KafkaBroker) -> N
     client.close()
 
 
-def test_an_answer_that_is_corrupt(broker: KafkaBroker) -> None:
+def test_a_corrupt_response_keeps_its_length(broker: KafkaBroker) -> None:
     asked: Plain = {"topics": []}
     connection = Connection(broker.bootstrap_servers)
     connection.begin(ApiKey.METADATA, 9, asked)
@@ -227,7 +227,7 @@ def test_a_consumer_that_checks_reads_on_after_corrupt_records(broker: KafkaBrok
     assert fault.hits == 1
 
 
-def test_a_broker_of_several(broker: KafkaBroker) -> None:
+def test_a_fault_can_be_limited_to_one_broker(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker)
     with broker.control.fault(api="Produce", broker=77, error="INVALID_RECORD") as other:

@@ -45,7 +45,7 @@ def transact(broker: KafkaBroker) -> None:
             client.abort_transaction(20)
 
 
-def test_what_is_recorded(broker: KafkaBroker) -> None:
+def test_requests_are_recorded_with_their_fields(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     with broker.control.record() as recorded:
@@ -64,7 +64,7 @@ def test_what_is_recorded(broker: KafkaBroker) -> None:
     assert "InitProducerId" in {entry["api"] for entry in recorded()}
 
 
-def test_transactions_are_asked_again(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_recorded_transactions_can_be_replayed(broker: KafkaBroker, tmp_path: Path) -> None:
     broker.create_topic("t")
     with broker.control.record() as recorded:
         transact(broker)
@@ -90,7 +90,7 @@ def produce_idempotent(broker: KafkaBroker) -> None:
     assert client.flush(20) == 0
 
 
-def test_a_group_is_asked_again(broker: KafkaBroker) -> None:
+def test_recorded_group_requests_can_be_replayed(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 3)
     with broker.control.record() as recorded:

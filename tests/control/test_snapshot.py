@@ -13,7 +13,7 @@ from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker
 from tests.control.clients import COMPACTED_ON_COMMAND, produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
 TOPICS, GROUPS, TRANSACTIONS = 100, 50, 5
@@ -26,7 +26,7 @@ def broker(broker: KafkaBroker) -> Iterator[KafkaBroker]:
         broker.control.delete_snapshot(name)
 
 
-def test_a_broker_returns_to_what_it_held(broker: KafkaBroker) -> None:
+def test_a_broker_is_restored_to_its_snapshot(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2, config={"segment.bytes": 16384})
     broker.create_topic("deleted")
     fill(broker, "t")
@@ -60,7 +60,7 @@ def test_a_broker_returns_to_what_it_held(broker: KafkaBroker) -> None:
     assert held(broker, "t") == before
 
 
-def test_a_topic_that_is_gone_comes_back_and_a_compacted_one_as_it_was(broker: KafkaBroker) -> None:
+def test_deleted_and_compacted_topics_are_restored(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"segment.bytes": 16384, **COMPACTED_ON_COMMAND})
     fill(broker, "t")
     before = held(broker, "t")
@@ -109,7 +109,7 @@ def test_members_of_a_group_stay(broker: KafkaBroker) -> None:
     member.close()
 
 
-def test_what_cannot_be_is_told(broker: KafkaBroker) -> None:
+def test_invalid_snapshots_are_rejected(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match="unknown snapshot b; expected: none"):
         broker.control.restore("b")
     broker.control.snapshot("a")
@@ -151,7 +151,7 @@ def test_many_topics_groups_and_transactions_are_quick(running: KafkaBroker) -> 
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_it_is_all_before_or_all_restored(killed: KafkaBroker) -> None:
+def test_after_a_kill_the_restore_is_complete_or_not_begun(killed: KafkaBroker) -> None:
     chance = random.Random(17)
     for topic in "tu":
         killed.create_topic(topic, 2, config={"segment.bytes": 16384})

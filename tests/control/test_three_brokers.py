@@ -6,15 +6,16 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
 from tests.control.clients import produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.support.campaign import rounds
+from tests.support.process import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +39,6 @@ def isr(broker: KafkaBroker, topic: str, partition: int = 0) -> set[int]:
     return set(found.isrs)
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
-
-
 def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
     broker.create_topic("t", 3, replication_factor=3, config={"segment.bytes": 16384, "retention.ms": -1})
     fill(broker, "t")
@@ -56,7 +50,7 @@ def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
     fill(broker, "u", 20, 2000)
     assert held(broker, "t") == before
     assert len(held(broker, "u")) == 320
-    until(lambda: all(isr(broker, "u", number) == {1, 2, 3} for number in range(3)))
+    wait_until(lambda: all(isr(broker, "u", number) == {1, 2, 3} for number in range(3)), 20, "all in sync")
     # Followers hold it, too: each of them can lead.
     for number in range(3):
         for leader in (1, 2, 3):
@@ -65,7 +59,7 @@ def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
     assert len(held(broker, "u")) == 320
 
 
-def test_an_open_transaction_is_aborted_in_the_fork_alone(broker: KafkaCluster) -> None:
+def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -79,7 +73,7 @@ def test_an_open_transaction_is_aborted_in_the_fork_alone(broker: KafkaCluster) 
     assert [value for _, _, _, value, _ in held(broker, "t")] == [b"open"]
 
 
-def test_a_fork_is_refused_as_by_a_standalone_broker(broker: KafkaCluster) -> None:
+def test_a_fork_is_rejected_as_by_a_standalone_broker(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     with pytest.raises(ControlFailed, match="UNKNOWN_TOPIC_OR_PARTITION The topic 'x' does not exist"):
         broker.control.fork("x", "u")
@@ -116,7 +110,7 @@ def test_all_brokers_return_to_a_snapshot(broker: KafkaCluster) -> None:
     assert held(broker, "t") == before
 
 
-def test_a_reset_forgets_everything_on_all_brokers(broker: KafkaCluster) -> None:
+def test_a_reset_deletes_everything_on_all_brokers(broker: KafkaCluster) -> None:
     broker.create_topic("t", 3, replication_factor=3)
     fill(broker, "t", 50)
     commit_position(broker, "g", "t", 5)
@@ -130,7 +124,7 @@ def test_a_reset_forgets_everything_on_all_brokers(broker: KafkaCluster) -> None
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_a_fork_is_whole_or_not_there() -> None:
+def test_after_a_kill_a_fork_is_complete_or_missing() -> None:
     chance = random.Random(16)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 4, replication_factor=3, config={"segment.bytes": 16384})
@@ -141,12 +135,12 @@ def test_after_a_kill_a_fork_is_whole_or_not_there() -> None:
             name = f"fork-{number}"
             forking = threading.Thread(target=_fork, args=(cluster, name))
             forking.start()
-            time.sleep(chance.uniform(0, 0.2))
+            time.sleep(chance.uniform(0, 0.2))  # the kill comes at a random moment of the fork
             cluster.kill()
             forking.join()
             cluster.start()
             # What is not whole is deleted.
-            until(partial(_is_whole_or_missing, cluster, name))
+            wait_until(partial(_is_whole_or_missing, cluster, name), 20, f"{name} is complete or missing")
             if name in cluster.topics():
                 cluster.control.await_records(name, 100)
                 assert held(cluster, name) == before
@@ -163,7 +157,7 @@ def _fork(cluster: KafkaCluster, name: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_all_of_it_is_before_or_all_restored() -> None:
+def test_after_a_kill_the_restore_is_complete_or_not_begun() -> None:
     chance = random.Random(28)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 2, replication_factor=3, config={"segment.bytes": 16384})
@@ -176,7 +170,7 @@ def test_after_a_kill_all_of_it_is_before_or_all_restored() -> None:
             later = held(cluster, "t")
             restoring = threading.Thread(target=_restore, args=(cluster,))
             restoring.start()
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.5))  # the kill comes at a random moment of the restore
             cluster.kill()
             restoring.join()
             cluster.start()

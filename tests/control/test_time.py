@@ -33,7 +33,7 @@ def watermarks(broker: KafkaBroker, topic: str) -> tuple[int, int]:
         client.close()
 
 
-def test_retention_of_seven_days(broker: KafkaBroker) -> None:
+def test_retention_deletes_records_after_seven_days(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"retention.ms": 7 * DAY_MS})
     produce(broker, "t", 10)
     broker.control.advance(timedelta(days=6))
@@ -44,7 +44,7 @@ def test_retention_of_seven_days(broker: KafkaBroker) -> None:
     assert watermarks(broker, "t") == (10, 11)
 
 
-def test_timestamps_of_log_append_time(broker: KafkaBroker) -> None:
+def test_log_append_time_follows_the_controlled_clock(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"message.timestamp.type": "LogAppendTime"})
     produce(broker, "t")
     before_ms = broker.control.now_ms()
@@ -60,7 +60,7 @@ def test_timestamps_of_log_append_time(broker: KafkaBroker) -> None:
     assert 3_600_000 <= apart_ms < 3_610_000
 
 
-def test_a_transaction_that_is_too_old(broker: KafkaBroker) -> None:
+def test_a_transaction_past_its_timeout_is_aborted(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id", "transaction.timeout.ms": 900_000})
     client.init_transactions(20)
@@ -97,7 +97,7 @@ def dead_member(broker: KafkaBroker, topic: str, session_timeout_ms: int = 45_00
     connection.close()
 
 
-def test_a_member_that_died(broker: KafkaBroker) -> None:
+def test_a_dead_member_is_removed_after_its_session_timeout(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     dead_member(broker, "t")
@@ -113,7 +113,7 @@ def test_a_member_that_died(broker: KafkaBroker) -> None:
     client.close()
 
 
-def test_all_of_it_takes_less_than_a_second(broker: KafkaBroker) -> None:
+def test_all_controlled_time_takes_less_than_a_second(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     dead_member(broker, "t")
@@ -123,7 +123,7 @@ def test_all_of_it_takes_less_than_a_second(broker: KafkaBroker) -> None:
     assert time.monotonic() - began_s < (1 if campaign.enabled() else 5), "where disks take seconds, 5"
 
 
-def test_a_cluster_has_one_time() -> None:
+def test_a_cluster_shares_one_clock() -> None:
     with KafkaCluster() as cluster:
         cluster.create_topic("t", config={"retention.ms": DAY_MS})
         produce(cluster, "t", 3)
@@ -133,7 +133,7 @@ def test_a_cluster_has_one_time() -> None:
         assert watermarks(cluster, "t") == (3, 4)
 
 
-def test_time_that_stands_still(broker: KafkaBroker) -> None:
+def test_stopped_time_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None:
     broker.control.stand_still()
     before_ms = broker.control.now_ms()
     broker.create_topic("t", config={"retention.ms": DAY_MS, "message.timestamp.type": "LogAppendTime"})
@@ -149,7 +149,7 @@ def test_time_that_stands_still(broker: KafkaBroker) -> None:
     wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "time goes on")
 
 
-def test_what_was_due_while_time_stood_still_comes_when_it_goes_on(broker: KafkaBroker) -> None:
+def test_jobs_due_while_time_stood_still_run_afterwards(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     broker.control.stand_still()
     dead_member(broker, "t", session_timeout_ms=6000)
@@ -162,6 +162,6 @@ def test_what_was_due_while_time_stood_still_comes_when_it_goes_on(broker: Kafka
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.0001])
-def test_time_goes_forward_alone(broker: KafkaBroker, seconds: float) -> None:
+def test_time_can_only_be_advanced(broker: KafkaBroker, seconds: float) -> None:
     with pytest.raises(ControlFailed, match=r"advance_ms=.*: expected a whole number of at least 1"):
         broker.control.advance(seconds)

@@ -9,7 +9,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.zookeeper_offsets import NO_OFFSET, ZooKeeperOffsets
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
-from tests.coordination.conftest import Stores
+from tests.coordination.stores import Stores
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def metadata() -> MetadataCache:
 
 
 @pytest.mark.parametrize("group", ["g", "a group", "a/deeper", "größer"])
-async def test_what_is_committed_is_text_in_a_node(
+async def test_a_committed_offset_is_text_in_a_node(
     stores: Stores, metadata: MetadataCache, group: str
 ) -> None:
     store = await stores.connect()
@@ -36,13 +36,17 @@ async def test_what_is_committed_is_text_in_a_node(
 
 
 @pytest.mark.parametrize("group", ["", ".", "..", "/g", "g/", "a//b", "a\x00b", "😀"])
-async def test_what_cannot_be_a_path_is_refused(stores: Stores, metadata: MetadataCache, group: str) -> None:
+async def test_names_that_cannot_be_paths_are_rejected(
+    stores: Stores, metadata: MetadataCache, group: str
+) -> None:
     offsets = ZooKeeperOffsets(await stores.connect(), metadata, 10)
     assert await offsets.commit(group, "t", 0, 7, None) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert await offsets.fetch(group, "t", 0) == (NO_OFFSET, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-async def test_what_is_not_there_or_too_long_is_refused(stores: Stores, metadata: MetadataCache) -> None:
+async def test_unknown_partitions_and_long_metadata_are_rejected(
+    stores: Stores, metadata: MetadataCache
+) -> None:
     store = await stores.connect()
     offsets = ZooKeeperOffsets(store, metadata, 10)
     assert await offsets.commit("g", "t", 1, 7, None) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -26,14 +26,13 @@ from kafka_compat.groups.group import Group
 from kafka_compat.groups.rebalance import STABLE
 from kafka_compat.groups.records import decode_record
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
-from kafka_compat.groups.settings import GroupSettings
+from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
-from tests.groups.memory import WALL_MS, ManualScheduler, join_request, position, sync_request
+from tests.groups.memory import ManualScheduler, join_request, position, sync_request
 from tests.groups.transcript import subscription
 from tests.support.steps import result_of
 
 CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))
-RETENTION_MS = 60_000
 
 PARTITIONS: tuple[TopicPartition, ...] = (("topic", 0), ("other", 0))
 # The first of each is the likely one, so that events meet.
@@ -45,20 +44,6 @@ fetched = st.sampled_from((1_000, 1_000, 0))
 rarely = st.sampled_from((False, False, False, False, True))
 
 Stored = dict[str, tuple[object, object, object]]
-
-
-def coordinator_of(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoordinator:
-    return GroupCoordinator(
-        coordinator_log=log,
-        scheduler=scheduler,
-        settings=GroupSettings(
-            group_initial_rebalance_delay_ms=0,
-            offsets_retention_ms=RETENTION_MS,
-            offsets_retention_check_interval_ms=RETENTION_MS // 4,
-        ),
-        now_ms=lambda: WALL_MS + scheduler.now_ms,
-        partition_exists=lambda topic, partition: True,
-    )
 
 
 def stored(machines: Iterable[Group]) -> Stored:
@@ -298,7 +283,7 @@ class Groups(RuleBasedStateMachine):
         assert self.scheduler.pending == 0
 
 
-def test_groups_are_live_what_they_are_at_load() -> None:
+def test_groups_have_the_same_state_live_and_after_loading() -> None:
     run_state_machine_as_test(
         Groups,
         settings=settings(

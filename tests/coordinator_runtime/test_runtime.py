@@ -15,8 +15,8 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit
+from tests.coordinator_runtime.group_coordinator import coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
-from tests.coordinator_runtime.test_groups_live_as_at_load import coordinator_of
 from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position
 from tests.support.steps import result_of
 
@@ -54,7 +54,7 @@ def coordinator(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoordina
     return coordinator
 
 
-def test_appends_that_are_committed_together_are_answered_in_their_order(
+def test_appends_committed_together_are_answered_in_order(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -66,7 +66,7 @@ def test_appends_that_are_committed_together_are_answered_in_their_order(
     assert (answers, committed(coordinator)) == ([ErrorCode.NONE] * 2, 2)
 
 
-def test_what_was_told_late_counts_when_it_is_committed_after_all(
+def test_an_append_that_timed_out_applies_once_it_is_committed(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     answers: list[Any] = []
@@ -83,7 +83,7 @@ def test_what_was_told_late_counts_when_it_is_committed_after_all(
     assert len(answers) == 2
 
 
-def test_what_too_few_replicas_have_counts_though_its_client_is_told_otherwise(
+def test_an_append_on_too_few_replicas_counts_despite_its_error(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -101,7 +101,7 @@ def successor_of(log: ReplicatedLog) -> GroupCoordinator:
     return coordinator
 
 
-def test_whoever_waits_when_leadership_ends_is_told_at_once_and_once(
+def test_pending_appends_fail_once_when_leadership_ends(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     answers: list[Any] = []
@@ -117,7 +117,7 @@ def test_whoever_waits_when_leadership_ends_is_told_at_once_and_once(
     assert len(answers) == len(joined) == 1
 
 
-def test_a_coordinator_that_leads_again_knows_nothing_of_its_former_appends(
+def test_a_reelected_coordinator_drops_its_former_appends(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -141,7 +141,7 @@ class UnreadableLog(ReplicatedLog):
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ZeroDivisionError()], ids=repr)
-def test_a_log_that_cannot_be_read_leaves_no_coordinator(error: Exception) -> None:
+def test_an_unreadable_log_leaves_no_coordinator(error: Exception) -> None:
     coordinator = coordinator_of(UnreadableLog(error), ManualScheduler())
     coordinator.load(0)
     answers: list[Any] = []
@@ -175,7 +175,7 @@ class SlowScheduler(ManualScheduler):
         return (self.looks - begun) // 2
 
 
-def test_loading_lets_others_in_every_few_milliseconds(log: ReplicatedLog) -> None:
+def test_loading_yields_every_few_milliseconds(log: ReplicatedLog) -> None:
     for number in range(100):
         log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
     scheduler = SlowScheduler()
@@ -204,7 +204,7 @@ def test_a_group_is_served_as_soon_as_it_is_ready(log: ReplicatedLog) -> None:
     assert error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_marker_that_comes_while_the_log_is_read_counts_after_it(log: ReplicatedLog) -> None:
+def test_a_marker_that_arrives_during_loading_applies_after_it(log: ReplicatedLog) -> None:
     for number in range(2_000):
         record = encode_record(OffsetRecord("g", "topic", 0, position(number)))
         log.batches.append(ReplayedBatch(number + 1, 7, None, [record]))
@@ -234,7 +234,7 @@ def test_all_deadlines_share_one_timer() -> None:
     assert scheduler.pending == 0
 
 
-def test_a_callback_that_fails_keeps_no_other_from_being_called() -> None:
+def test_a_failing_callback_does_not_stop_the_others() -> None:
     scheduler = ManualScheduler()
     timers = Timers(scheduler)
     called: list[str] = []

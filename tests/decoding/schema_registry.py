@@ -64,7 +64,7 @@ class SchemaRegistry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 holder.asked.append(self.path)
-                time.sleep(holder.delay_s)
+                time.sleep(holder.delay_s)  # the registry is slow
                 status, body = holder._answer(self.path, self.headers.get("Authorization"))
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
@@ -113,3 +113,10 @@ class SchemaRegistry:
         if found["references"]:
             answer["references"] = found["references"]
         return 200, json.dumps(answer).encode()
+
+
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
+def framed(schema_id: int, content: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + content

@@ -32,7 +32,7 @@ from kafka_compat.decoding.wire_format import message_indexes
         (b"\xff" * 5, "hex", "ff ff ff ff ff"),
     ],
 )
-def test_what_is_meant_when_nobody_says(content: bytes | None, form: str, text: str | None) -> None:
+def test_the_format_is_guessed_by_default(content: bytes | None, form: str, text: str | None) -> None:
     found = decoded(content, "auto", {})
     assert (found.format, found.text, found.problem) == (form, text, None)
     assert found.size_bytes == (-1 if content is None else len(content))
@@ -50,7 +50,7 @@ def test_what_is_meant_when_nobody_says(content: bytes | None, form: str, text: 
         (b"{}", "text", "{}"),
     ],
 )
-def test_what_was_asked_for(content: bytes, asked: str, text: str) -> None:
+def test_a_requested_format_is_used(content: bytes, asked: str, text: str) -> None:
     assert decoded(content, asked, {}) == Decoded(asked, text, len(content))
 
 
@@ -65,12 +65,12 @@ def test_what_was_asked_for(content: bytes, asked: str, text: str) -> None:
         (b"abc", "schema", "text", "as values of a schema registry do"),
     ],
 )
-def test_what_is_not_so_says_why(content: bytes, asked: str, form: str, reason: str) -> None:
+def test_a_format_that_does_not_fit_is_explained(content: bytes, asked: str, form: str, reason: str) -> None:
     found = decoded(content, asked, {})
     assert found.format == form and found.problem is not None and reason in found.problem
 
 
-def test_the_beginning_of_what_is_large() -> None:
+def test_a_large_value_is_cut() -> None:
     whole = "ä" * 100
     found = decoded(whole.encode()[:21], "auto", {}, size_bytes=200)
     assert (found.format, found.text, found.size_bytes, found.is_cut) == ("text", "ä" * 10, 200, True)
@@ -78,7 +78,7 @@ def test_the_beginning_of_what_is_large() -> None:
 
 
 @given(st.binary(max_size=200) | st.none(), st.sampled_from(FORMATS))
-def test_anything_is_shown(content: bytes | None, asked: str) -> None:
+def test_any_bytes_are_shown(content: bytes | None, asked: str) -> None:
     found = decoded(content, asked, {})
     assert (found.text is None) == (content is None)
     json.dumps(found)
@@ -94,7 +94,7 @@ def test_anything_is_shown(content: bytes | None, asked: str) -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_json_says_the_same_in_more_lines(value: object) -> None:
+def test_json_is_indented_without_changing_its_content(value: object) -> None:
     for ensure_ascii in (True, False):
         text = json.dumps(value, ensure_ascii=ensure_ascii)
         assert json_of(text) == json.dumps(value, indent=2, ensure_ascii=ensure_ascii)
@@ -112,7 +112,7 @@ def test_json_says_the_same_in_more_lines(value: object) -> None:
         ("1.5", "double", struct.pack(">d", 1.5)),
     ],
 )
-def test_what_is_typed_becomes_bytes(text: str, form: str, content: bytes) -> None:
+def test_typed_text_becomes_bytes(text: str, form: str, content: bytes) -> None:
     assert bytes_of(text, form) == content
 
 
@@ -121,25 +121,25 @@ def test_what_is_typed_becomes_bytes(text: str, form: str, content: bytes) -> No
     [("0", "hex"), ("é", "hex"), ("a", "base64"), ("1.5", "long"), ("70000", "short"), ("x", "double"),
      ("\ud800", "text"), ("1", "money")],
 )  # fmt: skip
-def test_what_is_typed_wrong_is_refused(text: str, form: str) -> None:
+def test_invalid_typed_text_is_rejected(text: str, form: str) -> None:
     with pytest.raises(NotSo):
         bytes_of(text, form)
 
 
 @given(st.binary(max_size=64))
-def test_what_is_shown_can_be_typed(content: bytes) -> None:
+def test_shown_text_can_be_typed_back(content: bytes) -> None:
     for form in ("hex", "base64"):
         shown = decoded(content, form, {}).text
         assert shown is not None and bytes_of(shown, form) == content
     assert set(WRITTEN) < {*FORMATS}
 
 
-def test_what_cannot_be_seen_is_shown() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert visible("a\x00b\u202ec\u2028\ue000\U000e0001") == "a\\x00b\\u202ec\\u2028\\ue000\\U000e0001"
     assert visible("a\tb\n", lines=True) == "a\tb\n" and visible("a\n") == "a\\x0a"
 
 
-def test_the_way_to_a_message() -> None:
+def test_protobuf_message_indexes_are_parsed() -> None:
     assert message_indexes(b"\x00rest") == ([0], b"rest")
     assert message_indexes(b"\x04\x02\x06rest") == ([1, 3], b"rest")
     for broken in (b"", b"\x04\x02", b"\x01", b"\xff\xff\xff\xff\x0f"):

@@ -17,7 +17,7 @@ from kafka_compat.decoding import registry as module
 from kafka_compat.decoding.formats import Schema, decoded, schema_ids
 from kafka_compat.decoding.registry import ASKED_MAX, Registry
 from kafka_compat.http_client import place
-from tests.decoding.schema_registry import SchemaRegistry
+from tests.decoding.schema_registry import NODE, SchemaRegistry, framed
 
 ORDER = {
     "type": "record",
@@ -31,17 +31,12 @@ ORDER = {
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     ],
 }
-NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 
 
 @pytest.fixture
 def served() -> Iterator[SchemaRegistry]:
     with SchemaRegistry().serve() as registry:
         yield registry
-
-
-def framed(schema_id: int, content: bytes) -> bytes:
-    return b"\0" + schema_id.to_bytes(4, "big") + content
 
 
 def avro(schema: object, value: object) -> bytes:
@@ -58,7 +53,7 @@ async def shown(registry: Registry, content: bytes, asked: str = "auto") -> tupl
     return found.format, found.text, found.problem
 
 
-async def test_avro(served: SchemaRegistry) -> None:
+async def test_an_avro_value_is_shown_as_json(served: SchemaRegistry) -> None:
     served.add(1, ORDER)
     value = {
         "id": 7,
@@ -78,7 +73,7 @@ async def test_avro(served: SchemaRegistry) -> None:
     }
 
 
-async def test_avro_with_references(served: SchemaRegistry) -> None:
+async def test_avro_schemas_may_have_references(served: SchemaRegistry) -> None:
     money = {
         "type": "record",
         "name": "Money",
@@ -129,7 +124,7 @@ def protobuf(files: list[bytes], name: str, **fields: object) -> bytes:
     return content
 
 
-async def test_protobuf(served: SchemaRegistry) -> None:
+async def test_a_protobuf_value_is_shown_as_json(served: SchemaRegistry) -> None:
     outer = message("Outer", who="string", size="int64", raw="bytes")
     outer.nested_type.extend([message("First", a="string"), message("Second", b="string")])
     file = file_of("default", message("Zero", z="string"), outer)
@@ -155,7 +150,7 @@ async def test_protobuf(served: SchemaRegistry) -> None:
     assert len(served.asked) == 2
 
 
-async def test_protobuf_with_references(served: SchemaRegistry) -> None:
+async def test_protobuf_schemas_may_have_references(served: SchemaRegistry) -> None:
     money = file_of(
         "shop/money.proto",
         message("Money", cents="int64", more=".google.protobuf.Any"),
@@ -176,7 +171,7 @@ async def test_protobuf_with_references(served: SchemaRegistry) -> None:
     assert (form, problem) == ("protobuf", None) and "unknown.Kind" in str(text)
 
 
-async def test_json_schema(served: SchemaRegistry) -> None:
+async def test_a_json_schema_value_is_shown_indented(served: SchemaRegistry) -> None:
     served.add(1, {"type": "object"}, "JSON")
     assert await shown(served.registry(), framed(1, b'{"a":1}')) == ("json-schema", '{\n  "a": 1\n}', None)
     form, _, problem = await shown(served.registry(), framed(1, b"nothing"))
@@ -192,7 +187,7 @@ async def test_json_schema(served: SchemaRegistry) -> None:
         (b"\x10", "does not match its Avro schema"),
     ],
 )
-async def test_hostile_avro_ends_nothing(served: SchemaRegistry, content: bytes, reason: str) -> None:
+async def test_hostile_avro_harms_nothing(served: SchemaRegistry, content: bytes, reason: str) -> None:
     served.add(1, NODE)
     _, _, problem = await shown(served.registry(), framed(1, content))
     assert problem is not None and reason in problem
@@ -210,7 +205,7 @@ async def test_endless_lists_are_not_read(served: SchemaRegistry, items: object)
     assert problem is not None and "zero-byte items" in problem
 
 
-async def test_hostile_protobuf_ends_nothing(served: SchemaRegistry) -> None:
+async def test_hostile_protobuf_harms_nothing(served: SchemaRegistry) -> None:
     node = message("Node", next=".shop.Node")
     served.add(1, file_of("default", node), "PROTOBUF")
     deep = b""
@@ -239,7 +234,9 @@ def _varint(value: int) -> bytes:
         ({}, "THRIFT", "its type 'THRIFT' is not supported"),
     ],
 )  # fmt: skip
-async def test_broken_schemas_say_so(served: SchemaRegistry, schema: object, kind: str, reason: str) -> None:
+async def test_broken_schemas_are_reported(
+    served: SchemaRegistry, schema: object, kind: str, reason: str
+) -> None:
     served.add(1, schema, kind)
     form, _, problem = await shown(served.registry(), framed(1, b"\x00\x01\x02"))
     assert form == "long" or problem is not None
@@ -250,13 +247,13 @@ async def test_broken_schemas_say_so(served: SchemaRegistry, schema: object, kin
 @pytest.mark.parametrize(
     "answer", [b"", b"[]", b"{}", b'{"schema": 5}', b'{"schema": "{}", "references": [1]}', b"[" * 9000]
 )
-async def test_any_answer_is_taken(served: SchemaRegistry, answer: bytes) -> None:
+async def test_an_invalid_response_of_the_registry_is_reported(served: SchemaRegistry, answer: bytes) -> None:
     served.raw["/schemas/ids/1"] = (200, answer)
     _, _, problem = await shown(served.registry(), framed(1, b"abcde"))
     assert problem is not None
 
 
-async def test_what_it_told_is_remembered(served: SchemaRegistry) -> None:
+async def test_responses_of_the_registry_are_cached(served: SchemaRegistry) -> None:
     served.add(1, NODE)
     registry = served.registry()
     for _ in range(3):
@@ -265,7 +262,7 @@ async def test_what_it_told_is_remembered(served: SchemaRegistry) -> None:
     assert served.asked == ["/schemas/ids/1", "/schemas/ids/2"]
 
 
-async def test_of_very_many_schemas_some_are_asked_for(served: SchemaRegistry) -> None:
+async def test_only_some_of_very_many_schemas_are_requested(served: SchemaRegistry) -> None:
     for schema_id in range(1, 121):
         served.add(schema_id, NODE)
     registry = served.registry()
@@ -277,14 +274,14 @@ async def test_of_very_many_schemas_some_are_asked_for(served: SchemaRegistry) -
     assert not any(isinstance(each, str) for each in found.values())
 
 
-async def test_who_has_to_say_who_it_is(served: SchemaRegistry) -> None:
+async def test_a_registry_with_authentication_needs_credentials(served: SchemaRegistry) -> None:
     served.user_info = "alice:secret"
     served.add(1, NODE)
     assert "HTTP 401" in str((await shown(served.registry(), framed(1, b"\x00")))[2])
     assert (await shown(served.registry("alice:secret"), framed(1, b"\x00")))[0] == "avro"
 
 
-async def test_a_registry_that_is_down_fails_nothing() -> None:
+async def test_a_registry_that_is_down_does_not_fail_the_page() -> None:
     with SchemaRegistry().serve() as served:
         url = served.url
     now_s = 0.0
@@ -297,7 +294,7 @@ async def test_a_registry_that_is_down_fails_nothing() -> None:
     assert time.monotonic() - begun_s < module.PATIENCE_S
 
 
-async def test_a_registry_that_is_slow_holds_nothing_up(
+async def test_a_slow_registry_does_not_delay_the_page(
     served: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE_S", 0.2)
@@ -318,6 +315,6 @@ async def test_a_registry_that_is_slow_holds_nothing_up(
     assert not isinstance(again, str) and again.kind == "avro"
 
 
-def test_numbers_are_no_schemas() -> None:
+def test_numbers_are_not_taken_for_schema_ids() -> None:
     assert schema_ids([struct.pack(">q", number) for number in (0, 1, 1 << 20)]) == set()
     assert schema_ids([b"\0\0\0\0\7", None, b"", b"\0\0", b"x\0\0\0\7"]) == {7}

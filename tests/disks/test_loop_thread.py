@@ -49,7 +49,7 @@ def calls_of(pid: int, output: Path) -> Iterator[list[tuple[int, str, str]]]:
         calls.append((int(thread), call, arguments))
 
 
-def test_no_sync_in_the_loops_thread_and_one_writer_for_each_file(tmp_path: Path) -> None:
+def test_the_event_loop_never_syncs_and_each_file_has_one_writer(tmp_path: Path) -> None:
     """Two threads with one temporary file would take it from each other, and a good folder for failed."""
     broker = KafkaCompatBroker(tmp_path / "broker", CHECKPOINTS)
     broker.start()

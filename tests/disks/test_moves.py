@@ -104,7 +104,7 @@ def test_nothing_is_lost_by_moves_under_load_and_kills(
     wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
 
 
-def test_a_copy_that_a_kill_left_without_its_topic_id_gets_it(
+def test_a_copy_without_a_topic_id_after_a_kill_gets_it(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     """Killed when the folder of a copy was made, and the topic's id not yet noted in it. The log that came of
@@ -132,7 +132,9 @@ def test_a_copy_that_a_kill_left_without_its_topic_id_gets_it(
     assert answer["topics"][0]["partitions"][0]["offset"] == 10
 
 
-def test_errors_are_genuine_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
+def test_errors_are_those_of_genuine_kafka(
+    moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path
+) -> None:
     broker, disks = moving
     theirs, settings = two_disks(tmp_path / "genuine")
     genuine = GenuineKafka(tmp_path / "genuine", settings)

@@ -19,7 +19,7 @@ from tests.support.servers import PROJECT, GenuineKafka
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_what_the_code_says(name: str) -> None:
+def test_generated_pages_are_up_to_date(name: str) -> None:
     assert (DOCS / name).read_text() == made(name), f"docs/{name}: run python -m tests.docs.write"
 
 
@@ -29,7 +29,7 @@ def test_each_setting_of_its_own_is_explained() -> None:
     assert [name for name in own if not about(name)] == []
 
 
-def test_each_setting_that_does_nothing_says_why() -> None:
+def test_each_setting_without_effect_is_explained() -> None:
     stored = [
         key.name
         for keys, broker in ((broker_keys(), True), (topic_keys(), False))
@@ -40,13 +40,13 @@ def test_each_setting_that_does_nothing_says_why() -> None:
     assert [why for why in WHY_STORED if not any(name.startswith(why) for name in stored)] == []
 
 
-def test_tests_that_show_a_kip_are_there() -> None:
+def test_tests_named_for_a_kip_exist() -> None:
     assert [kip for kip in KIPS if kip.shown_by and not (PROJECT / "tests" / kip.shown_by).is_file()] == []
     assert [kip.number for kip in KIPS] == sorted({kip.number for kip in KIPS})
     assert {kip.number for kip in KIPS if not is_here(kip)} >= {405, 500, 848, 932}
 
 
-def test_what_is_said_to_be_missing_is_missing() -> None:
+def test_apis_listed_as_missing_are_not_served() -> None:
     assert KAFKA_ONLY.keys() & CLUSTER_SERVED.keys() == set()
 
 
@@ -56,15 +56,15 @@ def advertised(kafka: GenuineKafka) -> Versions:
     return {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in answer["api_keys"]}
 
 
-def test_versions_of_kafka_3_9(genuine: GenuineKafka) -> None:
+def test_the_listed_versions_are_those_of_kafka_3_9(genuine: GenuineKafka) -> None:
     assert advertised(genuine) == KAFKA_3_9
 
 
-def test_versions_of_kafka_4_1(genuine_41: GenuineKafka) -> None:
+def test_the_listed_versions_are_those_of_kafka_4_1(genuine_41: GenuineKafka) -> None:
     assert advertised(genuine_41) == KAFKA_4_1
 
 
-def test_states_of_some_settings() -> None:
+def test_settings_have_the_documented_state() -> None:
     keys = broker_keys()
     known = {
         "log.retention.hours": "**works**",

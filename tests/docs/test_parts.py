@@ -18,7 +18,7 @@ def test_each_package_belongs_to_one_part() -> None:
     assert {path.stem for path in PARTS.glob("*.md")} == set(PACKAGES)
 
 
-def test_each_module_says_in_a_sentence_what_it_is_for() -> None:
+def test_each_module_has_a_one_sentence_purpose() -> None:
     without = [
         str(path.relative_to(PROJECT))
         for packages in PACKAGES.values()
@@ -29,7 +29,7 @@ def test_each_module_says_in_a_sentence_what_it_is_for() -> None:
     assert without == []
 
 
-def test_no_cell_is_long() -> None:
+def test_table_cells_are_short() -> None:
     long = [
         f"{path.relative_to(PROJECT)}: {cell.strip()[:60]}"
         for path in (DESIGN / "architecture.md", *PARTS.glob("*.md"))

@@ -32,24 +32,24 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
 
 
 @pytest.mark.timeout(300)
-def test_start(tmp_path: Path) -> None:
+def test_the_commands_of_start_print_what_the_page_shows(tmp_path: Path) -> None:
     play("start.md", tmp_path, python="first.py")
 
 
 @pytest.mark.timeout(300)
-def test_clusters(tmp_path: Path) -> None:
+def test_the_commands_of_clusters_print_what_the_page_shows(tmp_path: Path) -> None:
     play("clusters.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_operate(tmp_path: Path) -> None:
+def test_the_commands_of_operate_print_what_the_page_shows(tmp_path: Path) -> None:
     instead = {"/var/lib/kafka": f"{tmp_path}/data", "9308": str(free_port())}
     play("operate.md", tmp_path, instead, properties="server.properties")
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/spark")
+@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/pipelines")
 @pytest.mark.timeout(600)
-def test_spark(tmp_path: Path) -> None:
+def test_the_commands_of_spark_print_what_the_page_shows(tmp_path: Path) -> None:
     """With the connector's jars of the cache, and not of Maven Central."""
     folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(folder)
@@ -61,17 +61,17 @@ def test_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_security(tmp_path: Path) -> None:
+def test_the_commands_of_security_print_what_the_page_shows(tmp_path: Path) -> None:
     play("security.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_troubleshoot(tmp_path: Path) -> None:
+def test_the_commands_of_troubleshoot_print_what_the_page_shows(tmp_path: Path) -> None:
     play("troubleshoot.md", tmp_path)
 
 
 @pytest.mark.timeout(400)
-def test_migrate(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+def test_the_commands_of_migrate_print_what_the_page_shows(zookeeper: ZooKeeper, tmp_path: Path) -> None:
     """With Kafka's own start script, as far as there is one: a line that starts its class."""
     script = tmp_path / "kafka" / "bin" / "kafka-server-start.sh"
     script.parent.mkdir(parents=True)
@@ -94,12 +94,12 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
     server.stop()
 
 
-def test_steps_of_a_page() -> None:
+def test_a_page_is_split_into_its_steps() -> None:
     page = "# A\n\n```console\n$ a \\\n    b\n1\n…\n$ ^C\n```\n\n```sh\n$ no\n```\n"
     assert list(steps(page)) == [Step("a \\\n    b", "1\n…"), Step("^C", "")]
 
 
-def test_what_counts_as_printed() -> None:
+def test_an_ellipsis_matches_any_output() -> None:
     assert matches("a\n…\nd …", "a\nb\nc\nd e f\n")
     assert matches("…", "")
     assert not matches("a", "a\nb\n")

@@ -47,7 +47,7 @@ def test_each_page_is_found_from_the_first_ones() -> None:
     importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: scripts/docs"
 )
 @pytest.mark.timeout(120)
-def test_the_site(tmp_path: Path) -> None:
+def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     """Every warning is an error, and no page fetches a style, a script, a font or a picture elsewhere."""
     command = [
         sys.executable,

@@ -277,6 +277,6 @@ def _end(consumer: Any, place: Any) -> int:
         except KafkaException as error:
             if error.args[0].name() not in _NOT_YET or time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)
+            time.sleep(0.05)  # interval of polling
             # What it once heard, such as that nobody leads, it believes for minutes unless it is told to ask.
             consumer.list_topics(timeout=30)

@@ -66,16 +66,16 @@ def _kill_again_and_again(server: Server, load: Load, rounds: int, chance: rando
     """Kill while records are under way; in every fourth round once more while the broker starts."""
     for number in range(rounds):
         load.wait_for_acknowledgement()
-        time.sleep(chance.uniform(0, _LONGEST_RUN_S))
+        time.sleep(chance.uniform(0, _LONGEST_RUN_S))  # the kill comes at a random moment of the load
         server.kill()
         if number % 4 == 3:
             server.launch()
-            time.sleep(chance.uniform(0, _LONGEST_START_S))
+            time.sleep(chance.uniform(0, _LONGEST_START_S))  # the kill comes at a random moment of startup
             server.kill()
         server.start()
 
 
-def test_the_check_sees_every_kind_of_damage() -> None:
+def test_the_check_finds_every_kind_of_damage() -> None:
     log = {(number % PARTITIONS, number // PARTITIONS): value_of(number) for number in range(9)}
     acknowledged = {number: place for place, value in log.items() for number in [int(value.split(b":")[0])]}
     assert check(log, acknowledged, 9).nothing

@@ -47,7 +47,7 @@ _SETTINGS = {
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(campaign.rounds(1, 6)))
-def test_everything_is_as_acknowledged_after_kills(part: int, tmp_path: Path) -> None:
+def test_all_acknowledged_operations_survive_kills(part: int, tmp_path: Path) -> None:
     directories = [str(tmp_path / "first"), str(tmp_path / "second")]
     broker = KafkaCompatBroker(tmp_path / "broker", {**_SETTINGS, "log.dirs": ",".join(directories)})
     address = broker.address
@@ -66,7 +66,7 @@ def test_everything_is_as_acknowledged_after_kills(part: int, tmp_path: Path) ->
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(campaign.rounds(1, 4)))
-def test_three_brokers_that_die_at_once_have_everything_acknowledged(part: int, tmp_path: Path) -> None:
+def test_three_brokers_killed_at_once_keep_all_acknowledged_operations(part: int, tmp_path: Path) -> None:
     settings = {
         **_SETTINGS,
         "default.replication.factor": "3",
@@ -106,6 +106,7 @@ def _kill_again_and_again(
             if number >= rounds and _enough(operations, rounds):
                 break
             threads = [operation.begin() for operation in operations]
+            # The kill comes at a random moment of the operations.
             time.sleep(chance.uniform(0.02, _LONGEST_RUN_S))
             broker.kill()
             for operation, thread in zip(operations, threads, strict=True):
@@ -116,6 +117,7 @@ def _kill_again_and_again(
             if number % 4 == 3:
                 # Once more, while it starts.
                 broker.launch()
+                # The kill comes at a random moment of startup.
                 time.sleep(chance.uniform(0, _LONGEST_START_S))
                 broker.kill()
             broker.start()
@@ -144,6 +146,6 @@ def _ask(
                 except AssertionError as error:
                     if time.monotonic() > deadline_s:
                         raise AssertionError(f"{operation.name}{when}: {error}") from error
-                    time.sleep(0.05)
+                    time.sleep(0.05)  # interval of polling
     finally:
         client.close()

@@ -309,4 +309,4 @@ class FaultCluster:
 
 def sleep_until(moment_s: float) -> None:
     """Sleep until time.monotonic() says so."""
-    time.sleep(max(0.0, moment_s - time.monotonic()))
+    time.sleep(max(0.0, moment_s - time.monotonic()))  # the schedule of faults is given in moments

@@ -72,7 +72,7 @@ def _watch(port: int, file: Path) -> None:
                         when_ms = time.time_ns() // 1_000_000
                         print(when_ms, f"{latency_ms:.1f} {wall_ms:.1f}", file=output, flush=True)
             except OSError:
-                time.sleep(PAUSE_S)
+                time.sleep(PAUSE_S)  # interval of reconnecting
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path:
     assert run.longest_gap_s("SIGSTOP") <= allowed_s + request_timeout_ms / 1000
 
 
-def test_the_check_sees_every_kind_of_damage() -> None:
+def test_the_check_finds_every_kind_of_damage() -> None:
     log = {(number % 2, number // 2): value_of("java", number) for number in range(6)}
     acknowledged = {"java": [Acknowledgement(number, number % 2, 0, number // 2) for number in range(6)]}
     assert check(log, acknowledged).nothing
@@ -47,7 +47,7 @@ def test_the_check_sees_every_kind_of_damage() -> None:
     assert check(swapped, acknowledged) == Findings(moved=[("java", 0), ("java", 2)], disordered=[(0, 1)])
 
 
-def test_a_gap_is_measured_in_each_partition_by_itself() -> None:
+def test_a_gap_is_measured_for_each_partition() -> None:
     moments = [(0, 1000), (1, 1100), (1, 1200), (1, 5000), (0, 7000), (0, 7100)]
     items = [Acknowledgement(number, *moment, 0) for number, moment in enumerate(moments)]
     assert longest_gap_s(items, 2000, 3000) == 6.0

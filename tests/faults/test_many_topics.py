@@ -156,7 +156,7 @@ def _until_done(ask: Callable[[set[str]], dict[str, Any]], topics: Sequence[str]
                     continue
             left.discard(topic)
         if left:
-            time.sleep(0.1)
+            time.sleep(0.1)  # interval of retries
 
 
 def read_topics(servers: str, topics: Sequence[str]) -> dict[str, list[bytes]]:
@@ -239,7 +239,7 @@ def _worst_stalls_ms(watches: dict[int, StallWatch]) -> dict[int, float]:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not campaign.enabled(), reason="with --campaign")
-def test_topics_come_and_go_under_load_and_failovers(tmp_path: Path) -> None:
+def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path) -> None:
     session_timeout_ms = 6000
     steady = [f"steady-{number}" for number in range(TOPICS - CHURNED)]
     churned = [f"churned-{number}" for number in range(CHURNED)]
@@ -263,7 +263,7 @@ def test_topics_come_and_go_under_load_and_failovers(tmp_path: Path) -> None:
         ends = time.monotonic() + RUN_S
         done: list[str] = []
         while time.monotonic() < ends:
-            time.sleep(FAILOVER_EVERY_S)
+            time.sleep(FAILOVER_EVERY_S)  # the pace of the failovers
             for churn in churns:
                 assert churn.is_alive(), churn.failure
             done.append(_fail_over(cluster, len(done), watches))

@@ -85,7 +85,7 @@ def _ends(log: dict[tuple[int, int], bytes]) -> dict[int, int]:
 
 @FORMS
 @pytest.mark.timeout(600)
-def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path, secured: bool) -> None:
+def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured: bool) -> None:
     if not campaign.enabled() and not secured:
         pytest.skip("with --campaign")
     clients = CLIENTS if campaign.enabled() else ("confluent",)
@@ -151,7 +151,7 @@ def _is_told(watch: CommitWatch, group: str, ends: dict[int, int]) -> bool:
 @campaign_only
 @FORMS
 @pytest.mark.timeout(600)
-def test_a_spark_stream_over_a_rolling_restart(spark: Any, tmp_path: Path, secured: bool) -> None:
+def test_a_spark_stream_survives_a_rolling_restart(spark: Any, tmp_path: Path, secured: bool) -> None:
     batches: dict[int, list[tuple[int, int, bytes]]] = {}
 
     def collect(frame: Any, batch_id: int) -> None:

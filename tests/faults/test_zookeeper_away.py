@@ -91,7 +91,7 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_mo
         cluster.wait_without(victim, _TOPIC, 30)
         replaced_s = time.monotonic()
         _wait_acknowledged(producers, 30)
-        time.sleep(campaign.rounds(1, 20))
+        time.sleep(campaign.rounds(1, 20))  # the isolated broker would acknowledge something within this time
         late = [
             item
             for item in producers.acknowledged
@@ -106,12 +106,12 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_mo
 @campaign_only
 @FORMS
 @pytest.mark.timeout(300)
-def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
+def test_all_brokers_recover_from_being_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
     with _work(tmp_path, secured) as (cluster, producers):
         for proxy in cluster.proxies.values():
             proxy.silence()
         wait_until(lambda: not cluster.registered(), 30, "all sessions expired")
-        time.sleep(24)
+        time.sleep(24)  # the outage lasts longer than the session timeout
         _wait_acknowledged(producers, 5)
         for proxy in cluster.proxies.values():
             proxy.resume()
@@ -123,17 +123,19 @@ def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> No
 @FORMS
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("broker_dies", [False, True])
-def test_zookeeper_killed_for_30_s(tmp_path: Path, broker_dies: bool, secured: bool) -> None:
+def test_brokers_recover_after_zookeeper_was_down_for_30_s(
+    tmp_path: Path, broker_dies: bool, secured: bool
+) -> None:
     with _work(tmp_path, secured) as (cluster, producers):
         alive = set(BROKER_IDS)
         victim = cluster.states(_TOPIC)[0].leader
         cluster.zookeeper.kill()
-        time.sleep(15)
+        time.sleep(15)  # half of the outage
         _wait_acknowledged(producers, 5)
         if broker_dies:
             cluster.brokers[victim].kill()
             alive.remove(victim)
-        time.sleep(15)
+        time.sleep(15)  # the other half of the outage
         cluster.zookeeper.start()
         _resumes(cluster, producers, sorted(alive))
         if broker_dies:

@@ -105,7 +105,7 @@ def members_of(address: str, group: str, topic: str, *settings: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
-def test_members_do_not_notice_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_members_keep_their_assignment_over_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
     create(broker.address, "topic")
     first, second = ([b"%s-%d" % (part, number) for number in range(60)] for part in (b"before", b"after"))
     with members_of(broker.address, "group", "topic", {}, {}, {}) as members:
@@ -139,7 +139,7 @@ def test_a_static_member_restarts_without_a_rebalance(shared_broker: KafkaCompat
         assert members[1].taken == []
 
 
-def test_cooperative_members_keep_what_they_may_keep(shared_broker: KafkaCompatBroker) -> None:
+def test_cooperative_members_keep_their_partitions_in_a_rebalance(shared_broker: KafkaCompatBroker) -> None:
     address = shared_broker.address
     create(address, "cooperative-topic")
     cooperative = {"partition_assignment_strategy": "cooperative-sticky"}

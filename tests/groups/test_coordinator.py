@@ -39,7 +39,7 @@ def committed(coordinator: Coordinator, group_id: str, partition: tuple[str, int
     return None if offset is None else offset.offset
 
 
-def test_an_answer_waits_until_its_record_is_committed() -> None:
+def test_a_response_waits_until_its_record_is_committed() -> None:
     coordinator = Coordinator()
     joined: list[Any] = []
     coordinator.join("g", join_request(), joined.append)
@@ -64,7 +64,7 @@ def test_an_answer_waits_until_its_record_is_committed() -> None:
     assert committed(coordinator, "g", ("topic", 0)) == 5
 
 
-def test_what_is_not_committed_in_time_is_answered_all_the_same() -> None:
+def test_a_commit_timeout_gets_an_error_response() -> None:
     """Followers that are away, and an ISR below min.insync.replicas, would else leave clients waiting."""
     coordinator = Coordinator(offsets_commit_timeout_ms=2_000)
     partition = ("topic", 0)
@@ -94,7 +94,7 @@ def test_what_is_not_committed_in_time_is_answered_all_the_same() -> None:
         (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_a_log_that_refuses_leaves_the_old_offset_in_place(refusal: ErrorCode, answer: ErrorCode) -> None:
+def test_a_failed_append_keeps_the_old_offset(refusal: ErrorCode, answer: ErrorCode) -> None:
     coordinator = Coordinator()
     partition = ("topic", 0)
     answers: list[Any] = []
@@ -105,7 +105,7 @@ def test_a_log_that_refuses_leaves_the_old_offset_in_place(refusal: ErrorCode, a
     assert committed(coordinator, "g", partition) == 1
 
 
-def test_a_text_too_long_for_its_record_is_refused_and_the_group_lives() -> None:
+def test_a_text_too_long_for_its_record_is_rejected() -> None:
     coordinator = Coordinator(offset_metadata_max_bytes=100_000)
     answers: list[Any] = []
     too_long = commit_request({("topic", 0): position(1, "m" * 40_000)})
@@ -115,7 +115,7 @@ def test_a_text_too_long_for_its_record_is_refused_and_the_group_lives() -> None
     assert committed(coordinator, "g", ("topic", 0)) == 2
 
 
-def test_unknown_partitions_are_refused_one_by_one() -> None:
+def test_unknown_partitions_are_rejected_individually() -> None:
     coordinator = Coordinator()
     answers: list[Any] = []
     offsets = {("gone", 0): position(1), ("topic", 1): position(2), ("topic", 99): position(3)}
@@ -128,7 +128,7 @@ def test_unknown_partitions_are_refused_one_by_one() -> None:
     ]
 
 
-def test_everyone_who_waits_is_sent_away_when_the_shard_moves() -> None:
+def test_waiting_members_get_not_coordinator_when_the_shard_moves() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "g")
     answers: list[Any] = []
@@ -143,7 +143,7 @@ def test_everyone_who_waits_is_sent_away_when_the_shard_moves() -> None:
     assert coordinator.scheduler.pending == 0
 
 
-def test_a_group_goes_on_after_its_shard_has_moved() -> None:
+def test_a_group_continues_after_its_shard_has_moved() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     request = commit_request({("topic", 0): position(7, "näher")}, member.member_id, 1)
@@ -160,7 +160,7 @@ def test_a_group_goes_on_after_its_shard_has_moved() -> None:
     assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_while_a_long_log_is_loading_requests_are_told_so() -> None:
+def test_requests_during_loading_get_coordinator_load_in_progress() -> None:
     log = MemoryLog(shard_count=1)
     for number in range(5_000):
         log.append(0, [encode_record(OffsetRecord("g", "topic", number % 10, position(number)))])
@@ -188,7 +188,7 @@ def test_while_a_long_log_is_loading_requests_are_told_so() -> None:
     assert committed(coordinator, "g", ("topic", 9)) == 4_999
 
 
-def test_a_shard_that_moves_away_while_loading_is_forgotten() -> None:
+def test_a_shard_that_moves_while_loading_is_dropped() -> None:
     log = MemoryLog(shard_count=1)
     for number in range(2_000):
         log.append(0, [encode_record(OffsetRecord("g", "topic", 0, position(number)))])
@@ -199,7 +199,7 @@ def test_a_shard_that_moves_away_while_loading_is_forgotten() -> None:
     assert coordinator.fetch_offsets("g", None, require_stable=False)[0] is ErrorCode.NOT_COORDINATOR
 
 
-def test_records_that_cannot_be_read_do_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_records_do_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
     log = MemoryLog(shard_count=1)
     log.append(0, [(b"\0\1\0\x05abc", b"broken"), (b"\0\x09newer", b"?")])
     log.append(0, [encode_record(OffsetRecord("g", "topic", 0, position(4)))])
@@ -207,7 +207,7 @@ def test_records_that_cannot_be_read_do_not_hide_the_others(caplog: pytest.LogCa
     assert "could not read a record" in caplog.text
 
 
-def test_offsets_of_a_transaction_count_when_it_commits() -> None:
+def test_offsets_of_a_transaction_apply_when_it_commits() -> None:
     def record(offset: int, partition: int) -> tuple[bytes, bytes | None]:
         return encode_record(OffsetRecord("g", "topic", partition, position(offset)))
 
@@ -235,7 +235,7 @@ def test_offsets_of_a_transaction_count_when_it_commits() -> None:
     assert [committed(coordinator, "g", partition) for partition in partitions] == [1, None, None, 50]
 
 
-def test_expired_offsets_are_looked_for_now_and_then() -> None:
+def test_expired_offsets_are_deleted_periodically() -> None:
     coordinator = Coordinator(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=600)
     coordinator.start()
     result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), lambda _: None))
@@ -246,7 +246,7 @@ def test_expired_offsets_are_looked_for_now_and_then() -> None:
     assert committed(Coordinator(coordinator.log), "g", ("topic", 0)) is None
 
 
-def test_deleted_topics_take_their_offsets_with_them() -> None:
+def test_offsets_of_deleted_topics_are_deleted() -> None:
     coordinator = Coordinator()
     for group_id in ("a", "b"):
         offsets = {("topic", 0): position(1), ("other", 0): position(2)}
@@ -258,7 +258,7 @@ def test_deleted_topics_take_their_offsets_with_them() -> None:
             assert list(fetched) == [("other", 0)]
 
 
-def test_groups_are_listed_by_state_and_type_whatever_the_case() -> None:
+def test_groups_are_listed_by_state_and_type_in_any_case() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -273,7 +273,7 @@ def test_groups_are_listed_by_state_and_type_whatever_the_case() -> None:
     assert listed(set(), {"consumer"}) == []
 
 
-def test_groups_are_deleted_one_by_one_and_answered_together() -> None:
+def test_groups_are_deleted_one_by_one_with_one_response() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -314,7 +314,7 @@ def test_session_timeouts_have_bounds_and_groups_have_names() -> None:
     ]
 
 
-def test_a_closed_coordinator_has_no_timers_and_refuses() -> None:
+def test_a_closed_coordinator_has_no_timers_and_rejects_requests() -> None:
     coordinator = Coordinator()
     coordinator.start()
     stable_member(coordinator, "g")
@@ -326,7 +326,7 @@ def test_a_closed_coordinator_has_no_timers_and_refuses() -> None:
     assert [answer.error.name for answer in answers] == ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"]
 
 
-def test_a_jump_of_the_wall_clock_expires_nobody() -> None:
+def test_a_jump_of_the_wall_clock_expires_no_member() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     coordinator.wall_ms += 365 * 24 * 3_600_000

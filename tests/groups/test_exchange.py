@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
-from tests.groups.test_differential import TOPIC, Peer, prepare
+from tests.groups.peer import TOPIC, Peer, prepare
 from tests.support import java
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
@@ -47,7 +47,7 @@ def move_log(source: Path, target: Path) -> None:
         shutil.copy(file, target / PARTITION)
 
 
-def test_both_ways(tmp_path: Path) -> None:
+def test_group_records_are_read_by_genuine_kafka_and_by_us(tmp_path: Path) -> None:
     ours = KafkaCompatBroker(tmp_path / "ours")
     genuine = GenuineKafka(tmp_path / "genuine")
     ours.start()

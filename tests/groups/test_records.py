@@ -38,7 +38,7 @@ OFFSET_KEY = bytes.fromhex("0001 0001 67 0001 74 00000005")
         ("😀", 1772899),
     ],
 )
-def test_hash_is_javas(group_id: str, hash_code: int) -> None:
+def test_the_hash_is_that_of_java(group_id: str, hash_code: int) -> None:
     assert java_hash_code(group_id) == hash_code
 
 
@@ -103,7 +103,7 @@ def test_every_version_is_read(version: int) -> None:
     assert decode_record(GROUP_KEY, encode_versioned(group, version)) == expected
 
 
-def test_records_of_newer_group_protocols_are_nobodys_business() -> None:
+def test_records_of_newer_group_protocols_are_ignored() -> None:
     assert decode_record(b"\0\3\0\1g", b"whatever") is None
 
 
@@ -115,7 +115,7 @@ def test_cut_records_are_malformed(cut: int) -> None:
         decode_record(key, value[:-cut])
 
 
-def test_subscriptions_tell_their_topics() -> None:
+def test_topics_are_read_from_subscriptions() -> None:
     assert subscribed_topics([subscription(["a", "b"]), subscription(["b", "ç"])]) == frozenset("abç")
     assert subscribed_topics([]) == frozenset()
 
@@ -131,5 +131,5 @@ def test_subscriptions_tell_their_topics() -> None:
         b"\0\0\0\0\0\1\0\1\xff",
     ],
 )
-def test_a_subscription_that_cannot_be_read_says_nothing(junk: bytes) -> None:
+def test_an_unreadable_subscription_has_no_topics(junk: bytes) -> None:
     assert subscribed_topics([subscription(["a"]), junk]) is None

@@ -26,7 +26,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
     await cluster.stop()
 
 
-async def test_every_broker_takes_and_tells_them(cluster: EmbeddedCluster) -> None:
+async def test_every_broker_commits_and_fetches_zookeeper_offsets(cluster: EmbeddedCluster) -> None:
     assert await cluster.create_topic("t") == ErrorCode.NONE
     await until(lambda: all("t" in broker.metadata.topics for broker in cluster.brokers.values()))
     for number, broker_id in enumerate(cluster.brokers):

@@ -60,7 +60,7 @@ def found(lines: list[str]) -> set[str]:
     return set(anomalies(parse(lines)))
 
 
-def test_a_good_history_has_no_anomalies() -> None:
+def test_a_consistent_history_has_no_anomalies() -> None:
     assert anomalies(parse(GOOD)) == {}
 
 
@@ -69,7 +69,7 @@ def test_a_planted_anomaly_is_caught(name: str) -> None:
     assert name in found(PLANTED[name])
 
 
-def test_a_cycle_through_real_time() -> None:
+def test_a_cycle_through_real_time_is_caught() -> None:
     lines = ["1 ok 0 10 p 1 0 1 0", "2 ok 20 30 s 0 1 0"]
     assert "cycle (G1c)" in found(lines)
 
@@ -84,7 +84,7 @@ def test_writes_that_overlap_are_no_anomaly() -> None:
     assert found(lines) == set()
 
 
-def test_operations_are_read_as_they_are_told() -> None:
+def test_logged_operations_are_parsed() -> None:
     (operation,) = parse(["3 info 5 9 s 0 7 -1 p 2 1 2 3 1 4 5 a 2 0 1"])
     assert isinstance(operation, Operation)
     assert [tuple(sent) for sent in operation.sends] == [(0, 7, -1)]

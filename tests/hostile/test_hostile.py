@@ -80,7 +80,7 @@ def victims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victims]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("attack", _CHOSEN, ids=lambda attack: attack.name)
-def test_a_bystander_is_served(
+def test_a_bystander_is_served_during_an_attack(
     attack: Attack, broker: KafkaCompatBroker, request: pytest.FixtureRequest
 ) -> None:
     if not broker.running:
@@ -110,7 +110,7 @@ def test_a_bystander_is_served(
         "3,000 connections opened and closed",
     ],
 )
-def test_few_descriptors_cost_newcomers_only(name: str, tmp_path: Path) -> None:
+def test_exhausted_descriptors_affect_only_new_connections(name: str, tmp_path: Path) -> None:
     broker = KafkaCompatBroker(tmp_path / "broker", _SETTINGS)
     broker.launcher = ("sh", "-c", f'ulimit -n {LOW_LIMIT} && exec "$@"', "sh")
     broker.start()

@@ -11,7 +11,7 @@ CLOSED = Guard("0.0.0.0", "a token")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:8080", "localhost", "127.0.0.2", "[::1]:8080"])
-def test_a_program_on_this_machine_may(host: str) -> None:
+def test_a_local_program_is_allowed(host: str) -> None:
     assert OPEN.refusal({"Host": host}) is None
 
 
@@ -29,32 +29,32 @@ def test_a_program_on_this_machine_may(host: str) -> None:
         {"Host": "127.0.0.1:8080", "Origin": "http://127.0.0.1:8080"},
     ],
 )
-def test_a_page_may_not(headers: dict[str, str]) -> None:
+def test_a_page_of_another_site_is_rejected(headers: dict[str, str]) -> None:
     refusal = OPEN.refusal(headers)
     assert refusal is not None and refusal.status == 403
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_with_the_token_from_anywhere(scheme: str) -> None:
+def test_the_token_allows_requests_from_anywhere(scheme: str) -> None:
     given = {"Host": "broker.example", "Origin": "x", "Authorization": f"{scheme} a token"}
     assert CLOSED.refusal(given) is None
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer ", "Bearer a token ", "Basic a token", "Bearer ä"])
-def test_with_another_from_nowhere(given: str) -> None:
+def test_a_wrong_token_is_rejected(given: str) -> None:
     refusal = CLOSED.refusal({"Host": "127.0.0.1", "Authorization": given})
     assert refusal is not None and refusal.status == 401
     assert "kafka.compat.http.token" in refusal.text and "a token" not in refusal.text
 
 
-def test_what_is_for_anybody_needs_no_token_and_yet_no_page_may() -> None:
+def test_public_paths_need_no_token_but_reject_pages_of_other_sites() -> None:
     assert CLOSED.refusal({"Host": "10.0.0.1:8080"}, for_anybody=True) is None
     assert OPEN.refusal({"Host": "127.0.0.1:8080"}, for_anybody=True) is None
     for headers in ({"Host": "rebound.example"}, {"Host": "127.0.0.1", "Origin": "https://example.com"}):
         assert OPEN.refusal(headers, for_anybody=True) is not None
 
 
-def test_what_is_loopback() -> None:
+def test_loopback_addresses_are_recognized() -> None:
     assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.1.2.3", "::1"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.com", ""]))
 
@@ -72,7 +72,7 @@ def test_what_is_loopback() -> None:
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "https://example.com"},
     ],
 )
-def test_what_browsers_may_ask_is_not_for_other_sites(guard: Guard, headers: dict[str, str]) -> None:
+def test_paths_for_browsers_reject_other_sites(guard: Guard, headers: dict[str, str]) -> None:
     given = {"Host": "127.0.0.1:8080", **headers}
     refusal = guard.refusal(given, for_anybody=True, for_browsers=True, has_session=True)
     assert refusal is not None and refusal.status == 403
@@ -87,7 +87,7 @@ def test_what_browsers_may_ask_is_not_for_other_sites(guard: Guard, headers: dic
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
     ],
 )
-def test_the_page_itself_may_ask(headers: dict[str, str]) -> None:
+def test_requests_of_the_page_itself_are_allowed(headers: dict[str, str]) -> None:
     given = {"Host": "127.0.0.1:8080", **headers}
     assert OPEN.refusal(given, for_browsers=True) is None
     assert CLOSED.refusal(given, for_browsers=True, has_session=True) is None
@@ -98,6 +98,6 @@ def test_the_page_itself_may_ask(headers: dict[str, str]) -> None:
     assert elsewhere is not None and elsewhere.status == 401
 
 
-def test_a_name_that_means_this_machine_is_none_of_it() -> None:
+def test_a_rebound_host_name_is_rejected() -> None:
     refusal = OPEN.refusal({"Host": "rebound.example", "Origin": "http://rebound.example"}, for_browsers=True)
     assert refusal is not None and refusal.status == 403

@@ -21,21 +21,21 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(answer=VALUES, row=VALUES, rows=st.sampled_from([0, 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE]))
-def test_it_is_what_json_dumps_makes(answer: Any, row: Any, rows: int) -> None:
+def test_a_body_is_encoded_as_by_json_dumps(answer: Any, row: Any, rows: int) -> None:
     if isinstance(answer, dict):
         answer["rows"] = [row] * rows
     assert asyncio.run(json_text(answer)) == json.dumps(answer)
 
 
 @pytest.mark.asyncio
-async def test_others_are_served_meanwhile() -> None:
+async def test_encoding_a_large_body_yields_to_others() -> None:
     served = 0
 
     async def others() -> None:
         nonlocal served
         while True:
             served += 1
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the encoding run
 
     serving = asyncio.ensure_future(others())
     await json_text({"rows": list(range(10 * AT_ONCE))})

@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
         ("POST", PATH, " " * 2_000_000, 413, "Request Entity Too Large"),
     ],
 )
-def test_what_it_cannot_do_it_says(
+def test_invalid_requests_get_problem_details(
     served: tuple[KafkaCompatBroker, int],
     method: str,
     path: str,
@@ -81,14 +81,14 @@ def test_what_it_cannot_do_it_says(
     assert "Traceback" not in broker.log.read_text()
 
 
-def test_pages_of_other_sites_may_not_ask(served: tuple[KafkaCompatBroker, int]) -> None:
+def test_requests_of_pages_of_other_sites_are_rejected(served: tuple[KafkaCompatBroker, int]) -> None:
     _, port = served
     assert ask(port, "GET", PATH)[0] == 200
     assert ask(port, "GET", PATH, None, Origin="https://example.com")[0] == 403
     assert ask(port, "GET", PATH, None, Host="rebound.example")[0] == 403
 
 
-def test_a_client_that_speaks_something_else_is_nothing_to_the_broker(
+def test_a_client_of_another_protocol_does_not_disturb_the_broker(
     served: tuple[KafkaCompatBroker, int],
 ) -> None:
     broker, port = served
@@ -103,7 +103,7 @@ def test_a_client_that_speaks_something_else_is_nothing_to_the_broker(
     assert bystander.worst_ms < 100
 
 
-def test_the_token(tmp_path: Path) -> None:
+def test_requests_need_the_token_which_is_never_logged(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",
@@ -133,7 +133,7 @@ def test_the_token(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("brokers", [(), ("--brokers", "2")])
-def test_settings_that_cannot_be(settings: dict[str, str], said: str, brokers: tuple[str, ...]) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, str], said: str, brokers: tuple[str, ...]) -> None:
     broker = KafkaBroker(settings)
     broker._process._arguments += brokers
     with pytest.raises(BrokerFailed, match="exit code 2") as failed:
@@ -141,7 +141,7 @@ def test_settings_that_cannot_be(settings: dict[str, str], said: str, brokers: t
     assert said in str(failed.value)
 
 
-def test_an_address_that_is_taken() -> None:
+def test_an_address_in_use_aborts_startup() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
@@ -150,7 +150,7 @@ def test_an_address_that_is_taken() -> None:
             KafkaBroker({"kafka.compat.http.listener": f"http://127.0.0.1:{port}"}).start()
 
 
-def test_without_the_setting_nothing_is_controlled(tmp_path: Path) -> None:
+def test_without_its_setting_the_control_api_is_off(tmp_path: Path) -> None:
     port = free_port()
     broker = KafkaCompatBroker(tmp_path, {"kafka.compat.http.listener": f"http://127.0.0.1:{port}"})
     broker.start()

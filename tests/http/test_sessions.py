@@ -13,7 +13,7 @@ class Clock:
         return self.now_s
 
 
-def test_a_session_lasts_while_it_is_used() -> None:
+def test_a_session_stays_valid_while_it_is_used() -> None:
     clock = Clock()
     sessions = Sessions(clock)
     session = sessions.open()
@@ -24,13 +24,13 @@ def test_a_session_lasts_while_it_is_used() -> None:
     assert not sessions.use(session) and not sessions.use(session)
 
 
-def test_a_session_that_nobody_opened() -> None:
+def test_an_unknown_session_is_invalid() -> None:
     sessions = Sessions(Clock())
     sessions.open()
     assert not sessions.use("") and not sessions.use("x")
 
 
-def test_the_one_that_is_used_least_makes_room() -> None:
+def test_the_least_recently_used_session_is_evicted() -> None:
     sessions = Sessions(Clock())
     first, second = sessions.open(), sessions.open()
     assert sessions.use(first)
@@ -40,7 +40,7 @@ def test_the_one_that_is_used_least_makes_room() -> None:
     assert sessions.use(first) and all(map(sessions.use, more))
 
 
-def test_a_session_that_is_ended() -> None:
+def test_an_ended_session_is_invalid() -> None:
     sessions = Sessions(Clock())
     session = sessions.open()
     sessions.end(session)

@@ -23,7 +23,7 @@ def _read(url: str, path: str) -> bytes:
         connection.close()
 
 
-async def test_one_that_fails_on_its_way_does_not_look_whole(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_response_that_fails_midway_is_not_complete(caplog: pytest.LogCaptureFixture) -> None:
     async def pieces(*, fails: bool) -> AsyncIterator[bytes]:
         for number in range(3):
             yield b"piece %d\n" % number

@@ -75,7 +75,7 @@ def up(file: str, image: str) -> Iterator[Project]:
         ("bitnami", 3),
     ],
 )
-def test_it_starts_makes_its_topic_and_serves_the_host(
+def test_the_compose_file_creates_its_topic_and_serves_the_host(
     image: str, zookeeper_image: str, monkeypatch: pytest.MonkeyPatch, file: str, partitions: int
 ) -> None:
     monkeypatch.setenv("ZOOKEEPER_IMAGE", zookeeper_image)
@@ -106,7 +106,7 @@ def test_it_starts_makes_its_topic_and_serves_the_host(
 
 
 @pytest.mark.parametrize(("file", "partitions"), [("apache", 3), ("confluent", 3), ("bitnami", 3)])
-def test_data_outlive_the_containers(image: str, file: str, partitions: int) -> None:
+def test_data_survive_the_containers(image: str, file: str, partitions: int) -> None:
     """In the volume that the file mounts where the other image has its data."""
     with up(file, image) as project:
         address = {"bootstrap.servers": project.bootstrap}

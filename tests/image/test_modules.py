@@ -49,12 +49,12 @@ def needs(*programs: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_python(image: str) -> None:
+def test_testcontainers_for_python_starts_the_image(image: str) -> None:
     assert run(python(), "python/modules.py", image=image) == "zookeeper: EWR JFK LGA\nkraft: EWR JFK LGA\n"
 
 
 @pytest.mark.timeout(600)
-def test_node(image: str) -> None:
+def test_testcontainers_for_node_starts_the_image(image: str) -> None:
     if (lacking := node_modules.missing()) is not None:
         pytest.skip(lacking)
     program = node_modules.command(HERE / "node" / "modules.js")
@@ -62,7 +62,7 @@ def test_node(image: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_go(image: str) -> None:
+def test_testcontainers_for_go_starts_the_image(image: str) -> None:
     needs("go")
     assert "PASS: TestProducedIsConsumed" in run(
         "go", "test", "-count=1", "-v", "./...", image=image, folder=HERE / "go"
@@ -70,7 +70,7 @@ def test_go(image: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_java(image: str, tmp_path: Path) -> None:
+def test_testcontainers_for_java_starts_the_image(image: str, tmp_path: Path) -> None:
     """And the JUnit 5 test of docs/testing.md."""
     needs("java", "mvn")
     shutil.copytree(HERE / "java", tmp_path, dirs_exist_ok=True)

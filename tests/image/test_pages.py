@@ -54,7 +54,7 @@ def container(service: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["image.md", "testing.md"])
-def test_commands(page: str) -> None:
+def test_the_commands_of_the_page_succeed(page: str) -> None:
     scripts = blocks(page, "bash")
     assert scripts
     try:
@@ -64,7 +64,7 @@ def test_commands(page: str) -> None:
         subprocess.run(["docker", "rm", "--force", "--volumes", "kafka", "seen"], capture_output=True)
 
 
-def test_compose_file(tmp_path: Path, compose: list[str]) -> None:
+def test_the_compose_file_of_the_page_creates_its_topic(tmp_path: Path, compose: list[str]) -> None:
     (file,) = blocks("image.md", "yaml")
     (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
     try:
@@ -78,7 +78,7 @@ def test_compose_file(tmp_path: Path, compose: list[str]) -> None:
         run(*compose, "down", "--volumes")
 
 
-def test_service_container_of_github_actions(tmp_path: Path, compose: list[str]) -> None:
+def test_the_github_actions_service_container_runs_the_steps(tmp_path: Path, compose: list[str]) -> None:
     """By what a runner makes of it: it starts the services, waits for their health, and runs the steps."""
     (workflow,) = blocks("testing.md", "yaml")
     services = dedent(workflow.partition("    services:\n")[2].partition("    steps:\n")[0])

@@ -114,14 +114,14 @@ def test_a_container_runs_other_programs(root: Root) -> None:
         "{root}/etc/confluent/docker/run",
     ],
 )
-def test_scripts_of_others_start_the_broker_and_what_they_export_counts(root: Root, script: str) -> None:
+def test_scripts_of_other_images_start_the_broker_with_their_exports(root: Root, script: str) -> None:
     (root.folder / "etc" / "kafka" / "docker").resolve(strict=True)
     told = root.container("sh", "-c", script.format(root=root.folder))
     assert called(told).startswith("serve --env")
     assert "advertised=here\n" in told
 
 
-def test_scripts_of_others_add_to_what_is_done_before_the_start(root: Root) -> None:
+def test_scripts_of_other_images_may_run_commands_before_startup(root: Root) -> None:
     folder = f"{root.folder}/etc/confluent/docker"
     script = (
         f"sed -i '/KAFKA_ZOOKEEPER_CONNECT/d' {folder}/configure; "
@@ -143,7 +143,7 @@ def test_a_signal_reaches_the_broker_through_a_shell_that_waits_for_it(root: Roo
     assert container.returncode == 0
 
 
-def test_a_zookeeper_that_a_script_starts_in_the_container_is_done_without(root: Root) -> None:
+def test_a_zookeeper_that_a_script_starts_is_not_used(root: Root) -> None:
     port = free_port()
     (root.folder / "zookeeper.properties").write_text(f"dataDir=/nowhere\nclientPort={port}\n")
     script = (
@@ -153,7 +153,7 @@ def test_a_zookeeper_that_a_script_starts_in_the_container_is_done_without(root:
     assert "zookeeper.connect=\n" in root.run("bash", "-c", script)
 
 
-def test_a_zookeeper_elsewhere_is_asked(root: Root) -> None:
+def test_an_external_zookeeper_is_used(root: Root) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = f"localhost:{server.getsockname()[1]}"
         assert f"zookeeper.connect={here}\n" in root.container(KAFKA_ZOOKEEPER_CONNECT=here)
@@ -170,7 +170,7 @@ def test_a_zookeeper_elsewhere_is_asked(root: Root) -> None:
         ("/elsewhere", ""),
     ],
 )
-def test_data_go_where_a_volume_is_mounted_for_them(root: Root, mounted: str, folder: str) -> None:
+def test_data_are_stored_in_a_mounted_volume(root: Root, mounted: str, folder: str) -> None:
     (root.folder / "proc" / "self" / "mounts").write_text(
         f"proc /proc proc\n/dev/sda {mounted} ext4 rw 0 0\n"
     )
@@ -178,7 +178,7 @@ def test_data_go_where_a_volume_is_mounted_for_them(root: Root, mounted: str, fo
     assert "log.dirs=/mine\n" in root.container(KAFKA_LOG_DIRS="/mine")
 
 
-def test_a_mounted_file_of_settings_counts_over_the_images_own(root: Root) -> None:
+def test_a_mounted_settings_file_overrides_that_of_the_image(root: Root) -> None:
     mounted = root.folder / "mnt" / "shared" / "config" / "server.properties"
     mounted.write_text("num.partitions=3\n")
     own = f"{root.folder}/etc/kafka-compat/server.properties"
@@ -196,7 +196,7 @@ def test_a_server_is_started_with_a_file_and_overrides(root: Root) -> None:
     assert called(told).endswith(str(given))
 
 
-def test_a_controller_alone_waits_and_is_healthy(root: Root) -> None:
+def test_a_container_with_a_controller_only_is_healthy(root: Root) -> None:
     container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", KAFKA_PROCESS_ROLES="controller")
     assert container.stdout is not None
     assert "only waits" in container.stdout.readline()
@@ -205,19 +205,19 @@ def test_a_controller_alone_waits_and_is_healthy(root: Root) -> None:
     assert container.wait(20) == 0
 
 
-def test_who_asks_for_a_quorum_is_told_that_the_broker_is_alone(root: Root) -> None:
+def test_a_configured_quorum_gets_a_warning(root: Root) -> None:
     voters = "1@a:9093,2@b:9093,3@c:9093"
     assert "is alone all the same" in root.container(KAFKA_CFG_CONTROLLER_QUORUM_VOTERS=voters)
     assert "alone" not in root.container(KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093")
 
 
-def test_ids_are_random_and_kafkas(root: Root) -> None:
+def test_generated_cluster_ids_have_kafkas_form(root: Root) -> None:
     found = {root.run("kafka-storage", "random-uuid").strip() for _ in range(20)}
     assert len(found) == 20
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", each) for each in found)
 
 
-def test_each_command_is_there_under_all_its_names(root: Root) -> None:
+def test_each_command_exists_under_all_its_names(root: Root) -> None:
     assert (root.folder / "opt" / "bitnami" / "kafka" / "bin").readlink() == Path("/opt/kafka/bin")
     folder = root.folder / "opt" / "kafka" / "bin"
     for tool in TOOLS:

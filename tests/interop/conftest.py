@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
-from tests.interop.contents import Contents, read_contents, wait_until_led
+from tests.interop.contents import read_contents, wait_until_led
+from tests.interop.genuine_directories import ALL_TOPICS, FEW_INTERNAL_PARTITIONS, GenuineFolders, is_cleaned
 from tests.restart.client import new_producer_id, produce
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
-
-FEW_INTERNAL_PARTITIONS = {
-    "offsets.topic.num.partitions": "5",
-    "transaction.state.log.num.partitions": "3",
-}
-
-
-@dataclass
-class GenuineFolders:
-    """Two copies of one folder, after kill -9 and after a clean stop, and what genuine Kafka served."""
-
-    after_kill: Path
-    after_clean_stop: Path
-    contents: Contents
-    broker_id: int
-    producer: tuple[int, int]
-    """Id and epoch of an idempotent producer whose records 0 to 9 lie in the topic "sequences"."""
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +59,6 @@ def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFacto
     return GenuineFolders(directory / "killed", server.log_dir, contents, 7, producer)
 
 
-ALL_TOPICS = {**dataset.TOPICS, **dataset.TRANSACTIONAL_TOPICS, "cleaned": (1, dataset.CLEANED)}
-
-
 def _write_sequence(address: str) -> tuple[int, int]:
     dataset.create_topics(address, {"sequences": (1, {})})
     wait_until_led(address, {"sequences": 1})
@@ -89,13 +68,6 @@ def _write_sequence(address: str) -> tuple[int, int]:
             written = produce(connection, "sequences", [b"%d" % number], producer=(*producer, number))
             assert written == (ErrorCode.NONE, number)
     return producer
-
-
-def is_cleaned(log_dir: Path, topic: str) -> bool:
-    """Whether the cleaner has done all segments but the active one."""
-    checkpoint = log_dir / "cleaner-offset-checkpoint"
-    active = max(int(file.stem) for file in (log_dir / f"{topic}-0").glob("*.log"))
-    return checkpoint.exists() and f"{topic} 0 {active}\n" in checkpoint.read_text()
 
 
 def _forget_broker(zookeeper: ZooKeeper, root: str, broker_id: str) -> None:

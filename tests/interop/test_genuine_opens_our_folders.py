@@ -16,8 +16,8 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
-from tests.interop.conftest import FEW_INTERNAL_PARTITIONS, is_cleaned
 from tests.interop.contents import Contents, differences, read_contents, wait_until_led
+from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS, is_cleaned
 from tests.restart.client import Produced, new_producer_id, produce
 from tests.support import java
 from tests.support.process import wait_until
@@ -124,7 +124,7 @@ def test_genuine_kafka_serves_every_record_offset_id_and_commit(handover: Handov
     assert differences(handover.contents, _read(handover.genuine.address)) == []
 
 
-def test_genuine_kafka_finds_nothing_to_complain_about(handover: Handover) -> None:
+def test_genuine_kafka_logs_no_problems(handover: Handover) -> None:
     log = handover.genuine.log.read_text()
     unusual = [
         line for line in log.splitlines() if " ERROR " in line or "Corrupt" in line or "corrupt" in line
@@ -160,7 +160,7 @@ def test_genuine_kafka_knows_the_sequences_of_our_producers(handover: Handover) 
         assert continued == (ErrorCode.NONE, handover.last_offset + 5)
 
 
-def test_our_broker_goes_on_where_genuine_kafka_stopped(handover: Handover) -> None:
+def test_our_broker_continues_where_genuine_kafka_stopped(handover: Handover) -> None:
     places = [(topic, index) for topic, (count, _) in TOPICS.items() for index in range(count)]
     _append(handover.genuine.address, places)
     theirs = _read(handover.genuine.address)

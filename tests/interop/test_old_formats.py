@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.interop import dataset
-from tests.interop.conftest import FEW_INTERNAL_PARTITIONS
 from tests.interop.contents import Contents, differences, read_contents, read_records, wait_until_led
+from tests.interop.genuine_directories import FEW_INTERNAL_PARTITIONS
 from tests.support import java
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
@@ -79,7 +79,7 @@ def ours(
             broker.kill()
 
 
-def test_everything_is_served_as_genuine_kafka_did(
+def test_old_formats_are_served_as_by_genuine_kafka(
     ours: dict[int, KafkaCompatBroker], old_folder: OldFolder
 ) -> None:
     found = _read(ours[1].address)

@@ -12,8 +12,8 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
-from tests.interop.conftest import ALL_TOPICS, GenuineFolders
 from tests.interop.contents import Contents, differences, read_contents, read_records
+from tests.interop.genuine_directories import ALL_TOPICS, GenuineFolders
 from tests.restart.client import produce
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
@@ -52,7 +52,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_every_record_offset_id_and_commit_is_as_genuine_kafka_served_it(
+def test_records_offsets_ids_and_commits_are_as_served_by_genuine_kafka(
     found: Contents, genuine_folders: GenuineFolders
 ) -> None:
     theirs = genuine_folders.contents
@@ -71,7 +71,7 @@ def _without_times_of_cleaned(contents: Contents) -> Contents:
     return replace(contents, by_time=kept)
 
 
-def test_broker_id_and_cluster_id_are_those_of_the_folder(
+def test_broker_id_and_cluster_id_are_those_of_the_directory(
     opened: KafkaCompatBroker, found: Contents, genuine_folders: GenuineFolders
 ) -> None:
     from tests.interop.contents import admin
@@ -82,7 +82,7 @@ def test_broker_id_and_cluster_id_are_those_of_the_folder(
     assert found.cluster_id == genuine_folders.contents.cluster_id
 
 
-def test_writing_goes_on_behind_what_was_there(opened: KafkaCompatBroker, found: Contents) -> None:
+def test_writing_continues_after_the_existing_records(opened: KafkaCompatBroker, found: Contents) -> None:
     places = list(found.records)
     producer = dataset.new_producer(opened.address, {"enable.idempotence": True})
     for topic, partition in places:
@@ -98,7 +98,7 @@ def test_writing_goes_on_behind_what_was_there(opened: KafkaCompatBroker, found:
         assert [record.value for record in records[place][-20:]] == [b"new %d" % n for n in range(20)]
 
 
-def test_producers_go_on_with_their_sequences(
+def test_producers_continue_their_sequences(
     opened: KafkaCompatBroker, genuine_folders: GenuineFolders
 ) -> None:
     producer = genuine_folders.producer
@@ -111,7 +111,7 @@ def test_producers_go_on_with_their_sequences(
         assert continued == (ErrorCode.NONE, 10)
 
 
-def test_a_broker_with_another_id_is_refused_and_the_folder_can_still_be_adopted(
+def test_a_broker_with_another_id_is_rejected_and_leaves_the_directory_usable(
     genuine_folders: GenuineFolders, tmp_path: Path
 ) -> None:
     folder = tmp_path / "logs"

@@ -134,6 +134,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Left]]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_as_much_is_left(damage: str, genuine: dict[str, Left], ours: dict[str, Left]) -> None:
+def test_recovery_keeps_as_many_records_as_genuine_kafka(
+    damage: str, genuine: dict[str, Left], ours: dict[str, Left]
+) -> None:
     assert ours[damage] == genuine[damage]
     assert len(ours[damage].offsets) == DAMAGES[damage][1]

@@ -8,11 +8,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.processes.command import Command
 from tests.support.process import wait_until
-from tests.support.servers import Server
+from tests.support.servers import Server, StartBroker
 
 INFO = {"kafka.compat.log.level": "INFO"}
 
@@ -30,7 +29,7 @@ def join(*consumers: Consumer) -> None:
             consumer.poll(0.02)
 
 
-def test_the_life_of_a_topic(start_broker: StartBroker) -> None:
+def test_the_life_of_a_topic_is_logged(start_broker: StartBroker) -> None:
     broker = start_broker(INFO)
     make_topic(broker, "orders", 3)
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
@@ -59,7 +58,7 @@ def test_the_life_of_a_topic(start_broker: StartBroker) -> None:
     ]
 
 
-def test_rebalances_say_which_generation_of_how_many_members_and_why(start_broker: StartBroker) -> None:
+def test_rebalances_are_logged_with_generation_members_and_reason(start_broker: StartBroker) -> None:
     broker = start_broker(INFO)
     make_topic(broker, "orders", 2)
     first = member(broker)
@@ -86,7 +85,7 @@ def test_rebalances_say_which_generation_of_how_many_members_and_why(start_broke
     assert told[-1] == "generation 4 is empty"
 
 
-def test_a_stop_with_its_steps(start_broker: StartBroker) -> None:
+def test_the_steps_of_a_shutdown_are_logged(start_broker: StartBroker) -> None:
     broker = start_broker(INFO)
     make_topic(broker, "orders", 3)
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
@@ -112,7 +111,7 @@ def test_a_stop_with_its_steps(start_broker: StartBroker) -> None:
     assert sum(steps) == int(whole)
 
 
-def test_leaders_come_and_go_in_one_line_for_many(tmp_path: Path) -> None:
+def test_changes_of_many_leaders_are_logged_in_one_line(tmp_path: Path) -> None:
     """In a cluster: each change is told by one broker, also of a topic of 60 partitions."""
     with Command(tmp_path, 3, arguments=["--verbose"]) as command:
 

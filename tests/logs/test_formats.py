@@ -10,10 +10,9 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from tests.conftest import StartBroker
 from tests.logs.reading import entries, lines_with, make_topic, wait_for
 from tests.processes.command import Command
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 JSON = {"kafka.compat.log.format": "json"}
 
@@ -37,7 +36,7 @@ def test_text_is_the_default(start_broker: StartBroker) -> None:
     )
 
 
-def test_json_is_an_object_for_each_line(start_broker: StartBroker) -> None:
+def test_json_has_one_object_per_line(start_broker: StartBroker) -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     broker = start_broker(JSON | {"kafka.compat.log.level": "INFO", "no.such.setting": "x"})
     make_topic(broker, "orders", 2)
@@ -58,7 +57,7 @@ def test_json_is_an_object_for_each_line(start_broker: StartBroker) -> None:
     assert (http["level"], http["logger"]) == ("WARN", "kafka_compat.network.strangers")
 
 
-def test_what_ends_a_start_is_json_as_well(start_broker: StartBroker) -> None:
+def test_startup_errors_are_json_as_well(start_broker: StartBroker) -> None:
     first = start_broker()
     settings = [f"--override={name}={value}" for name, value in (first.overrides | JSON).items()]
     refused = run_kafka_compat("serve", *settings)
@@ -67,7 +66,7 @@ def test_what_ends_a_start_is_json_as_well(start_broker: StartBroker) -> None:
     assert '"level": "FATAL"' in refused.stderr and "cannot listen on" in refused.stderr
 
 
-def test_names_of_clients_make_no_lines(start_broker: StartBroker) -> None:
+def test_names_of_clients_add_no_lines(start_broker: StartBroker) -> None:
     """A group may have any name: it can neither forge a line nor break one."""
     name = "g\n1999-12-31 12:00:00,000 ERROR all data are lost\x1b[2J"
     for settings in ({}, JSON):
@@ -85,7 +84,7 @@ def test_names_of_clients_make_no_lines(start_broker: StartBroker) -> None:
             assert any(name in entry["message"] for entry in entries(broker))
 
 
-def test_each_process_says_which_broker_it_is(tmp_path: Path) -> None:
+def test_each_process_logs_its_broker_id(tmp_path: Path) -> None:
     with Command(tmp_path, 2, JSON, arguments=["--verbose"]) as command:
         command.stop()
     lines = (tmp_path / "command.log").read_text().splitlines()

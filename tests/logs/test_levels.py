@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.support import java
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 LOGGERS = ("--entity-type", "broker-loggers", "--entity-name", "1")
 STORAGE = "kafka_compat.storage"
@@ -28,7 +27,7 @@ def levels(broker: KafkaCompatBroker) -> dict[str, str]:
     return dict(line.split()[0].split("=") for line in shown.splitlines() if line.startswith("  "))
 
 
-def test_a_broker_tells_of_warnings_alone_unless_it_is_asked(start_broker: StartBroker) -> None:
+def test_only_warnings_are_logged_by_default(start_broker: StartBroker) -> None:
     broker = start_broker()
     make_topic(broker, "orders")
     found = levels(broker)
@@ -36,7 +35,7 @@ def test_a_broker_tells_of_warnings_alone_unless_it_is_asked(start_broker: Start
     assert broker.log.read_text().count("\n") == 1, "the line that says that it is ready"
 
 
-def test_levels_of_the_settings(start_broker: StartBroker) -> None:
+def test_levels_of_the_settings_apply(start_broker: StartBroker) -> None:
     broker = start_broker({"kafka.compat.log.level": f"error, kafka=info,{STORAGE} = DEBUG"})
     found = levels(broker)
     assert found["root"] == found["asyncio"] == "ERROR"

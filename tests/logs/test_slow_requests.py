@@ -8,10 +8,9 @@ from confluent_kafka import Consumer, Producer
 
 from kafka_compat.api.slow_requests import SETTING
 from kafka_compat.testing import KafkaBroker
-from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import KafkaCompatBroker, StartBroker, run_kafka_compat
 
 
 def produce(address: str, count: int = 1, **settings: object) -> None:
@@ -40,7 +39,7 @@ def set_threshold(broker: KafkaCompatBroker, change: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_a_healthy_broker_says_nothing(start_broker: StartBroker) -> None:
+def test_a_healthy_broker_logs_no_slow_requests(start_broker: StartBroker) -> None:
     """With the setting as well as without, as long as nothing takes so long: fetches and groups wait."""
     for settings in ({}, {SETTING: "600"}):
         broker = start_broker({**settings, "group.initial.rebalance.delay.ms": "700"})
@@ -73,7 +72,7 @@ def test_the_threshold_changes_while_the_broker_runs(start_broker: StartBroker) 
     assert len(broker.log.read_text()) - len(before) < 1000, "at most the last line of before"
 
 
-def test_what_took_how_long_is_told() -> None:
+def test_a_slow_request_is_logged_with_its_times() -> None:
     """A consumer's poll may be as long as it says; what is answered late is slow."""
     with KafkaBroker({SETTING: "300"}) as broker:
         broker.create_topic("orders")

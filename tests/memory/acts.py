@@ -7,18 +7,20 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient
 from tests.conformance.batches import CRC_AT, LAST_OFFSET_DELTA_AT, batch, changed
-from tests.conformance.test_acls import acl, taking
-from tests.conformance.test_bad_inputs import join
-from tests.conformance.test_records import fetch_request, produce_request
+from tests.conformance.group_requests import join
+from tests.conformance.record_requests import fetch_request, produce_request
 from tests.conformance.wire import Connection, Plain
 from tests.memory.churn import churn_once
 from tests.memory.traces import MARK
 from tests.security.logins import Login, Refused, TlsConnection
+from tests.support.acl_requests import acl, taking
+from tests.support.process import wait_until
 
 PATIENCE_S = 20
 TOPIC = f"{MARK}-topic"
@@ -60,7 +62,7 @@ def settled(connection: Connection, key: ApiKey, version: int, request: Plain, *
         if found["error_code"] not in _PENDING or time.monotonic() > deadline_s:
             assert found["error_code"] == 0, answer
             return answer
-        time.sleep(0.02)
+        time.sleep(0.02)  # interval of retries
 
 
 @contextmanager
@@ -246,10 +248,7 @@ def a_move_to_another_log_directory(place: Place) -> None:
             request = {"dirs": [{"path": target, "topics": [{"name": TOPIC, "partitions": [0]}]}]}
             answer = connection.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, request)
             assert answer["results"][0]["partitions"][0]["error_code"] == 0, answer
-            deadline_s = time.monotonic() + PATIENCE_S
-            while not _is_in(connection, target):
-                assert time.monotonic() < deadline_s
-                time.sleep(0.02)
+            wait_until(partial(_is_in, connection, target), PATIENCE_S, f"the log is in {target}")
 
 
 def _is_in(connection: Connection, log_dir: str) -> bool:

@@ -19,21 +19,10 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import following
 from tests.memory.acts import ACTS, USER, Act, Place
 from tests.memory.churn import SHORT_EXPIRIES
+from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
 from tests.memory.traces import counts, grown, nothing_left, without_collector
 from tests.security.authority import Authority
 
-TIMES = 3
-EXPIRIES_OF_A_TEST = {
-    "transactional.id.expiration.ms": "1500",
-    "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
-    "producer.id.expiration.ms": "1500",
-    "producer.id.expiration.check.interval.ms": "100",
-    "log.segment.delete.delay.ms": "0",
-    "log.flush.offset.checkpoint.interval.ms": "100",
-    "log.flush.start.offset.checkpoint.interval.ms": "100",
-    "replica.high.watermark.checkpoint.interval.ms": "100",
-}
 SETTINGS = {
     **SHORT_EXPIRIES,
     **EXPIRIES_OF_A_TEST,
@@ -73,7 +62,7 @@ async def place(
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
-async def test_nothing_is_left(place: Place, act: Act) -> None:
+async def test_repeated_actions_leave_no_objects(place: Place, act: Act) -> None:
     await asyncio.to_thread(act, place)  # makes what is made for the first of its kind
     await nothing_left()
     # Whatever else the broker makes meanwhile, it does not make as often as that, twice.

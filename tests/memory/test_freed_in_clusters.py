@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.embedded import EmbeddedCluster
 from tests.memory.churn import SHORT_EXPIRIES, churn_once
-from tests.memory.test_freed import EXPIRIES_OF_A_TEST, TIMES
+from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
 from tests.memory.traces import MARK, counts, grown, nothing_left, without_collector
 
 BROKERS = 3
@@ -30,7 +30,7 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
     await cluster.stop()
 
 
-async def test_nothing_is_left_of_replicated_topics(address: str) -> None:
+async def test_deleted_replicated_topics_leave_no_objects(address: str) -> None:
     async def act() -> None:
         await asyncio.to_thread(churn_once, address, MARK, BROKERS)
 

@@ -56,7 +56,7 @@ def test_a_topic_is_created_grows_moves_and_is_deleted(cache: MetadataCache) -> 
     assert cache.feed.version == 4
 
 
-def test_a_topic_of_another_id_replaces_the_one_of_its_name(cache: MetadataCache) -> None:
+def test_a_topic_with_another_id_replaces_its_namesake(cache: MetadataCache) -> None:
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1, topic_id=UUID(int=2)))
@@ -64,7 +64,7 @@ def test_a_topic_of_another_id_replaces_the_one_of_its_name(cache: MetadataCache
     assert [each.topic_id for each in seen.last.created] == [UUID(int=2)]
 
 
-def test_what_changes_nothing_is_not_published(cache: MetadataCache) -> None:
+def test_updates_without_a_change_are_not_published(cache: MetadataCache) -> None:
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1))
@@ -72,7 +72,7 @@ def test_what_changes_nothing_is_not_published(cache: MetadataCache) -> None:
     assert seen.deltas == []
 
 
-def test_brokers_racks_controller_and_features(cache: MetadataCache) -> None:
+def test_changes_of_brokers_racks_controller_and_features_are_published(cache: MetadataCache) -> None:
     seen = Subscriber(cache)
     change = cache.change()
     change.set_brokers({1: BrokerMetadata(1, {}), 2: BrokerMetadata(2, {}, "a")})
@@ -133,7 +133,7 @@ def test_a_change_by_a_subscriber_is_the_next_version_for_all(cache: MetadataCac
     assert [(each.version, each.created[0].name) for each in seen.deltas] == [(1, "first"), (2, "second")]
 
 
-def test_a_subscriber_that_fails_keeps_the_delta_from_nobody(
+def test_a_failing_subscriber_does_not_keep_the_delta_from_others(
     cache: MetadataCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: MetadataDelta) -> None:

@@ -93,13 +93,13 @@ async def peers() -> AsyncIterator[NeverAnswering]:
 # --- what waits for other brokers
 
 
-async def test_a_topic_is_created_when_its_brokers_have_come(tmp_path: Path) -> None:
+async def test_a_topic_is_created_once_its_brokers_have_registered(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=2)
     await cluster.start_broker(1)
     try:
         topics: Any = cluster.brokers[1].services.topics
         waiting = asyncio.ensure_future(topics.until_brokers(2))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the wait begins
         assert not waiting.done()
         await cluster.start_broker(2)
         await asyncio.wait_for(waiting, 10)
@@ -139,7 +139,7 @@ async def test_a_broker_that_is_no_longer_coordinator_is_not_awaited(
 # --- coordinators
 
 
-async def test_groups_forget_the_offsets_of_a_deleted_topic(broker: LocalBroker) -> None:
+async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBroker) -> None:
     forgotten: list[tuple[str, int]] = []
     groups: Any = broker.services.groups
     groups.forget_partitions = forgotten.extend
@@ -174,7 +174,7 @@ async def test_settings_of_the_broker_apply_to_logs_and_connections(broker: Loca
     assert broker.server.limits.connections_max == 77
 
 
-async def test_certificates_are_looked_at_when_settings_of_the_broker_change(broker: LocalBroker) -> None:
+async def test_certificates_are_checked_when_broker_settings_change(broker: LocalBroker) -> None:
     entrances = Entrances(broker.config, SystemClock(), broker.server)
     broker.services.metadata.feed.subscribe(entrances._on_metadata)
     broker.services.metadata.feed.publish_config(ConfigChange("topics/t", settings={}))
@@ -237,11 +237,11 @@ def test_counts_of_a_deleted_topic_stay_in_the_total(cache: MetadataCache) -> No
     assert counts.total().records_in == 3
 
 
-async def test_what_waits_on_the_control_api_looks_again(cache: MetadataCache) -> None:
+async def test_waits_of_the_control_api_are_checked_again(cache: MetadataCache) -> None:
     pulse = Pulse()
     cache.feed.subscribe(pulse.beat)
     waiting = asyncio.ensure_future(pulse.until(lambda: "t" in cache.topics, 10_000))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the wait begins
     cache.put_topic(topic("t", 1))
     assert await asyncio.wait_for(waiting, 10)
 
@@ -258,7 +258,7 @@ async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratc
     assert created == ["after"]
 
 
-def test_the_page_forgets_the_rate_of_a_deleted_topic() -> None:
+def test_the_page_drops_the_rate_of_a_deleted_topic() -> None:
     rates = Rates()
     for at_s, end in ((0.0, 0), (5.0, 50)):
         rates.add(at_s, {"t": (1, end), "u": (1, end)})

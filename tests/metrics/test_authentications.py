@@ -56,7 +56,7 @@ def told(url: str) -> dict[str, float | None]:
     return {name: seen.value(f"{SOCKETS}{name}", **at) for name in names}
 
 
-def test_who_is_let_in_and_who_is_not(served: tuple[str, str]) -> None:
+def test_successful_and_failed_authentications_are_counted(served: tuple[str, str]) -> None:
     address, url = served
     assert set(told(url).values()) == {0}
     for passwords in (("secret", "secret"), ("guess",), ("secret", "another guess")):
@@ -73,13 +73,13 @@ def test_who_is_let_in_and_who_is_not(served: tuple[str, str]) -> None:
     assert Scrape(url).value(f"{SOCKETS}successful_authentication_total", **nobody) == 0
 
 
-def test_whose_session_has_ended(served: tuple[str, str]) -> None:
+def test_expired_sessions_are_counted(served: tuple[str, str]) -> None:
     address, url = served
     name = "kafka_network_socketserver_expiredconnectionskilledcount"
     before = Scrape(url).value(name) or 0
     with Connection(address) as connection:
         assert log_in(connection, "secret") == 0
-        time.sleep(SESSION_MAX_MS / 1000)
+        time.sleep(SESSION_MAX_MS / 1000)  # the session expires
 
         def is_closed() -> bool:
             try:

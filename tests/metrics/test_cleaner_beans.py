@@ -50,7 +50,7 @@ def fill(broker: KafkaCompatBroker, topic: str, keys: int, **settings: str) -> N
             assert answer["partition_responses"][0]["error_code"] == 0
 
 
-def test_how_dirty_the_dirtiest_log_is(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_the_ratio_of_the_dirtiest_log_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     # All of it is dirty, and it asks not to be cleaned.
     fill(broker, "dirty", 4)
@@ -69,7 +69,7 @@ def test_how_dirty_the_dirtiest_log_is(served: tuple[KafkaCompatBroker, str]) ->
     assert seen.value(f"{CLEANER}cleaner_recopy_percent") == 0
 
 
-def test_what_a_cleaning_left(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_the_share_that_a_cleaning_kept_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     fill(broker, "cleaned", 2)
     # Only now, since what an earlier cleaning left depends on how much was there.
@@ -90,7 +90,7 @@ def test_what_a_cleaning_left(served: tuple[KafkaCompatBroker, str]) -> None:
     assert seen.value(f"{CLEANER}max_buffer_utilization_percent") == 0
 
 
-def test_a_log_that_cannot_be_cleaned(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_log_that_cannot_be_cleaned_is_counted(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     fill(broker, "broken", 2)
     first = next(Path(broker.log_dir).glob("broken-0/00000000000000000000.log"))
@@ -110,7 +110,7 @@ def test_a_log_that_cannot_be_cleaned(served: tuple[KafkaCompatBroker, str]) -> 
     assert (Scrape(url).value(f"{MANAGER}uncleanable_bytes", **directory) or 0) > 9 * SEGMENT_BYTES
 
 
-def test_without_a_cleaner_there_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_without_a_cleaner_there_are_no_cleaner_metrics(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     settings = {"kafka.compat.http.listener": url, "log.cleaner.enable": "false"}
     broker = KafkaCompatBroker(tmp_path, settings)
@@ -121,7 +121,7 @@ def test_without_a_cleaner_there_is_nothing_to_tell(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_one_cleaning() -> None:
+def test_a_cleaning_is_counted_by_its_bytes_and_segments() -> None:
     segments = tuple(SegmentSource(base, base + 10, 1_000, 0, 0, 0) for base in (0, 10, 20))
     job = CleaningJob(
         directory="/data/t-0",
@@ -146,7 +146,7 @@ def test_one_cleaning() -> None:
     assert (cleaning.utilization, cleaning.took_ms) == (0.25, 3_000)
 
 
-def test_one_look() -> None:
+def test_each_look_for_dirty_logs_replaces_the_figures() -> None:
     stats = CleanerStats()
     stats.look_begins(1)
     for dirty_bytes, overdue_ms in ((100, 0), (300, 7_000), (200, 9_000)):

@@ -22,9 +22,9 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.wire import encode
-from tests.conftest import COMPILED
 from tests.metrics.scraping import get
 from tests.support import campaign
+from tests.support.compiled import COMPILED
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker
 from tests.transactions.programs import create_topic
@@ -108,7 +108,7 @@ def cost_us(broker: KafkaCompatBroker, frame: bytes, records: int, times: int) -
     return (cpu_ns(broker) - before) / times / records / 1000
 
 
-def test_it_costs_next_to_nothing(tmp_path: Path) -> None:
+def test_metrics_cost_next_to_nothing(tmp_path: Path) -> None:
     ratios: dict[str, list[float]] = {what: [] for what in WORK}
     for start in range(STARTS):
         # Where in memory a process has its things may cost as much as what is measured: others each time.

@@ -53,7 +53,9 @@ def read(topic: str, **more: Any) -> dict[str, Any]:
     return limits | {"topics": [wanted]} | more
 
 
-def test_what_a_topic_takes_in_and_gives_out(broker: KafkaBroker, connection: Connection) -> None:
+def test_bytes_and_records_in_and_out_are_counted_by_topic(
+    broker: KafkaBroker, connection: Connection
+) -> None:
     broker.create_topic("counted")
     data = batch(5)
     before = Scrape(broker.control.url)
@@ -81,7 +83,7 @@ def test_what_a_topic_takes_in_and_gives_out(broker: KafkaBroker, connection: Co
     assert copied[1] - copied[0] == 2 * 4 * size
 
 
-def test_what_is_refused(broker: KafkaBroker, connection: Connection) -> None:
+def test_failed_requests_are_counted_by_topic(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("strict", config={"max.message.bytes": "200"})
     large = batch(20)
     connection.ask(ApiKey.PRODUCE, 9, write("strict", large))
@@ -97,7 +99,7 @@ def test_what_is_refused(broker: KafkaBroker, connection: Connection) -> None:
         assert seen.value(f"{REQUESTS}errors_total", request="Produce", error=error) == 1
 
 
-def test_records_that_are_wrong(broker: KafkaBroker, connection: Connection) -> None:
+def test_invalid_records_are_counted_by_cause(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("wrong", config={"cleanup.policy": "compact"})
     before = Scrape(broker.control.url)
     keyless = build_batch([record(number, key=None) for number in range(3)])
@@ -117,7 +119,7 @@ def test_records_that_are_wrong(broker: KafkaBroker, connection: Connection) -> 
         assert seen.value(key, topic="wrong") is None
 
 
-def test_a_fetch_that_waited_in_vain(broker: KafkaBroker, connection: Connection) -> None:
+def test_a_fetch_that_expired_is_counted(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("silent")
     name, of_consumers = "kafka_server_delayedfetchmetrics_expires_total", {"fetcherType": "consumer"}
     before = Scrape(broker.control.url).value(name, **of_consumers) or 0
@@ -125,7 +127,7 @@ def test_a_fetch_that_waited_in_vain(broker: KafkaBroker, connection: Connection
     assert Scrape(broker.control.url).value(name, **of_consumers) == before + 1
 
 
-def test_old_clients(broker: KafkaBroker, connection: Connection) -> None:
+def test_message_conversions_for_old_clients_are_counted(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("old")
     connection.ask(ApiKey.PRODUCE, 2, write("old", old_message(1, b"a") + old_message(1, b"b", number=1)))
     connection.ask(ApiKey.FETCH, 3, read("old"))
@@ -134,7 +136,7 @@ def test_old_clients(broker: KafkaBroker, connection: Connection) -> None:
     assert seen.value(f"{TOPIC}fetchmessageconversions_total") == 2
 
 
-def test_a_topic_that_is_gone_stays_in_the_total(broker: KafkaBroker, connection: Connection) -> None:
+def test_a_deleted_topic_stays_in_the_total(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("going")
     connection.ask(ApiKey.PRODUCE, 9, write("going", batch(4)))
     connection.ask(ApiKey.FETCH, 12, read("going"))
@@ -146,7 +148,7 @@ def test_a_topic_that_is_gone_stays_in_the_total(broker: KafkaBroker, connection
         assert after.value(f"{TOPIC}{name}_total") == before.value(f"{TOPIC}{name}_total")
 
 
-def test_requests_and_their_codes(broker: KafkaBroker, connection: Connection) -> None:
+def test_requests_are_counted_by_error_code(broker: KafkaBroker, connection: Connection) -> None:
     asked = {"topics": [{"name": "nowhere"}, {"name": "not a name"}], "allow_auto_topic_creation": False}
     before = Scrape(broker.control.url)
     for _ in range(3):
@@ -163,7 +165,7 @@ def test_requests_and_their_codes(broker: KafkaBroker, connection: Connection) -
     assert grown(f"{REQUESTS}totaltimems_count_total", request="Metadata") == 3
 
 
-def test_a_fetch_that_waits_is_remote(broker: KafkaBroker, connection: Connection) -> None:
+def test_a_waiting_fetch_counts_as_remote_time(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("empty")
     connection.begin(ApiKey.FETCH, 12, read("empty", max_wait_ms=30_000))
 
@@ -174,7 +176,7 @@ def test_a_fetch_that_waits_is_remote(broker: KafkaBroker, connection: Connectio
     purgatory = {"delayedOperation": "Fetch"}
     seen = Scrape(broker.control.url)
     assert seen.value("kafka_server_delayedoperationpurgatory_purgatorysize", **purgatory) == 1
-    time.sleep(0.3)
+    time.sleep(0.3)  # the time in purgatory that is measured
     produce(broker.bootstrap_servers, "empty", [1_000])
     connection.finish(ApiKey.FETCH, 12)
     wait_until(lambda: parked() == 0, 20, "the fetch is answered")
@@ -187,7 +189,7 @@ def test_a_fetch_that_waits_is_remote(broker: KafkaBroker, connection: Connectio
         assert (seen.value(f"{REQUESTS}localtimems", **labels) or 0) < remote_ms
 
 
-def test_replication_in_a_cluster() -> None:
+def test_replication_bytes_are_counted() -> None:
     with KafkaCluster(3) as cluster:
         cluster.create_topic("copied")
         produce(cluster.bootstrap_servers, "copied", [1_000] * 50)
@@ -224,7 +226,7 @@ def settings(folder: Path, **more: str) -> BrokerConfig:
     return BrokerConfig.from_properties(base | more)
 
 
-async def test_a_broker_that_nobody_can_ask_times_nothing(tmp_path: Path) -> None:
+async def test_a_broker_without_an_http_listener_measures_no_times(tmp_path: Path) -> None:
     broker: Broker = standalone_broker(settings(tmp_path))
     await broker.start()
     await broker.services.topics.ensure("t", 1, 1, {})
@@ -239,7 +241,7 @@ def _fetch_once(address: str) -> None:
         connection.ask(ApiKey.FETCH, 12, read("t"))
 
 
-def test_few_are_timed_where_many_come() -> None:
+def test_only_a_sample_of_many_requests_is_timed() -> None:
     requests = Requests()
     timed = 0
     for second in range(5):
@@ -265,13 +267,14 @@ def test_few_are_timed_where_many_come() -> None:
     assert TIMED_PER_S < timed < 2 * TIMED_PER_S
 
 
-async def test_a_loop_that_stands_still() -> None:
+async def test_a_blocked_event_loop_is_measured() -> None:
     watch = LoopWatch(lambda: [0], lambda second_s: None)
     watch.start()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the watch begins
     before = watch.stalls
+    # Blocks the event loop.
     time.sleep(0.3)  # noqa: ASYNC251
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the watch notices
     watch.stop()
     assert watch.stalls > before
     assert watch.stalled_s >= 0.2
@@ -288,5 +291,5 @@ async def test_a_loop_that_stands_still() -> None:
         ([1.0, 9.0], 0.999, 9),
     ],
 )
-def test_quantiles_as_kafkas(values: list[float], quantile: float, expected: float) -> None:
+def test_quantiles_are_those_of_kafka(values: list[float], quantile: float, expected: float) -> None:
     assert quantile_of(values, quantile) == expected

@@ -24,13 +24,13 @@ from tests.transactions.programs import create_topic
 
 
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_brokers_that_are_well(kind: type[KafkaBroker]) -> None:
+def test_healthy_brokers_are_ready(kind: type[KafkaBroker]) -> None:
     with kind() as broker:
         assert get_json(broker.control.url, "/live") == (200, {"live": True})
         assert get_json(broker.control.url, "/ready") == (200, {"ready": True})
 
 
-def test_a_broker_that_lost_the_metadata_store() -> None:
+def test_a_broker_without_the_metadata_store_is_not_ready() -> None:
     with KafkaCluster() as cluster:
         url = cluster.control.url
         cluster.control.cut_coordination(2)
@@ -44,7 +44,7 @@ def test_a_broker_that_lost_the_metadata_store() -> None:
         wait_until(lambda: get(url, "/ready")[0] == 200, 30, "all are ready", 0.05)
 
 
-def test_a_log_directory_that_failed(tmp_path: Path) -> None:
+def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
     folders = [str(tmp_path / name) for name in "ab"]
     url = f"http://127.0.0.1:{free_port()}"
     settings = {
@@ -65,7 +65,7 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_who_asks_needs_no_token(tmp_path: Path) -> None:
+def test_health_needs_no_token(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",
@@ -83,7 +83,7 @@ def test_who_asks_needs_no_token(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_what_a_broker_does_not_know_yet() -> None:
+def test_the_reasons_why_a_broker_is_not_ready_are_listed() -> None:
     metadata = MetadataCache("c", 1)
     partitions = tuple(PartitionMetadata(number, 2, 0, (1, 2), (2,)) for number in range(5))
     held = {("t", 0): object()}

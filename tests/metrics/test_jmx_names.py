@@ -13,25 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.metrics import jmx_agent
+from tests.metrics.jmx_names import DIALECTS, RECORDS, SMALL, TOPIC, kinds, label_names, work
 from tests.metrics.prometheus import VARIABLE, program, prometheus
 from tests.metrics.scraping import Samples, get, samples_of
-from tests.quotas.clients import alter, await_notices
 from tests.support import campaign
 from tests.support.ports import free_port
-from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker, ZooKeeper
 
-TOPIC, SMALL = "flights", "odd"
-RECORDS = 300
-DIALECTS = ("jmx-exporter", "confluent")
-
-GENEROUS = {"producer_byte_rate": 1e9, "consumer_byte_rate": 1e9, "request_percentage": 1e4}
-"""Quotas that hold nobody back."""
 OF_ZOOKEEPER = re.compile("zookeeper")
 
 
@@ -66,50 +56,6 @@ def selectors() -> list[Selector]:
 
 
 @contextmanager
-def work(address: str) -> Iterator[None]:
-    """What a broker is asked: records in and out, in a transaction, too large ones, a group with a member; by
-    clients with quotas.
-    """
-    alter(address, ("", None), **GENEROUS)
-    await_notices(address)
-    admin = AdminClient({"bootstrap.servers": address})
-    for future in admin.create_topics([NewTopic(TOPIC, 3, 1), NewTopic(SMALL, 1, 1)]).values():
-        future.result(60)
-    producer = Producer({"bootstrap.servers": address})
-    for number in range(RECORDS):
-        producer.produce(TOPIC, b"v" * 100, str(number).encode())
-    assert producer.flush(60) == 0
-    large = Producer({"bootstrap.servers": address, "message.max.bytes": 3_000_000, "retries": 0})
-    large.produce(SMALL, b"v" * 2_000_000)
-    large.flush(60)
-    transactional = Producer({"bootstrap.servers": address, "transactional.id": "tx"})
-    transactional.init_transactions(60)
-    transactional.begin_transaction()
-    transactional.produce(SMALL, b"v")
-    transactional.commit_transaction(60)
-    consumer = Consumer(
-        {"bootstrap.servers": address, "group.id": "readers", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe([TOPIC])
-    try:
-        seen = 0
-
-        def all_read() -> bool:
-            nonlocal seen
-            for message in consumer.consume(RECORDS, 0.5):
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                seen += 1
-            return seen == RECORDS
-
-        wait_until(all_read, 60, "all records are read", 0)
-        consumer.commit(asynchronous=False)
-        yield
-    finally:
-        consumer.close()
-
-
-@contextmanager
 def our_broker(
     directory: Path, dialect: str, zookeeper: ZooKeeper | None = None
 ) -> Iterator[tuple[str, str]]:
@@ -128,22 +74,8 @@ def our_broker(
         broker.stop()
 
 
-def kinds(text: str) -> dict[str, str]:
-    """The types of Kafka's families by their names."""
-    lines = re.findall(r"^# TYPE (kafka_\S+) (\S+)$", text, re.MULTILINE)
-    return dict(lines)
-
-
-def label_names(text: str) -> dict[str, set[frozenset[str]]]:
-    found: dict[str, set[frozenset[str]]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found.setdefault(sample.name, set()).add(frozenset(sample.labels))
-    return found
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_dashboards_ask_for_is_there(dialect: str, tmp_path: Path) -> None:
+def test_selectors_of_dashboards_find_samples(dialect: str, tmp_path: Path) -> None:
     with our_broker(tmp_path, dialect) as (address, url), work(address):
         samples = samples_of(get(url, "/metrics")[1].decode())
     for selector in selectors():
@@ -152,7 +84,7 @@ def test_what_dashboards_ask_for_is_there(dialect: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_prometheus_finds_what_dashboards_ask_for(tmp_path: Path) -> None:
+def test_prometheus_finds_the_samples_of_dashboards(tmp_path: Path) -> None:
     found = program()
     if found is None:
         pytest.skip(f"there is no prometheus on the PATH, and {VARIABLE} names none")
@@ -176,7 +108,7 @@ def test_prometheus_finds_what_dashboards_ask_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_as_genuine_kafka_with_the_exporter(tmp_path: Path) -> None:
+def test_names_are_those_of_genuine_kafka_with_the_exporter(tmp_path: Path) -> None:
     theirs: dict[str, list[str]] = {}
     ours: dict[str, str] = {}
     with jmx_agent.kafka_with_agent(tmp_path, {}) as (kafka, agent):

@@ -17,31 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.metrics.exporter import kafka_exporter
 from tests.metrics.groups import commit, create_topic, produce, transaction
-from tests.metrics.scraping import Samples, get, samples_of
+from tests.metrics.kafka_exporter import FAMILIES, of_kafka
+from tests.metrics.scraping import Samples, get
 from tests.support import campaign
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka
 
 PREFIX = "seen-"
 ODD = f'{PREFIX}say "hé"\\now'
-FAMILIES = {
-    "kafka_brokers",
-    "kafka_broker_info",
-    "kafka_topic_partitions",
-    "kafka_topic_partition_current_offset",
-    "kafka_topic_partition_oldest_offset",
-    "kafka_topic_partition_in_sync_replica",
-    "kafka_topic_partition_leader",
-    "kafka_topic_partition_leader_is_preferred",
-    "kafka_topic_partition_replicas",
-    "kafka_topic_partition_under_replicated_partition",
-    "kafka_consumergroup_current_offset",
-    "kafka_consumergroup_current_offset_sum",
-    "kafka_consumergroup_lag",
-    "kafka_consumergroup_lag_sum",
-    "kafka_consumergroup_members",
-}
-"""All that kafka_exporter has, but for those of its own process and of groups in ZooKeeper."""
 
 
 @contextmanager
@@ -95,14 +78,6 @@ def exported(address: str, folder: Path) -> str:
         return found[0]
 
 
-def of_kafka(text: str) -> Samples:
-    return {
-        key: value
-        for key, value in samples_of(text).items()
-        if key[0].startswith("kafka_") and key[0] != "kafka_exporter_build_info"
-    }
-
-
 def meanings(text: str) -> dict[str, tuple[str, str]]:
     """Type and help by name."""
     return {
@@ -111,7 +86,7 @@ def meanings(text: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_of_our_brokers(kind: type[KafkaBroker], tmp_path: Path) -> None:
+def test_our_metrics_equal_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_path: Path) -> None:
     with kind() as broker, content(broker.bootstrap_servers):
         theirs = exported(broker.bootstrap_servers, tmp_path)
         ours = get(broker.control.url, "/metrics")[1].decode()
@@ -125,7 +100,9 @@ def test_of_our_brokers(kind: type[KafkaBroker], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_of_genuine_kafka_with_the_same_content(genuine: GenuineKafka, tmp_path: Path) -> None:
+def test_our_metrics_equal_those_of_genuine_kafka_with_kafka_exporter(
+    genuine: GenuineKafka, tmp_path: Path
+) -> None:
     def comparable(text: str) -> Samples:
         """Not who leads: the ids of the brokers differ."""
         return {

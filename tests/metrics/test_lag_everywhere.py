@@ -38,7 +38,7 @@ def broker() -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_records(broker: KafkaBroker) -> None:
+def test_the_lag_in_records_is_the_same_everywhere(broker: KafkaBroker) -> None:
     seen = Scrape(broker.control.url)
     of_group = {"consumergroup": GROUP, "topic": TOPIC}
     by_metrics = {each: seen.value("kafka_consumergroup_lag", **of_group, partition=each) for each in LAGS}
@@ -62,7 +62,7 @@ def test_records(broker: KafkaBroker) -> None:
     assert row["beyond_end"] == [f"{TOPIC}-2"]
 
 
-def test_time(broker: KafkaBroker) -> None:
+def test_the_lag_in_seconds_is_the_same_everywhere(broker: KafkaBroker) -> None:
     seen = Scrape(broker.control.url)
     page = Site.of(broker).data("group", name=GROUP)
     (row,) = Site.of(broker).rows("groups", "groups")
@@ -77,7 +77,7 @@ def test_time(broker: KafkaBroker) -> None:
         assert shown is not None and AGE_S <= shown < AGE_S + 60
 
 
-def test_what_is_unknown_is_no_number() -> None:
+def test_unknown_lag_is_not_shown_as_a_number() -> None:
     assert records_behind(None, 7) is None and records_behind(3, None) is None
     assert records_behind(3, 7) == 4 and records_behind(7, 3) == -4
     assert time_behind_ms(None, 1_000) == time_behind_ms(2_000, 1_000) == 0

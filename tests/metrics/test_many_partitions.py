@@ -62,7 +62,9 @@ def watched(served: tuple[KafkaCompatBroker, str], what: str) -> tuple[float, by
     return min(took_ms), body
 
 
-def test_topics(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_scrape_of_many_partitions_stays_within_time_and_memory(
+    served: tuple[KafkaCompatBroker, str],
+) -> None:
     broker, _ = served
     before = broker.resident_bytes()
     took_ms, body = watched(served, "topics")
@@ -75,7 +77,9 @@ def test_topics(served: tuple[KafkaCompatBroker, str]) -> None:
     assert grown < MEMORY_MAX
 
 
-def test_a_group_that_is_behind_everywhere(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_group_behind_on_every_partition_stays_within_time_and_memory(
+    served: tuple[KafkaCompatBroker, str],
+) -> None:
     broker, _ = served
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
     for topic in range(TOPICS):
@@ -94,7 +98,7 @@ def test_a_group_that_is_behind_everywhere(served: tuple[KafkaCompatBroker, str]
     assert took_ms < 2 * SCRAPE_MS_MAX
 
 
-def test_who_goes_in_the_middle_of_the_answer_leaves_nothing_behind(
+def test_a_scrape_that_is_cut_off_leaves_nothing_behind(
     served: tuple[KafkaCompatBroker, str],
 ) -> None:
     broker, url = served

@@ -4,7 +4,6 @@ also where a group's coordinator is not the leader of what it reads.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,9 @@ from kafka_compat.metrics.group_lag import PATIENCE_S
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.metrics.exporter import kafka_exporter
 from tests.metrics.groups import commit, produce, transaction
+from tests.metrics.http_address import url
+from tests.metrics.kafka_exporter import FAMILIES, of_kafka
 from tests.metrics.scraping import Scrape, get, get_json
-from tests.metrics.test_kafka_exporter import FAMILIES, of_kafka
 from tests.support.process import wait_until
 
 PARTITIONS = 6
@@ -36,12 +36,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
         yield running
         for broker in running.brokers.values():
             assert "Traceback" not in broker.log.read_text()
-
-
-def url(cluster: FaultCluster, broker_id: int) -> str:
-    found = re.search(r"^HTTP on (\S+)$", cluster.brokers[broker_id].log.read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 def filled(cluster: FaultCluster, topic: str) -> int:
@@ -73,7 +67,7 @@ def knows(seen: Scrape, group: str) -> bool:
     return seen.value("kafka_consumergroup_members", consumergroup=group) is not None
 
 
-def test_each_group_is_told_whole_by_its_coordinator(cluster: FaultCluster) -> None:
+def test_each_group_is_exported_by_its_coordinator(cluster: FaultCluster) -> None:
     since_ms = filled(cluster, "whole")
     committed = groups(cluster, "whole")
     begun_s = time.time()
@@ -108,7 +102,9 @@ def test_each_group_is_told_whole_by_its_coordinator(cluster: FaultCluster) -> N
         assert get_json(url(cluster, broker_id), "/ready") == (200, {"ready": True})
 
 
-def test_together_they_tell_what_kafka_exporter_does(cluster: FaultCluster, tmp_path: Path) -> None:
+def test_all_processes_together_export_what_kafka_exporter_does(
+    cluster: FaultCluster, tmp_path: Path
+) -> None:
     with kafka_exporter(cluster.bootstrap_servers, tmp_path / "log") as exporter:
         filled(cluster, "exported")
         groups(cluster, "exported")
@@ -122,7 +118,7 @@ def test_together_they_tell_what_kafka_exporter_does(cluster: FaultCluster, tmp_
     assert together == expected
 
 
-def test_markers_and_records_that_are_gone(cluster: FaultCluster) -> None:
+def test_lag_is_right_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
     cluster.create_topic("marked", 1)
     now_ms = int(time.time() * 1000)
     address = cluster.bootstrap_servers
@@ -157,7 +153,7 @@ def test_markers_and_records_that_are_gone(cluster: FaultCluster) -> None:
     expect([(6, 50), (4, 40), (3, 40), (2, 30), (1, 30)])
 
 
-def test_a_leader_that_does_not_answer_is_left_out(cluster: FaultCluster) -> None:
+def test_a_leader_that_does_not_respond_is_omitted(cluster: FaultCluster) -> None:
     filled(cluster, "silent")
     committed = groups(cluster, "silent")
     leaders = {number: state.leader for number, state in cluster.states("silent").items()}

@@ -28,7 +28,7 @@ def broker() -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_who_is_throttled_is_told(broker: KafkaBroker) -> None:
+def test_throttled_clients_are_exported(broker: KafkaBroker) -> None:
     address = broker.bootstrap_servers
     broker.create_topic("limited")
     fast = {"resource": "Produce", "clientId": "fast"}
@@ -53,7 +53,7 @@ def test_who_is_throttled_is_told(broker: KafkaBroker) -> None:
     assert seen.value(f"{QUOTA}byte_rate", **fast) is None
 
 
-def test_consumers_users_and_changes_of_topics(broker: KafkaBroker) -> None:
+def test_quotas_of_consumers_users_and_mutations_are_exported(broker: KafkaBroker) -> None:
     address = broker.bootstrap_servers
     broker.create_topic("read")
     with (
@@ -92,7 +92,7 @@ def asking(key: ApiKey, size_bytes: int, busy_s: float = 0.0) -> Any:
     return SimpleNamespace(api_key=key, api_version=9, request_bytes=size_bytes, busy_s=busy_s, **client)
 
 
-def test_the_longest_of_its_quotas_has_throttled_a_request() -> None:
+def test_a_throttled_request_counts_for_its_longest_quota() -> None:
     clock = Clock()
     counted = Enforcement(clock, WINDOWS, WINDOWS)
     counted.put("alice", "c", {"producer_byte_rate": "1000", "request_percentage": "1"})
@@ -114,7 +114,7 @@ def test_the_longest_of_its_quotas_has_throttled_a_request() -> None:
     assert used()["Produce"].rate == 0
 
 
-def test_a_consumer_is_throttled_where_its_answer_is_made() -> None:
+def test_a_throttled_fetch_is_counted_when_its_response_is_built() -> None:
     clock = Clock()
     counted = Enforcement(clock, WINDOWS, WINDOWS)
     counted.put("", "c", {"consumer_byte_rate": "1000"})
@@ -128,7 +128,7 @@ def test_a_consumer_is_throttled_where_its_answer_is_made() -> None:
     assert (used.resource, used.owner, used.throttle_ms) == ("Fetch", ("", "c"), waits_ms)
 
 
-def test_who_only_looks_changes_nothing() -> None:
+def test_a_scrape_changes_no_rate() -> None:
     looked_at, left_alone = SampledRate(WINDOWS), SampledRate(WINDOWS)
     now_ms = 1_000_000
     for second in range(40):
@@ -143,7 +143,7 @@ def test_who_only_looks_changes_nothing() -> None:
     assert looked_at.value(now_ms) == 0 and looked_at.is_idle(now_ms)
 
 
-def test_an_average_forgets() -> None:
+def test_an_average_decays() -> None:
     average = SampledAverage(Windows(2, 30_000))
     assert math.isnan(average.value(0))
     average.record(10, 1_000)

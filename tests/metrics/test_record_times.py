@@ -50,7 +50,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(Harness(tmp_path).log(), monkeypatch)
 
 
-def test_only_what_moved_is_read(watched: Watched) -> None:
+def test_only_partitions_that_changed_are_read(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[START_MS, START_MS + 1, START_MS + 2]))
     assert [watched.lag_ms(0) for _ in range(3)] == [60_000] * 3
     assert watched.reads == [0]
@@ -62,7 +62,7 @@ def test_only_what_moved_is_read(watched: Watched) -> None:
     assert watched.reads == [0, 2, 2]
 
 
-def test_markers_are_passed_over_once(watched: Watched) -> None:
+def test_markers_are_skipped_once(watched: Watched) -> None:
     append(watched.log, batch(producer_id=7, sequence=0, transactional=True))
     end = build_marker(
         EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=7, producer_epoch=0, timestamp=START_MS
@@ -75,7 +75,7 @@ def test_markers_are_passed_over_once(watched: Watched) -> None:
     assert watched.reads == [1, 2]
 
 
-def test_a_truncation_makes_it_read_again(watched: Watched) -> None:
+def test_a_truncation_causes_another_read(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[START_MS]))
     append(watched.log, batch(timestamps=[START_MS + 1]))
     assert watched.lag_ms(1) == 59_999
@@ -85,7 +85,7 @@ def test_a_truncation_makes_it_read_again(watched: Watched) -> None:
     assert watched.lag_ms(1) == 59_993
 
 
-def test_a_time_ahead_and_no_time(watched: Watched) -> None:
+def test_lag_is_zero_for_a_future_timestamp_and_unknown_for_a_missing_one(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[NOW_MS + 1_000]))
     assert watched.lag_ms(0) == 0
     append(watched.log, batch(timestamps=[-1]))

@@ -25,8 +25,8 @@ from tests.mixed.cluster import MixedCluster
 from tests.support.client_security import for_librdkafka
 from tests.support.process import wait_until
 from tests.transactions.copier import GROUP
+from tests.transactions.copiers import Copier
 from tests.transactions.programs import await_markers, committed_offset, read_all
-from tests.transactions.test_copiers import Copier
 
 LEDGER = "ledger"
 PARTITIONS = 6
@@ -202,7 +202,7 @@ def _unread(client: str, member: Member, ends: dict[int, int]) -> list[str]:
     """What a member did not read or commit up to the ends; it may be about to."""
     deadline = time.monotonic() + _END_S
     while member.committed != ends and time.monotonic() < deadline and not member.errors:
-        time.sleep(0.2)
+        time.sleep(0.2)  # interval of polling
     problems = [f"the group of {client}: {error}" for error in member.errors]
     if member.committed != ends:
         problems.append(f"the group of {client} committed {member.committed}, the ends are {ends}")

@@ -21,12 +21,12 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient
-from tests.conformance.test_acls import acl, taking
 from tests.conformance.wire import Plain
 from tests.faults.cluster import BROKER_IDS
 from tests.mixed.cluster import GENUINE, OURS, MixedCluster
 from tests.security.logins import Login, Refused, TlsConnection, TokenClient
 from tests.support import campaign, java
+from tests.support.acl_requests import acl, taking
 from tests.support.process import wait_until
 from tests.support.secured import BROKER, CLIENT, MECHANISM, PASSWORDS
 
@@ -258,7 +258,7 @@ def _cluster(directory: Path) -> MixedCluster:
     )
 
 
-def test_what_is_changed_on_either_counts_on_all(tmp_path: Path) -> None:
+def test_changes_on_either_kind_of_broker_apply_on_all(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind, other in ((GENUINE, OURS), (OURS, GENUINE)):
@@ -274,7 +274,7 @@ def test_what_is_changed_on_either_counts_on_all(tmp_path: Path) -> None:
             guest.await_everywhere()
 
 
-def test_what_kafkas_tools_change_counts_on_all(tmp_path: Path) -> None:
+def test_changes_of_kafkas_tools_apply_on_all(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind in (GENUINE, OURS):
@@ -287,7 +287,7 @@ def test_what_kafkas_tools_change_counts_on_all(tmp_path: Path) -> None:
             guest.await_everywhere()
 
 
-def test_a_broker_that_was_away_knows_what_was_changed_meanwhile(tmp_path: Path) -> None:
+def test_a_restarted_broker_has_the_changes_made_meanwhile(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind, other in ((OURS, GENUINE), (GENUINE, OURS)):

@@ -3,60 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
-import struct
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from kafka_compat.config.listeners import Listener
-from kafka_compat.lazy import Lazy
 from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.output import Slot
-from kafka_compat.network.server import Server
-from kafka_compat.quotas.connection_rates import ConnectionRates
-from kafka_compat.quotas.rates import Windows
-from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.segments.segment import FileSlice
-
-Dispatch = Callable[[Connection, memoryview], bool]
-GENEROUS = Limits(
-    request_max_bytes=10_000_000,
-    idle_max_ms=600_000,
-    connections_max=100,
-    connections_per_ip_max=100,
-    frame_deadline_ms=600_000,
-)
-
-
-@asynccontextmanager
-async def serving(dispatch: Dispatch, limits: Limits = GENEROUS) -> AsyncIterator[tuple[Server, int]]:
-    server = Server(limits, Lazy(lambda: ConnectionRates(Windows(11, 1000))))
-    _, port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT"))
-    await server.start(dispatch)
-    try:
-        yield server, port
-    finally:
-        server.stop()
-
-
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
-
-
-async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = struct.unpack(">i", await reader.readexactly(4))
-    return await reader.readexactly(size)
-
-
-def echo(connection: Connection, body: memoryview) -> bool:
-    connection.respond([frame(bytes(body))])
-    return True
+from tests.network.serving import LargeAnswers, Slices, echo, frame, read_frame, serving
+from tests.support.waiting import until
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
@@ -68,7 +25,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         writer.close()
 
 
-async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> None:
+async def test_a_late_response_delays_later_responses_but_not_their_work() -> None:
     parked: list[tuple[Connection, Slot]] = []
     seen: list[bytes] = []
     all_seen = asyncio.Event()
@@ -93,7 +50,7 @@ async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> 
         writer.close()
 
 
-async def test_an_answer_behind_another_one_leaves_at_once() -> None:
+async def test_a_response_behind_another_one_is_sent_at_once() -> None:
     """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
@@ -149,30 +106,6 @@ async def test_requests_behind_a_serial_one_wait_for_it() -> None:
         writer.close()
 
 
-class Slices:
-    """Answers with slices of a file of random bytes, and a client that compares what it gets."""
-
-    def __init__(self, folder: Path) -> None:
-        self._content = os.urandom(3_000_000)
-        path = folder / "segment.log"
-        path.write_bytes(self._content)
-        self._file = RealFilesystem().open(str(path))
-
-    def dispatch(self, connection: Connection, body: memoryview) -> bool:
-        position, size = struct.unpack(">ii", body)
-        header = struct.pack(">i", size + 8) + bytes(body)
-        connection.respond([header, FileSlice(self._file, position, size)])
-        return True
-
-    async def compare(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sizes = [1, 2_000_000, 31_999, 32_000, 900_000] * 4
-        wanted = [(i * 9973 % 1_000_000, size) for i, size in enumerate(sizes)]
-        writer.write(b"".join(frame(struct.pack(">ii", *item)) for item in wanted))
-        for position, size in wanted:
-            answer = await read_frame(reader)
-            assert answer == struct.pack(">ii", position, size) + self._content[position : position + size]
-
-
 @pytest.mark.parametrize("use_sendfile", [True, False])
 async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
     tmp_path: Path, use_sendfile: bool
@@ -185,37 +118,14 @@ async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
         writer.close()
 
 
-class LargeAnswers:
-    """Answers with 100 kB, and a client that takes none of them."""
-
-    def __init__(self) -> None:
-        self._served = 0
-
-    def dispatch(self, connection: Connection, body: memoryview) -> bool:
-        self._served += 1
-        connection.respond([frame(b"x" * 100_000)])
-        return True
-
-    async def leave(self, writer: asyncio.StreamWriter) -> None:
-        request = frame(b"y" * 1000)
-        for _ in range(2000):
-            writer.write(request)
-        before = -1
-        while before != self._served:
-            before = self._served
-            await asyncio.sleep(0.1)
-        assert self._served < 2000, "the answers to all of them would be 200 MB"
-        writer.transport.abort()
-
-
-async def test_a_reader_that_never_reads_stops_being_read_from() -> None:
+async def test_a_client_that_does_not_read_is_no_longer_read_from() -> None:
     answers = LargeAnswers()
     async with serving(answers.dispatch) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await answers.leave(writer)
 
 
-async def test_connections_over_the_limit_see_the_end_at_once() -> None:
+async def test_connections_over_the_limit_are_closed_at_once() -> None:
     limits = Limits(10_000, 600_000, 100, 2, 600_000)
     async with serving(echo, limits) as (_, port):
         kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -247,7 +157,7 @@ async def test_unfinished_frames_and_idle_connections_end(limits: Limits, sent: 
         writer.close()
 
 
-async def test_requests_come_out_as_sent_though_others_use_the_buffer_meanwhile() -> None:
+async def test_requests_stay_intact_while_others_use_the_buffer() -> None:
     """Many clients, each with more than a turn's worth of requests of every size in flight."""
 
     async def client(port: int, number: int) -> None:
@@ -261,7 +171,7 @@ async def test_requests_come_out_as_sent_though_others_use_the_buffer_meanwhile(
         await asyncio.gather(*(client(port, number) for number in range(20)))
 
 
-async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
+async def test_a_late_response_behind_large_ones_counts_the_pending_bytes() -> None:
     """Answers that wait for an earlier one are memory too: no more requests are served behind them."""
     served = 0
     parked: list[tuple[Connection, Slot]] = []
@@ -281,7 +191,7 @@ async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
         before = -1
         while before != served:
             before = served
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # nothing more is served within this time
         assert 0 < served < 20
         assert server.answer_budget.used_bytes > 1_000_000
         connection, slot = parked[0]
@@ -293,7 +203,7 @@ async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
         writer.close()
 
 
-async def test_the_time_in_which_a_frame_waits_for_memory_is_not_the_clients(
+async def test_waiting_for_memory_does_not_count_against_the_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another one has the budget for most of the time that a frame may take."""
@@ -307,27 +217,22 @@ async def test_the_time_in_which_a_frame_waits_for_memory_is_not_the_clients(
     async with serving(echo, limits) as (server, port):
         first_reader, first = await asyncio.open_connection("127.0.0.1", port)
         first.write(data[:60_000])
-        await _until(lambda: server.request_budget.favoured is not None)
+        await until(lambda: server.request_budget.favoured is not None)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         begun_s = loop.time()
         writer.write(data[:60_000])
-        await _until(lambda: server.request_budget.someone_waits)
-        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())
+        await until(lambda: server.request_budget.someone_waits)
+        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())  # most of the deadline passes
         first.write(data[60_000:])
         assert await read_frame(first_reader) == body
-        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())
+        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())  # the deadline passes
         writer.write(data[60_000:])
         assert await read_frame(reader) == body
         first.close()
         writer.close()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
-
-
-async def test_memory_of_a_client_that_does_nothing_goes_to_those_who_wait(
+async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
@@ -338,17 +243,17 @@ async def test_memory_of_a_client_that_does_nothing_goes_to_those_who_wait(
     async with serving(echo, limits) as (server, port):
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
         idle_writer.write(frame(body)[:60_000])
-        await _until(lambda: server.request_budget.favoured is not None)
+        await until(lambda: server.request_budget.favoured is not None)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(body))
         assert await read_frame(reader) == body
         assert await idle_reader.read() == b""
         writer.close()
-        await _until(lambda: not server.connections)
+        await until(lambda: not server.connections)
         assert server.request_budget.used_bytes == 0
 
 
-async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
+async def test_requests_before_an_invalid_frame_are_answered() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         return bytes(body) != b"bad" and echo(connection, body)
 
@@ -359,7 +264,7 @@ async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
         writer.close()
 
 
-async def test_a_client_that_closes_its_half_gets_its_answers() -> None:
+async def test_a_client_that_half_closes_gets_its_responses() -> None:
     async with serving(echo) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(frame(b"q" * 500_000) * 10)
@@ -368,4 +273,4 @@ async def test_a_client_that_closes_its_half_gets_its_answers() -> None:
             assert await read_frame(reader) == b"q" * 500_000
         assert await reader.read() == b""
         writer.close()
-        await _until(lambda: not server.connections)
+        await until(lambda: not server.connections)

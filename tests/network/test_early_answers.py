@@ -12,7 +12,7 @@ import pytest
 
 from kafka_compat.long_work import TURN_S
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.network.test_escaped_errors import ask, lives, serving
+from tests.network.embedded import ask, lives, serving
 
 MARKER: dict[str, Any] = {
     "producer_id": 1,
@@ -21,11 +21,11 @@ MARKER: dict[str, Any] = {
 }
 
 
-async def test_an_answer_given_in_the_first_steps_is_sent(
+async def test_a_response_completed_in_the_first_steps_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(function: Any, *arguments: Any) -> Any:
-        time.sleep(2 * TURN_S)
+        time.sleep(2 * TURN_S)  # the step takes longer than a slice
         return partial(function, *arguments)
 
     monkeypatch.setattr("kafka_compat.handlers.write_txn_markers.partial", slow)

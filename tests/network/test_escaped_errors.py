@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka_compat.broker import Broker, standalone_broker
-from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
-from tests.conformance.wire import Connection, Plain
+from tests.conformance.wire import Plain
+from tests.network.embedded import TOPIC_NAME, ask, lives, serving
 
 TOPIC, BROKER = 2, 4
-TOPIC_NAME = "t"
 ANOTHER = {"name": "another", "num_partitions": 1, "replication_factor": 1}
 RESOURCE = {"resource_type": TOPIC, "resource_name": TOPIC_NAME}
 WITHOUT_A_STORE: list[tuple[ApiKey, int, Plain, str]] = [
@@ -39,43 +35,12 @@ WITHOUT_A_STORE: list[tuple[ApiKey, int, Plain, str]] = [
 OF_THE_CONTROLLER = (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS)
 
 
-@asynccontextmanager
-async def serving(directory: Path) -> AsyncIterator[tuple[Broker, Connection]]:
-    """A broker in this process with the topic t, and a connection to it."""
-    config = BrokerConfig.from_properties(
-        {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), "broker.id": "1"}
-    )
-    broker = standalone_broker(config)
-    await broker.start()
-    host, port = broker.addresses["PLAINTEXT"]
-    try:
-        with Connection(f"{host}:{port}") as connection:
-            topic = {"name": TOPIC_NAME, "num_partitions": 2, "replication_factor": 1}
-            made = await ask(connection, ApiKey.CREATE_TOPICS, 7, {"topics": [topic]})
-            assert made["topics"][0]["error_code"] == 0
-            yield broker, connection
-    finally:
-        await broker.stop()
-
-
-async def ask(connection: Connection, api_key: ApiKey, version: int, request: Plain) -> Plain:
-    return await asyncio.to_thread(connection.ask, api_key, version, request)
-
-
-async def lives(connection: Connection) -> bool:
-    answer = await ask(connection, ApiKey.API_VERSIONS, 3, _SOFTWARE)
-    return bool(answer["error_code"] == ErrorCode.NONE)
-
-
-_SOFTWARE = {"client_software_name": "a", "client_software_version": "1"}
-
-
 @pytest.mark.parametrize(
     ("api_key", "version", "request_", "answers"),
     WITHOUT_A_STORE,
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_a_lost_session_with_the_store_is_an_error(
+async def test_a_lost_session_with_the_store_is_an_error_response(
     tmp_path: Path, api_key: ApiKey, version: int, request_: Plain, answers: str
 ) -> None:
     async with serving(tmp_path) as (broker, connection):
@@ -87,7 +52,7 @@ async def test_a_lost_session_with_the_store_is_an_error(
         assert await lives(connection)
 
 
-async def test_a_store_that_lost_its_journal_is_an_error(
+async def test_a_store_without_its_journal_is_an_error_response(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: object, lines: bytes) -> None:
@@ -102,7 +67,9 @@ async def test_a_store_that_lost_its_journal_is_an_error(
         assert await lives(connection)
 
 
-async def test_one_topic_fails_without_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_topic_does_not_fail_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving(tmp_path) as (broker, connection):
         create = broker.services.topics.create
 
@@ -117,7 +84,7 @@ async def test_one_topic_fails_without_the_others(tmp_path: Path, monkeypatch: p
         assert [item["error_code"] for item in answer["topics"]] == [ErrorCode.UNKNOWN_SERVER_ERROR, 0]
 
 
-async def test_a_stored_setting_that_is_none_costs_its_resource_alone(tmp_path: Path) -> None:
+async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path) -> None:
     """As with genuine Kafka, which tells the client nothing of its inner errors."""
     async with serving(tmp_path) as (broker, connection):
         payload = znodes.encode_config({"retention.ms": "for ever"})
@@ -138,7 +105,7 @@ async def test_a_stored_setting_that_is_none_costs_its_resource_alone(tmp_path: 
 
 @pytest.mark.interpreted("replaces Partition.append")
 @pytest.mark.parametrize("acks", [1, -1, 0])
-async def test_a_produce_that_nobody_foresaw_fails_per_partition(
+async def test_an_unexpected_produce_error_fails_per_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: int
 ) -> None:
     """With acks=0 the connection is closed, as Kafka does: the client cannot be told otherwise."""
@@ -164,7 +131,7 @@ async def test_a_produce_that_nobody_foresaw_fails_per_partition(
         assert await lives(connection)
 
 
-async def test_what_waits_behind_a_failed_request_is_answered_in_order(
+async def test_requests_behind_a_failed_one_are_answered_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*arguments: object, **options: object) -> None:

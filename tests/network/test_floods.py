@@ -136,7 +136,7 @@ def assert_unharmed(broker: KafkaCompatBroker, bystander: Bystander, peak_bytes:
     assert "Traceback" not in broker.process.tail(1000)
 
 
-def test_what_is_announced_costs_nothing(broker: KafkaCompatBroker) -> None:
+def test_announced_sizes_take_no_memory(broker: KafkaCompatBroker) -> None:
     before_bytes = broker.resident_bytes()
     with (
         Bystander(broker.port, broker.pid) as bystander,
@@ -145,7 +145,7 @@ def test_what_is_announced_costs_nothing(broker: KafkaCompatBroker) -> None:
     ):
         send_what_fits(some, struct.pack(">i", 100_000_000) + bytes(1024))
         send_what_fits(many, struct.pack(">i", 90_000_000))
-        time.sleep(0.5)
+        time.sleep(0.5)  # the broker would allocate the announced sizes within this time
         peak_bytes = broker.resident_bytes()
     assert_unharmed(broker, bystander, peak_bytes)
     # Mostly the connections themselves; 190 GB were announced.
@@ -177,7 +177,9 @@ def test_large_requests_are_all_served_through_a_small_budget(
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_a_flood_of_large_answers_on_one_connection(broker: KafkaCompatBroker, reads: bool) -> None:
+def test_large_responses_on_one_connection_take_bounded_memory(
+    broker: KafkaCompatBroker, reads: bool
+) -> None:
     create_topics(broker, [f"topic-{number}" for number in range(500)])
     flood = encode(ApiKey.METADATA, 1, {"topics": None}) * 6000
     with Bystander(broker.port, broker.pid) as bystander, connections(broker.port, 1) as one:
@@ -191,7 +193,7 @@ def test_a_flood_of_large_answers_on_one_connection(broker: KafkaCompatBroker, r
     assert_unharmed(broker, bystander, peak_bytes)
 
 
-def test_a_flood_on_five_hundred_connections(broker: KafkaCompatBroker) -> None:
+def test_a_flood_on_five_hundred_connections_takes_bounded_memory(broker: KafkaCompatBroker) -> None:
     create_topics(broker, [f"topic-{number}" for number in range(20)])
     flood = encode(ApiKey.METADATA, 1, {"topics": None}) * 40
     with Bystander(broker.port, broker.pid) as bystander, connections(broker.port, 500) as some:
@@ -201,7 +203,7 @@ def test_a_flood_on_five_hundred_connections(broker: KafkaCompatBroker) -> None:
     assert_unharmed(broker, bystander, peak_bytes)
 
 
-def test_answers_that_nobody_takes_are_not_made(broker: KafkaCompatBroker) -> None:
+def test_responses_are_not_built_for_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
     """Three hundred fetches of 10 MB in the old format, never read: a bystander waits for one, and the memory
     is that of one.
     """
@@ -219,7 +221,7 @@ def test_answers_that_nobody_takes_are_not_made(broker: KafkaCompatBroker) -> No
     assert peak_bytes - once_bytes < 64 * MIB
 
 
-def test_answers_that_nobody_takes_on_many_connections(broker: KafkaCompatBroker) -> None:
+def test_responses_are_not_built_for_many_clients_that_do_not_read(broker: KafkaCompatBroker) -> None:
     """Sixty clients each ask for 20 MB in the old format, and do not read it: 1.2 GB."""
     create_topics(broker, ["old"])
     fill(broker, "old", 20 * MIB)
@@ -301,7 +303,7 @@ def _produced(client: Connection, request: dict[str, object]) -> bool:
         (struct.pack(">i", -5), "a request of -5 bytes"),
     ],
 )
-def test_a_stranger_is_told_of_once(broker: KafkaCompatBroker, sent: bytes, said: str) -> None:
+def test_a_rejected_client_is_logged_once(broker: KafkaCompatBroker, sent: bytes, said: str) -> None:
     for _ in range(3):
         with Connection(broker.address) as client:
             client.send(sent)

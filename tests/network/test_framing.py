@@ -52,7 +52,7 @@ def feed(
     scratch_bytes=st.integers(min_value=8, max_value=5000),
     pauses=st.lists(st.booleans(), min_size=1, max_size=7),
 )
-def test_frames_survive_any_cutting_and_any_delay(
+def test_frames_arrive_intact_in_any_pieces(
     bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
 ) -> None:
     reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100_000)
@@ -69,7 +69,7 @@ def test_frames_survive_any_cutting_and_any_delay(
     scratch_bytes=st.integers(min_value=8, max_value=100),
     pauses=st.lists(st.booleans(), min_size=1, max_size=7),
 )
-def test_empty_frames_come_out_where_they_may_come(
+def test_empty_frames_are_delivered_where_allowed(
     bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
 ) -> None:
     reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100)
@@ -81,7 +81,7 @@ def test_empty_frames_come_out_where_they_may_come(
 
 @settings(deadline=None)
 @given(announced=st.integers(1, 2**31 - 1), came=st.integers(0, 200_000), cuts=CUTS)
-def test_what_is_held_is_bounded_by_what_came(announced: int, came: int, cuts: list[int]) -> None:
+def test_buffered_bytes_are_bounded_by_received_bytes(announced: int, came: int, cuts: list[int]) -> None:
     reader = FrameReader(memoryview(bytearray(4096)), 2**31 - 1)
     stream = struct.pack(">i", announced) + bytes(min(came, announced - 1))
     position = turn = 0
@@ -104,7 +104,7 @@ def test_what_is_held_is_bounded_by_what_came(announced: int, came: int, cuts: l
 
 @pytest.mark.parametrize("size", [-1, 0, 1001, -(2**31), 2**31 - 1])
 @pytest.mark.parametrize("cut", [1, 4, 64])
-def test_a_size_outside_the_limits_is_refused_before_any_memory_is_taken(size: int, cut: int) -> None:
+def test_a_size_outside_the_limits_is_rejected_without_an_allocation(size: int, cut: int) -> None:
     reader = FrameReader(memoryview(bytearray(64)), 1000)
     with pytest.raises(InvalidFrame) as refused:
         feed(reader, struct.pack(">i", size) + b"x" * 60, [cut])

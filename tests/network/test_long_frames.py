@@ -55,7 +55,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.upkeep.garbage import THRESHOLDS
 from tests.conformance.wire import Closed, Connection
-from tests.network.test_connection import GENEROUS, serving
+from tests.network.serving import GENEROUS, serving
 
 MANY = 100_000
 HELD_MAX_S = 0.020
@@ -184,7 +184,7 @@ def join_group(count: int) -> tuple[ApiKey, int, object, object]:
 
 
 @pytest.mark.parametrize("made", [fetch, produce, metadata, join_group])
-async def test_nobody_waits_for_a_long_request_or_its_answer(
+async def test_a_long_request_does_not_delay_others(
     made: Callable[[int], tuple[ApiKey, int, object, object]],
 ) -> None:
     key, version, request, response = made(MANY)
@@ -271,7 +271,7 @@ async def test_a_large_produce_of_few_partitions_stays_on_the_loop(monkeypatch: 
 
 
 @pytest.mark.parametrize("broken", ["cut", "countless"])
-async def test_a_long_request_that_is_none_closes_its_connection(broken: str) -> None:
+async def test_an_invalid_long_request_closes_its_connection(broken: str) -> None:
     request = frame(*fetch(MANY)[:3])
     if broken == "cut":
         request = struct.pack(">i", len(request) - 5) + request[4:-1]
@@ -291,7 +291,7 @@ async def test_a_long_request_that_is_none_closes_its_connection(broken: str) ->
         await holding_nobody_up(ask)
 
 
-async def test_an_error_of_a_long_request_is_told_for_each_of_its_partitions() -> None:
+async def test_an_error_of_a_long_request_is_reported_for_each_partition() -> None:
     key, version, request, _ = fetch(MANY)
 
     def fail(*_: object) -> None:

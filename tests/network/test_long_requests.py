@@ -23,7 +23,9 @@ from kafka_compat.protocol.messages.produce import ProduceResponse
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Connection, Plain, encode
+from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker
+from tests.support.waiting import until
 
 LOOP_MAX_S = 0.1
 """How long the broker's event loop may work, on the CPU, while the bystander waits for an answer. What other
@@ -119,7 +121,7 @@ def bomb(size_bytes: int = 15 << 20) -> bytes:
 
 
 @pytest.mark.parametrize("timestamp", ["late", "greatest"])
-def test_look_ups_by_time_in_large_batches(
+def test_lookups_by_time_in_large_batches_do_not_delay_others(
     connection: Connection, bystander: Bystander, timestamp: str
 ) -> None:
     partitions, count = 8, 100_000
@@ -144,7 +146,9 @@ def test_look_ups_by_time_in_large_batches(
     assert took_s < 10
 
 
-def test_a_topic_of_many_partitions_comes_and_goes(connection: Connection, bystander: Bystander) -> None:
+def test_creating_and_deleting_many_partitions_does_not_delay_others(
+    connection: Connection, bystander: Bystander
+) -> None:
     partitions = 3000
     bystander.worst_s()
     create(connection, "wide", partitions)
@@ -162,15 +166,14 @@ def test_a_topic_of_many_partitions_comes_and_goes(connection: Connection, bysta
     assert described["topics"][0]["error_code"] == 3
 
 
-def test_a_topic_whose_creation_was_cut_short_is_whole_after_the_next_start(
+def test_an_interrupted_creation_is_completed_by_the_next_startup(
     broker: KafkaCompatBroker,
 ) -> None:
     connection = Connection(broker.address)
     topic = {"name": "cut", "num_partitions": 3000, "replication_factor": 1}
     connection.begin(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 60_000})
     folder = broker.log_dir / "cut-5"
-    while not folder.exists():
-        time.sleep(0.001)
+    wait_until(folder.exists, 60, "the first logs are created", 0.001)
     broker.restart(kill=True)
     with Connection(broker.address, timeout_s=60) as after:
         described = after.ask(ApiKey.METADATA, 9, {"topics": [{"name": "cut"}]})["topics"][0]
@@ -179,7 +182,9 @@ def test_a_topic_whose_creation_was_cut_short_is_whole_after_the_next_start(
         assert produce(after, "cut", (2999, build_batch([Record(timestamp=NOW_MS, value=b"x")]))) == [0]
 
 
-def test_many_bombs_in_one_produce(connection: Connection, bystander: Bystander) -> None:
+def test_many_decompression_bombs_in_one_produce_do_not_delay_others(
+    connection: Connection, bystander: Bystander
+) -> None:
     partitions = 60
     create(connection, "bombs", partitions)
     data = bomb()
@@ -189,7 +194,7 @@ def test_many_bombs_in_one_produce(connection: Connection, bystander: Bystander)
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-def test_a_large_irregular_batch(connection: Connection, bystander: Bystander) -> None:
+def test_a_large_irregular_batch_does_not_delay_others(connection: Connection, bystander: Bystander) -> None:
     create(connection, "irregular", 1)
     records = [Record(timestamp=NOW_MS - number % 977, value=b"x" * (number % 7)) for number in range(80_000)]
     data = build_batch(records)
@@ -198,7 +203,7 @@ def test_a_large_irregular_batch(connection: Connection, bystander: Bystander) -
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-def test_batches_that_take_long_stay_in_the_order_of_their_requests(connection: Connection) -> None:
+def test_slow_batches_keep_the_order_of_their_requests(connection: Connection) -> None:
     create(connection, "order", 1)
     small = build_batch([Record(timestamp=NOW_MS, value=b"small")])
     for number in range(6):
@@ -214,7 +219,7 @@ def test_batches_that_take_long_stay_in_the_order_of_their_requests(connection: 
         assert response.responses[0].partition_responses[0].base_offset == number
 
 
-def test_old_clients_that_ask_for_much_and_do_not_read(
+def test_old_clients_that_do_not_read_take_bounded_memory(
     broker: KafkaCompatBroker, connection: Connection, bystander: Bystander
 ) -> None:
     create(connection, "old", 1)
@@ -232,7 +237,7 @@ def test_old_clients_that_ask_for_much_and_do_not_read(
         other.close()
 
 
-def test_names_beyond_what_one_request_may_create_are_refused(
+def test_names_beyond_the_limit_of_one_request_are_rejected(
     connection: Connection, bystander: Bystander
 ) -> None:
     names = [{"name": f"guessed-{number}"} for number in range(10_001)]
@@ -242,7 +247,7 @@ def test_names_beyond_what_one_request_may_create_are_refused(
     assert everything["topics"] == []
 
 
-def test_one_request_that_creates_many_topics(connection: Connection, bystander: Bystander) -> None:
+def test_creating_many_topics_does_not_delay_others(connection: Connection, bystander: Bystander) -> None:
     names = [{"name": f"wanted-{number}"} for number in range(500)]
     bystander.worst_s()
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
@@ -264,13 +269,9 @@ async def test_a_parked_fetch_ends_with_its_connection(tmp_path: Path) -> None:
         connection = await asyncio.to_thread(Connection, f"{host}:{port}")
         request = fetch_request("quiet", [0], max_bytes=1000, wait_ms=600_000)
         await asyncio.to_thread(connection.begin, ApiKey.FETCH, 11, request)
-        async with asyncio.timeout(10):
-            while not partition.listeners:  # noqa: ASYNC110 -- nobody tells of it
-                await asyncio.sleep(0.001)
+        await until(lambda: partition.listeners)
         connection.close()
-        async with asyncio.timeout(10):
-            while partition.listeners:  # noqa: ASYNC110 -- nobody tells of it
-                await asyncio.sleep(0.001)
+        await until(lambda: not partition.listeners)
     finally:
         await broker.stop()
 

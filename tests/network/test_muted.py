@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import FIRST_BYTES
 from kafka_compat.network.server import Server
-from tests.network.test_connection import GENEROUS, Dispatch, frame, read_frame, serving
-from tests.support.process import wait_until
+from tests.network.serving import GENEROUS, Dispatch, frame, read_frame, serving
+from tests.support.waiting import until
 
 LONG_S = 600.0
 
@@ -27,10 +26,6 @@ def muting(for_s: float) -> tuple[list[float], Dispatch]:
         return True
 
     return served, dispatch
-
-
-async def until(condition: Callable[[], object], timeout_s: float = 5) -> None:
-    await asyncio.to_thread(wait_until, condition, timeout_s, "what a muted connection comes to")
 
 
 def only(server: Server) -> Connection:
@@ -50,7 +45,7 @@ async def test_requests_wait_for_the_end_of_the_mute() -> None:
         writer.close()
 
 
-async def test_a_longer_mute_counts() -> None:
+async def test_the_longer_mute_applies() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         connection.respond([frame(bytes(body))])
         if bytes(body) == b"one":
@@ -67,7 +62,7 @@ async def test_a_longer_mute_counts() -> None:
         writer.close()
 
 
-async def test_a_client_that_goes_is_noticed_at_once() -> None:
+async def test_a_disconnection_during_a_mute_is_noticed_at_once() -> None:
     _, dispatch = muting(LONG_S)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -88,13 +83,13 @@ async def test_a_large_request_waits_in_the_kernel() -> None:
         connection = only(server)
         await until(lambda: connection._reader.held_bytes)
         for _ in range(20):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= FIRST_BYTES
         assert await read_frame(reader) == large[:10], "it is read and served when the mute is over"
         writer.close()
 
 
-async def test_a_frame_that_has_begun_grows_no_further() -> None:
+async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):
@@ -105,7 +100,7 @@ async def test_a_frame_that_has_begun_grows_no_further() -> None:
         connection = only(server)
         writer.write(frame(large)[100:])
         for _ in range(20):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # held bytes are watched for the time of the mute
             assert connection._reader.held_bytes <= 2 * FIRST_BYTES
         assert await read_frame(reader) == large[:10]
         writer.close()

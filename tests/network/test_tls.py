@@ -18,16 +18,7 @@ from kafka_compat.network.connection import Connection
 from kafka_compat.network.entrance import ListenerEntrance, TlsTerms
 from kafka_compat.network.server import Server
 from kafka_compat.security.principal import ANONYMOUS, Principal
-from tests.network.test_connection import (
-    GENEROUS,
-    Dispatch,
-    LargeAnswers,
-    Slices,
-    echo,
-    frame,
-    read_frame,
-    serving,
-)
+from tests.network.serving import GENEROUS, Dispatch, LargeAnswers, Slices, echo, frame, read_frame, serving
 from tests.security.authority import Authority
 from tests.support.process import wait_until
 
@@ -74,7 +65,7 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_frames_of_all_sizes_come_back(world: World, version: ssl.TLSVersion) -> None:
+async def test_frames_of_all_sizes_are_returned(world: World, version: ssl.TLSVersion) -> None:
     chance = random.Random(1)
     sizes = [1, 5, 16_383, 16_384, 16_385, 100, 300_000, 262_144, 3_000_000]
     sizes += [chance.randint(1, 70_000) for _ in range(100)]
@@ -101,7 +92,7 @@ async def test_frames_of_all_sizes_come_back(world: World, version: ssl.TLSVersi
         writer.close()
 
 
-async def test_slices_of_files_arrive_whole_at_a_slow_reader(world: World, tmp_path: Path) -> None:
+async def test_file_slices_arrive_intact_at_a_slow_reader(world: World, tmp_path: Path) -> None:
     slices = Slices(tmp_path)
     async with world.serving(slices.dispatch):
         reader, writer = await asyncio.open_connection(
@@ -113,7 +104,7 @@ async def test_slices_of_files_arrive_whole_at_a_slow_reader(world: World, tmp_p
         writer.close()
 
 
-async def test_a_client_is_known_by_its_certificate(world: World) -> None:
+async def test_a_client_is_identified_by_its_certificate(world: World) -> None:
     principals: list[Principal] = []
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
@@ -129,7 +120,7 @@ async def test_a_client_is_known_by_its_certificate(world: World) -> None:
     assert principals == [CLIENT, ANONYMOUS]
 
 
-async def test_a_client_that_ends_is_forgotten_however_it_ends(world: World) -> None:
+async def test_every_kind_of_disconnection_removes_the_client(world: World) -> None:
     async with world.serving(echo):
         for ends_properly in (True, False):
             reader, writer = await world.connect()
@@ -143,7 +134,7 @@ async def test_a_client_that_ends_is_forgotten_however_it_ends(world: World) -> 
             await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
 
 
-async def test_what_came_before_the_end_is_served(world: World) -> None:
+async def test_requests_before_the_end_are_served(world: World) -> None:
     """A client that sends and leaves at once, as one with acks=0 may."""
     seen: list[bytes] = []
     all_seen = asyncio.Event()
@@ -171,7 +162,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("data", STRANGERS)
-async def test_a_stranger_is_closed_and_told_of(
+async def test_an_untrusted_client_is_disconnected_and_logged(
     world: World, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with world.serving(echo):
@@ -184,7 +175,7 @@ async def test_a_stranger_is_closed_and_told_of(
 
 
 @pytest.mark.parametrize("name", ["Test CA", "Another CA"])
-async def test_a_client_that_does_not_trust_the_broker_is_told_of(
+async def test_a_client_that_does_not_trust_the_broker_is_logged(
     world: World, caplog: pytest.LogCaptureFixture, tmp_path: Path, name: str
 ) -> None:
     another = ssl.create_default_context(cafile=str(Authority(tmp_path / "other", name).file))
@@ -203,9 +194,7 @@ async def test_a_client_that_does_not_trust_the_broker_is_told_of(
         assert not any(record.levelno > logging.WARNING for record in caplog.records)
 
 
-async def test_a_connection_that_may_not_go_on_is_closed(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_rejected_connection_is_closed(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.refusal = "of a reason"
     async with world.serving(echo):
         reader, writer = await world.connect()
@@ -216,7 +205,7 @@ async def test_a_connection_that_may_not_go_on_is_closed(
     assert "of a reason" in caplog.text
 
 
-async def test_half_a_handshake_has_the_time_of_a_frame(world: World) -> None:
+async def test_an_unfinished_handshake_has_the_deadline_of_a_frame(world: World) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = world.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -232,20 +221,20 @@ async def test_half_a_handshake_has_the_time_of_a_frame(world: World) -> None:
             writer.close()
         # Who came through may be quiet for longer.
         reader, writer = await world.connect()
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.5)  # longer than a handshake may take
         writer.write(frame(b"x"))
         assert await read_frame(reader) == b"x"
         writer.close()
 
 
-async def test_a_client_that_takes_nothing_is_not_read_from(world: World) -> None:
+async def test_a_client_that_does_not_read_is_not_read_from(world: World) -> None:
     answers = LargeAnswers()
     async with world.serving(answers.dispatch):
         _, writer = await world.connect()
         await answers.leave(writer)
 
 
-async def test_one_who_shakes_hands_slowly_holds_up_nobody(world: World) -> None:
+async def test_a_slow_handshake_does_not_delay_others(world: World) -> None:
     async with world.serving(echo):
         quiet = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(50)]
         reader, writer = await world.connect()

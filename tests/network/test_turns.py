@@ -41,7 +41,7 @@ class Client:
                 return self.requests > 0
 
 
-def test_without_a_line_everybody_is_served_at_once_until_the_slice_is_over() -> None:
+def test_without_a_queue_requests_are_served_at_once_within_a_slice() -> None:
     loop = Loop()
     turns = loop.turns
     assert turns.begin(loop.now_s)
@@ -51,7 +51,7 @@ def test_without_a_line_everybody_is_served_at_once_until_the_slice_is_over() ->
     assert turns.begin(loop.now_s), "a new iteration, and nobody waits"
 
 
-def test_a_flood_waits_behind_who_asks_now_and_then_and_is_not_stopped() -> None:
+def test_occasional_clients_go_before_a_flood_which_still_progresses() -> None:
     loop = Loop()
     floods = [Client(loop, f"flood {number}", requests=1000) for number in range(3)]
     for flood in floods:
@@ -80,7 +80,7 @@ def test_turns_get_shorter_when_many_wait() -> None:
     assert loop.now_s - 1.0 < 100 * TURN_S / 5
 
 
-def test_an_iteration_has_an_end() -> None:
+def test_an_iteration_of_the_loop_is_bounded() -> None:
     loop = Loop()
     for number in range(100):
         loop.turns.line_up(Client(loop, str(number), request_s=0.003), first=True)

@@ -34,7 +34,9 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
     ),
     st.integers(1, 8),
 )
-def test_it_is_what_prometheus_parser_reads(families: list[tuple[str, dict[str, float]]], count: int) -> None:
+def test_values_are_those_that_prometheus_parser_reads(
+    families: list[tuple[str, dict[str, float]]], count: int
+) -> None:
     values = [
         # Prometheus's parser has counters end so.
         Family(
@@ -68,13 +70,13 @@ def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:
             return
 
 
-def test_what_is_no_number() -> None:
+def test_a_value_that_is_not_a_number_is_encoded() -> None:
     (message,) = requests([Family("kafka_x", GAUGE, "Help", [(NO_LABELS, math.nan)])])
     ((_, value),) = read([message]).samples.items()
     assert math.isnan(value)
 
 
-def test_what_was_refused() -> None:
+def test_rejected_data_points_are_counted() -> None:
     answer = ExportMetricsServiceResponse()
     assert refused(answer.SerializeToString()) == refused(b"{}") == (0, "")
     answer.partial_success.rejected_data_points, answer.partial_success.error_message = 4, "too old"

@@ -99,7 +99,7 @@ def _requests(pushed: Push) -> float:
     )
 
 
-def test_without_a_listener_and_with_headers(receiver: Receiver) -> None:
+def test_metrics_are_pushed_without_a_listener_and_with_headers(receiver: Receiver) -> None:
     settings = {
         **_told_at(receiver),
         "kafka.compat.http.listener": "",
@@ -124,7 +124,7 @@ def test_brokers_of_one_process_are_one_instance(receiver: Receiver) -> None:
     assert pushed.samples["kafka_brokers", frozenset()] == 2
 
 
-def test_processes_are_an_instance_each(receiver: Receiver, tmp_path: Path) -> None:
+def test_each_process_is_an_instance(receiver: Receiver, tmp_path: Path) -> None:
     with Command(tmp_path, 2, _told_at(receiver)):
         receiver.wait(
             "pushes of both",
@@ -140,7 +140,7 @@ def test_processes_are_an_instance_each(receiver: Receiver, tmp_path: Path) -> N
         )
 
 
-def test_nothing_of_it_is_loaded_where_nobody_is_pushed_to(receiver: Receiver) -> None:
+def test_nothing_is_imported_without_an_endpoint(receiver: Receiver) -> None:
     """protobuf's library, which both ways of OTLP need, is a mapping of the process or it is not."""
     with KafkaBroker() as without, KafkaBroker(_told_at(receiver)) as pushing:
         receiver.next_push()

@@ -23,7 +23,7 @@ def _of(endpoint: str, headers: str = "") -> BrokerConfig:
         ("https://h/otlp?key=secret", "https://h/otlp?key=secret", "https://h/otlp"),
     ],
 )
-def test_where(given: str, url: str, shown: str | None) -> None:
+def test_the_endpoint_is_completed_to_a_url(given: str, url: str, shown: str | None) -> None:
     found = otlp_settings(_of(given))
     assert (found.where.url, found.shown) == (url, shown or url)
     assert (found.where.tls is not None) == url.startswith("https")
@@ -33,20 +33,20 @@ def test_where(given: str, url: str, shown: str | None) -> None:
 @pytest.mark.parametrize(
     "given", ["127.0.0.1:4318", "grpc://h:4317", "http://", "http://h:99999", "http://a b/"]
 )
-def test_where_nobody_can_be(given: str) -> None:
+def test_invalid_endpoints_are_rejected(given: str) -> None:
     with pytest.raises(
         StartupError, match=r"kafka\.compat\.otlp\.endpoint: .*expected an address such as http:"
     ):
         otlp_settings(_of(given))
 
 
-def test_a_password_in_the_address_is_not_told() -> None:
+def test_a_password_in_the_address_is_not_shown() -> None:
     with pytest.raises(StartupError, match=r"into kafka\.compat\.otlp\.headers") as raised:
         otlp_settings(_of("http://user:hunter2@h:4318"))
     assert "hunter2" not in str(raised.value)
 
 
-def test_headers() -> None:
+def test_headers_are_decoded() -> None:
     found = otlp_settings(_of("http://h", " Authorization=Basic%20YTpi=,, X-Key = a%2Cb ,"))
     assert found.headers == {"Authorization": "Basic YTpi=", "X-Key": "a,b"}
 
@@ -54,13 +54,13 @@ def test_headers() -> None:
 @pytest.mark.parametrize(
     "given", ["secret", "=secret", "na me=secret", "a:b=secret", "a=secret%0d%0aX: y", "a=secrét"]
 )
-def test_headers_that_cannot_be(given: str) -> None:
+def test_invalid_headers_are_rejected(given: str) -> None:
     with pytest.raises(StartupError, match=r"kafka\.compat\.otlp\.headers: ") as raised:
         otlp_settings(_of("http://h", given))
     assert "secr" not in str(raised.value)
 
 
-def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "has_otlp", lambda: False)
     with pytest.raises(StartupError) as raised:
         otlp_settings(_of("http://h/x?key=secret"))

@@ -32,7 +32,7 @@ def broker(receiver: Receiver) -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_it_goes_away_and_comes_back_twice(receiver: Receiver, broker: KafkaBroker) -> None:
+def test_outages_of_the_receiver_are_logged_once_each(receiver: Receiver, broker: KafkaBroker) -> None:
     with Bystander(broker.port, broker.pid) as bystander:
         for count in (1, 2):
             wait_until(lambda count=count: broker.log.count(_CANNOT) == count, 30, "a warning")  # type: ignore[misc]
@@ -46,7 +46,7 @@ def test_it_goes_away_and_comes_back_twice(receiver: Receiver, broker: KafkaBrok
     assert "Traceback" not in broker.log
 
 
-def test_it_refuses(receiver: Receiver, broker: KafkaBroker) -> None:
+def test_refusals_of_the_receiver_are_logged_once(receiver: Receiver, broker: KafkaBroker) -> None:
     receiver.status = 401
     with receiver:
         receiver.wait("a few tries", lambda requests: len(requests) > 2)
@@ -61,7 +61,7 @@ def test_it_refuses(receiver: Receiver, broker: KafkaBroker) -> None:
     assert len(said) == 1 and "3 of the pushed metrics" in said[0] and said[0].endswith("too old")
 
 
-def test_a_broker_stops_though_it_does_not_answer(receiver: Receiver, broker: KafkaBroker) -> None:
+def test_a_broker_stops_while_the_receiver_does_not_respond(receiver: Receiver, broker: KafkaBroker) -> None:
     receiver.may_answer.clear()
     with receiver:
         receiver.wait("a push", lambda requests: bool(requests))

@@ -14,6 +14,7 @@ import pytest
 from kafka_compat.protocol.codec import COMPILED_CODECS, decode, encode
 from kafka_compat.protocol.codec_module import codec_module
 from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of
+from tests.packaging.compiled_modules import compiled_modules
 from tests.support.servers import PROJECT
 
 _HARMLESS = {"len", "max", "min"}
@@ -45,19 +46,10 @@ def test_no_bound_of_a_slice_makes_a_call(room: str) -> None:
     assert not found, "assign what the call returns first: " + "; ".join(found)
 
 
-def test_the_check_sees_what_it_is_about() -> None:
+def test_the_check_finds_calls_in_slice_bounds() -> None:
     assert list(_calls_in_bounds("view = view[os.write(file, view) :]\nhead = view[: len(prefix)]")) == [
         "line 1: os.write(file, view)"
     ]
-
-
-def compiled_modules() -> list[Path]:
-    """The modules of the list in setup.py."""
-    tree = ast.parse((PROJECT / "setup.py").read_text())
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":
-            return [PROJECT / path for path in ast.literal_eval(node.value)]
-    raise AssertionError("setup.py has no COMPILED")
 
 
 def test_the_list_of_compiled_modules_is_in_order() -> None:
@@ -96,7 +88,7 @@ def _dying_at_once(source: str) -> Iterator[str]:
                     yield f"line {node.lineno}: {function.name}"
 
 
-def test_a_file_outlives_its_attribute() -> None:
+def test_an_assignment_does_not_close_the_old_file() -> None:
     """Compiled, an assignment ends the old value before the new one is there; a file that ends closes its
     descriptor, lets other threads go on meanwhile, and they would read from it."""
     broken = "class A:\n def close(self):\n  file = self._file\n  self._file = None\n  del file"
@@ -157,7 +149,7 @@ def _moving_bounds(source: str) -> Iterator[str]:
                 yield f"line {loop.lineno}: {part.id}"
 
 
-def test_no_loop_moves_its_own_end() -> None:
+def test_no_loop_changes_its_own_bound() -> None:
     """Compiled, `for _ in range(n)` looks at `n` anew each time, and the loop ends elsewhere."""
     assert list(_moving_bounds("for _ in range(n):\n    for _ in range(k + 1):\n        n, k = f()")) == [
         "line 1: n"
@@ -210,7 +202,7 @@ def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
             yield from _believed_in(clause.body, dict(none))
 
 
-def test_nothing_is_believed_to_be_none_over_a_call() -> None:
+def test_no_attribute_is_assumed_none_after_a_call() -> None:
     """mypy thinks that an attribute is None until this function assigns it; compiled, what another assigned
     meanwhile is a TypeError."""
     broken = "def f(self):\n self.x = None\n try: self.g()\n finally:\n  if self.x is None: self.h()"
@@ -271,7 +263,7 @@ def _fields_of_later_classes(source: str) -> Iterator[str]:
                     yield f"line {field.lineno}: {ast.unparse(field)}"
 
 
-def test_no_field_of_a_named_tuple_is_of_a_class_that_comes_later() -> None:
+def test_no_field_of_a_named_tuple_has_a_class_defined_later() -> None:
     """mypyc 2.4.1 takes the class when it makes the tuple: the process ends when the module is imported."""
     found = [
         f"{path.relative_to(PROJECT)}, {field}"
@@ -294,7 +286,7 @@ def _filled(wire_type: Any, elements: int) -> Any:
 
 
 @pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
-def test_compiled_codecs_are_those_of_the_other_form(messages: str, name: str) -> None:
+def test_compiled_codecs_agree_with_interpreted_ones(messages: str, name: str) -> None:
     """The source that is compiled, run as Python, reads and writes as what is made at run time."""
     made: dict[str, Any] = {}
     exec(codec_module(messages.rpartition(".")[2]), made)

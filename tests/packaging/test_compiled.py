@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests.conftest import COMPILED
-from tests.packaging.test_compilable import compiled_modules
+from tests.packaging.compiled_modules import compiled_modules
+from tests.support.compiled import COMPILED
 from tests.support.servers import PROJECT
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")
@@ -25,13 +25,13 @@ def test_every_module_of_the_list_is_compiled() -> None:
     assert {name: file for name, file in found.items() if not file.endswith(".so")} == {}
 
 
-def test_a_process_of_the_tests_runs_compiled() -> None:
+def test_processes_started_by_tests_run_compiled() -> None:
     asked = [sys.executable, "-c", "import kafka_compat.storage.log.log as log; print(log.__file__)"]
     printed = subprocess.run(asked, cwd=PROJECT, check=True, capture_output=True, text=True, env=os.environ)
     assert printed.stdout.strip().endswith(".so")
 
 
-def test_the_python_sources_lie_beside_the_extensions() -> None:
+def test_the_python_sources_are_beside_the_extensions() -> None:
     """So that tracebacks show lines, and another Python runs them as they are."""
     log = importlib.import_module("kafka_compat.storage.log.log")
     folder = os.path.dirname(str(log.__file__))

@@ -17,7 +17,7 @@ from tests.metrics.scraping import Scrape
 from tests.otlp.receiver import Receiver
 from tests.packaging import wheels
 from tests.packaging.wheels import Installed
-from tests.spark.environment import QUICK_START
+from tests.pipelines.environment import QUICK_START
 from tests.support.ports import free_port
 from tests.support.process import Process
 from tests.support.servers import KafkaCompatBroker
@@ -44,13 +44,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
     running.stop()
 
 
-def test_the_pure_wheel_holds_the_sources_alone_and_is_for_any_python(wheel: Path) -> None:
+def test_the_pure_wheel_has_only_sources_and_fits_any_python(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
 
 
 @pytest.mark.parametrize("extra", ["", "[fast]"])
-def test_the_project_serves_and_takes_no_strange_names(wheel: Path, tmp_path: Path, extra: str) -> None:
+def test_the_project_serves_and_installs_no_foreign_packages(wheel: Path, tmp_path: Path, extra: str) -> None:
     """Alone, and with what makes it faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
@@ -82,7 +82,7 @@ def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[st
         assert process.stop() == 0
 
 
-def test_the_extra_telemetry_takes_what_clients_push(wheel: Path, tmp_path: Path) -> None:
+def test_the_extra_telemetry_accepts_pushed_metrics(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[telemetry] @ file://{wheel}")
     url = f"http://127.0.0.1:{free_port()}"
     serving = _serving(installed, tmp_path, kafka_compat_http_listener=url)
@@ -92,7 +92,7 @@ def test_the_extra_telemetry_takes_what_clients_push(wheel: Path, tmp_path: Path
     assert [value for (name, _), value in told if name == "org_apache_kafka_x"] == [4.5]
 
 
-def test_the_extra_otel_pushes(wheel: Path, tmp_path: Path) -> None:
+def test_the_extra_otel_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[otel] @ file://{wheel}")
     with Receiver(free_port()) as receiver:
         settings = {"kafka_compat_otlp_endpoint": receiver.url, "kafka_compat_otlp_interval_ms": "200"}
@@ -101,7 +101,7 @@ def test_the_extra_otel_pushes(wheel: Path, tmp_path: Path) -> None:
     assert pushed.samples["kafka_brokers", frozenset()] == 1
 
 
-def test_the_extra_schemas_decodes(wheel: Path, tmp_path: Path) -> None:
+def test_the_extra_schemas_decodes_values(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[schemas] @ file://{wheel}")
     asked = (
         "from kafka_compat.decoding.avro import AvroSchema; "
@@ -127,9 +127,7 @@ def test_flights(kafka):
 """
 
 
-def test_five_lines_are_a_test_where_only_a_client_and_pytest_are_installed(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_a_test_of_five_lines_needs_only_a_client_and_pytest(wheel: Path, tmp_path: Path) -> None:
     requirements = (f"kafka-compat @ file://{wheel}", "pytest", "confluent-kafka")
     installed = Installed(tmp_path / "venv", *requirements)
     (tmp_path / "test_flights.py").write_text(_FIVE_LINES)

@@ -36,7 +36,7 @@ def test_flights(kafka):
 """
 
 
-def test_the_versions_that_are_tried_are_those_that_setup_cfg_names() -> None:
+def test_the_tested_versions_are_those_in_setup_cfg() -> None:
     settings = configparser.ConfigParser()
     settings.read(PROJECT / "setup.cfg", encoding="utf-8")
     named = [line.rpartition(" :: ")[2] for line in settings["metadata"]["classifiers"].split("\n")]

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_compat.handlers.served import SERVED
 from kafka_compat.kept_modules import PACKAGE
-from tests.conftest import COMPILED
+from tests.support.compiled import COMPILED
 from tests.support.ports import free_port
 from tests.support.process import Process, wait_until
 from tests.support.servers import PROJECT

@@ -35,7 +35,7 @@ def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_what_fails_twice_has_failed(tmp_path: Path, passes: bool) -> None:
+def test_a_test_that_fails_twice_has_failed(tmp_path: Path, passes: bool) -> None:
     (tmp_path / "test_flaky.py").write_text(FLAKY.format(passes=passes))
     first = _run(tmp_path, "pytest", "-p", "no:kafka_compat", "test_flaky.py")
     assert first.returncode == 1, first.stdout
@@ -45,7 +45,7 @@ def test_what_fails_twice_has_failed(tmp_path: Path, passes: bool) -> None:
     assert (told in second.stdout) is passes
 
 
-def test_losses_and_many_failures_have_none() -> None:
+def test_tests_of_losses_and_many_failures_are_not_repeated() -> None:
     few = [f"tests/cli/test_a.py::test_{number}" for number in range(FEW_MAX)]
     assert may_try_again(few)
     assert not may_try_again([*few, "tests/cli/test_b.py::test"])

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_compat.protocol.codec import COMPILED_CODECS
 from tests.packaging import wheels
-from tests.packaging.test_compilable import compiled_modules
+from tests.packaging.compiled_modules import compiled_modules
 from tests.packaging.wheels import Installed
 from tests.support import campaign
 from tests.support.servers import PROJECT
@@ -38,7 +38,7 @@ def test_the_compiled_wheel_runs_compiled(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_without_a_compiler_there_is_a_pure_wheel(tmp_path: Path) -> None:
+def test_without_a_compiler_a_pure_wheel_is_built(tmp_path: Path) -> None:
     (wheel,) = wheels.build(tmp_path / "dist", environment={"CC": "/bin/false"})
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
@@ -46,7 +46,7 @@ def test_without_a_compiler_there_is_a_pure_wheel(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_build_brings_what_it_needs(tmp_path: Path) -> None:
+def test_a_build_installs_its_requirements(tmp_path: Path) -> None:
     """By a Python that has nothing of the project's libraries, as when the image is built. mypyc has done its
     part when the compiler is called, which is not there."""
     source = tmp_path / "source"

@@ -12,8 +12,8 @@ import pytest
 from kafka_compat.testing import KafkaBroker
 from tests.metrics.groups import commit, produce, transaction
 from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
+from tests.page.login import TOKEN, started
 from tests.page.site import PAGE, Site
-from tests.page.test_login import TOKEN, started
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,9 @@ def _fill(running: KafkaBroker) -> Producer:
 
 
 @in_each_look
-def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
+def test_each_view_is_accessible_and_fits_the_screen(
+    browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
+) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
@@ -95,7 +97,7 @@ def test_hostile_names_are_shown_as_text(browser: Browser, broker: KafkaBroker) 
     tab.close()
 
 
-def test_without_a_mouse(browser: Browser, broker: KafkaBroker) -> None:
+def test_the_page_works_by_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
     """From the first page to a group, through menu, filter and list, by the keyboard alone."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
@@ -132,7 +134,7 @@ def test_without_a_mouse(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_the_login(browser: Browser, tmp_path: Path) -> None:
+def test_the_login_form_works_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     running, site = started(tmp_path, **{"kafka.compat.http.token": TOKEN})
     try:
         tab = Watched(browser, site.url)

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_compat.testing import KafkaBroker
 from tests.control.clients import producer
-from tests.control.test_fork import commit_position, committed
+from tests.control.contents import commit_position, committed
 from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
 from tests.page.browsing import WRITING, Asked
 
@@ -59,12 +59,14 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 @in_each_look
-def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
+def test_each_view_of_messages_is_accessible_and_fits_the_screen(
+    browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
+) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
-def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_search_by_keyboard_leads_to_one_message(browser: Browser, broker: KafkaBroker) -> None:
     """From the topic to one message, with the keyboard in the form."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
@@ -91,7 +93,7 @@ def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_a_search_goes_on_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_search_continues_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("messages?name=orders&order=oldest&limit=10")
@@ -157,7 +159,7 @@ def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
+def test_committed_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     commit_position(broker, "moved", "orders", 9)

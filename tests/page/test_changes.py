@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.control.clients import Serving, produce, producer
-from tests.control.test_fork import commit_position, committed, fill, held
+from tests.control.contents import commit_position, committed, fill, held
 from tests.page.browsing import WRITING, Asked
 from tests.support.process import wait_until
 
@@ -72,7 +72,7 @@ def records(broker: Serving, topic: str) -> list[tuple[bytes | None, bytes | Non
 # Records
 
 
-def test_a_record_is_what_was_typed(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_produced_record_has_the_typed_content(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name)
     wanted: list[tuple[dict[str, object], tuple[bytes | None, bytes | None, object]]] = [
         ({"key": "k", "value": "größer"}, (b"k", "größer".encode(), None)),
@@ -93,7 +93,7 @@ def test_a_record_is_what_was_typed(broker: KafkaBroker, page: Asked, name: str)
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_a_key_goes_where_clients_send_it(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_key_chooses_the_partition_that_clients_choose(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name, 7)
     client = producer(broker, partitioner="murmur2_random")
     sent: dict[str, int] = {}
@@ -123,7 +123,7 @@ def test_a_key_goes_where_clients_send_it(broker: KafkaBroker, page: Asked, name
         ({"colour": "red"}, 400, "unknown field 'colour'"),
     ],
 )
-def test_what_cannot_be_produced_says_why(
+def test_invalid_records_are_rejected_with_a_reason(
     broker: KafkaBroker, page: Asked, fields: dict[str, object], status: int, reason: str
 ) -> None:
     if "small" not in broker.topics():
@@ -133,7 +133,7 @@ def test_what_cannot_be_produced_says_why(
     assert records(broker, "small") == []
 
 
-def test_what_a_topic_validates_is_validated(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_records_are_validated_by_the_topic(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name, config={"cleanup.policy": "compact"})
     status, told = page.try_act("produce", name=name, value="no key")
     assert status == 409 and "INVALID_RECORD" in told["detail"] and "compacted" in told["detail"].lower()
@@ -144,7 +144,7 @@ def test_what_a_topic_validates_is_validated(broker: KafkaBroker, page: Asked, n
     assert status == 409 and "INVALID_TOPIC_EXCEPTION" in told["detail"]
 
 
-def test_acks_of_all_replicas(cluster: KafkaCluster, name: str) -> None:
+def test_a_record_is_acknowledged_by_all_replicas(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, 3)
     page = Asked(cluster.control.url)
     for partition in range(3):
@@ -157,7 +157,7 @@ def test_acks_of_all_replicas(cluster: KafkaCluster, name: str) -> None:
 # Copies
 
 
-def test_a_copy_is_a_fork_on_a_broker_that_is_alone(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_copy_on_a_standalone_broker_is_a_fork(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name, 3)
     fill(broker, name)
     commit_position(broker, f"{name}-g", name, 5)
@@ -170,7 +170,7 @@ def test_a_copy_is_a_fork_on_a_broker_that_is_alone(broker: KafkaBroker, page: A
     assert page.act("copy", name=name, target=f"{name}-bare")["groups"] == []
 
 
-def test_a_copy_in_a_cluster_goes_record_by_record(cluster: KafkaCluster, name: str) -> None:
+def test_a_copy_in_a_cluster_copies_each_record(cluster: KafkaCluster, name: str) -> None:
     page = Asked(cluster.control.url)
     cluster.create_topic(name, 3, config={"retention.ms": "-1", "segment.bytes": "16384"})
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -247,7 +247,7 @@ def read(broker: KafkaBroker) -> tuple[str, str]:
         ("shift", "100", {0: 10, 1: 10, 2: 10}),
     ],
 )
-def test_offsets_are_shown_first_and_changed_then(
+def test_offsets_are_shown_before_they_are_changed(
     broker: KafkaBroker, page: Asked, read: tuple[str, str], to: str, value: str, wanted: dict[int, int]
 ) -> None:
     topic, group = read
@@ -264,7 +264,7 @@ def test_offsets_are_shown_first_and_changed_then(
     client.close()
 
 
-def test_some_partitions_of_a_topic_that_was_never_read(
+def test_offsets_of_an_unread_topic_can_be_set_for_some_partitions(
     broker: KafkaBroker, page: Asked, read: tuple[str, str]
 ) -> None:
     broker.create_topic("fresh", 4)
@@ -275,7 +275,7 @@ def test_some_partitions_of_a_topic_that_was_never_read(
     assert plan["offsets"] == [] and "no committed offset" in plan["partitions"][0]["note"]
 
 
-def test_a_group_with_members_is_left_alone(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_offsets_of_a_group_with_members_are_not_changed(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name)
     client = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "auto.offset.reset": "earliest"}
@@ -306,7 +306,7 @@ def test_a_group_with_members_is_left_alone(broker: KafkaBroker, page: Asked, na
         ({"name": "nobody"}, 404, "unknown group nobody"),
     ],
 )
-def test_what_cannot_be_planned_says_why(
+def test_invalid_offset_changes_are_rejected_with_a_reason(
     broker: KafkaBroker,
     page: Asked,
     read: tuple[str, str],
@@ -319,7 +319,9 @@ def test_what_cannot_be_planned_says_why(
     assert (found, reason in told["detail"]) == (status, True), told
 
 
-def test_forms_of_browsers(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_forms_submitted_by_a_browser_make_the_same_changes(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name)
     fields = {"key": "k", "key_as": "text", "value": "v", "value_as": "text", "headers": "a: 1"}
     shown = page.get("produce", name=name)
@@ -343,7 +345,7 @@ def test_forms_of_browsers(broker: KafkaBroker, page: Asked, name: str) -> None:
 # Who may
 
 
-def test_nothing_is_changed_unless_a_setting_says_so() -> None:
+def test_changes_need_a_setting() -> None:
     with KafkaBroker({"kafka.compat.http.page.enable": "true"}) as running:
         page = Asked(running.control.url)
         running.create_topic("t")
@@ -362,7 +364,7 @@ def test_nothing_is_changed_unless_a_setting_says_so() -> None:
         assert records(running, "t") == [] and running.topics() == ["t"]
 
 
-def test_the_authorizer_decides() -> None:
+def test_changes_need_permission() -> None:
     settings = {
         **WRITING,
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",

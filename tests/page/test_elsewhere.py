@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.metrics.groups import commit
-from tests.metrics.test_processes import url
+from tests.metrics.http_address import url
 from tests.page.browsing import WRITING, Asked
 from tests.support.process import wait_until
 from tests.transactions.programs import committed_offset
@@ -38,7 +38,7 @@ def keys(records: list[dict[str, dict[str, str]]]) -> list[str]:
     return [each["key"]["text"] for each in records]
 
 
-def test_messages_of_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_messages_of_all_leaders_are_shown(cluster: FaultCluster, pages: list[Asked]) -> None:
     cluster.create_topic("far", PARTITIONS)
     client = Producer({"bootstrap.servers": cluster.bootstrap_servers, "compression.type": "zstd"})
     for number in range(60):
@@ -73,7 +73,7 @@ def test_messages_of_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> N
             assert one["key"]["text"] == str(12 + partition) and one["batch"]["codec"] == "zstd"
 
 
-def test_records_to_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_records_are_produced_to_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
     cluster.create_topic("to-far", PARTITIONS)
     for number, page in enumerate(pages):
         for partition in range(PARTITIONS):
@@ -85,7 +85,7 @@ def test_records_to_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> No
     assert status in (400, 409, 413)
 
 
-def test_offsets_at_all_coordinators(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_offsets_are_changed_at_all_coordinators(cluster: FaultCluster, pages: list[Asked]) -> None:
     for number, page in enumerate(pages):
         group = f"far-{number}"
         commit(cluster.bootstrap_servers, group, {("far", partition): 5 for partition in range(PARTITIONS)})
@@ -98,7 +98,7 @@ def test_offsets_at_all_coordinators(cluster: FaultCluster, pages: list[Asked]) 
         assert committed_offset(cluster.bootstrap_servers, group, "far") == 2
 
 
-def test_a_copy_by_any_of_them(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_any_broker_copies_a_topic(cluster: FaultCluster, pages: list[Asked]) -> None:
     page = pages[1]
     page.act("copy", name="far", target="near")
 
@@ -112,7 +112,7 @@ def test_a_copy_by_any_of_them(cluster: FaultCluster, pages: list[Asked]) -> Non
     assert keys(pages[2].all_messages(name="near", order="oldest", limit=500)) == wanted
 
 
-def test_a_leader_that_is_away_is_told(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_an_offline_leader_is_reported(cluster: FaultCluster, pages: list[Asked]) -> None:
     away = BROKER_IDS[2]
     reason = f"broker {away}, does not respond"
     with cluster.paused(away):

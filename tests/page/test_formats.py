@@ -23,7 +23,7 @@ from kafka_compat.page import rendering
         (86_400 * 400 + 7_200, "400 d 2 h"),
     ],
 )
-def test_durations(seconds: float | None, text: str) -> None:
+def test_durations_are_shown_in_at_most_two_units(seconds: float | None, text: str) -> None:
     assert rendering.duration(seconds) == text
 
 
@@ -37,11 +37,11 @@ def test_durations(seconds: float | None, text: str) -> None:
         (2**62, f"{2**62} ms"),
     ],
 )
-def test_moments(time_ms: int | None, text: str) -> None:
+def test_timestamps_are_shown_in_utc(time_ms: int | None, text: str) -> None:
     assert rendering.moment(time_ms) == text
 
 
-def test_what_nobody_tells() -> None:
+def test_unknown_values_are_shown_as_a_dash() -> None:
     nothing = [rendering.number(None), rendering.size(None), rendering.rate(None), rendering.percent(None)]
     assert nothing == ["–"] * 4
     assert rendering.shown("") == "–" and rendering.shown(0) == "0"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.page.site import PAGE, Site
-from tests.support.ports import free_port
-from tests.support.servers import KafkaCompatBroker
+from tests.page.login import TOKEN, started
+from tests.page.site import Site
 
-TOKEN = "a secret tökén"
 CROSS_SITE = [
     {"Origin": "https://example.com"},
     {"Origin": "null"},
@@ -19,15 +16,6 @@ CROSS_SITE = [
     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
     {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
 ]
-
-
-def started(folder: Path, **settings: str) -> tuple[KafkaCompatBroker, Site]:
-    port = free_port()
-    broker = KafkaCompatBroker(
-        folder, {**PAGE, "kafka.compat.http.listener": f"http://127.0.0.1:{port}", **settings}
-    )
-    broker.start()
-    return broker, Site(f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +48,7 @@ def logged_in(site: Site) -> Site:
     return Site(site.url, Cookie=cookie.partition(";")[0])
 
 
-def test_a_browser_is_led_to_the_login_and_back(site: Site) -> None:
+def test_a_browser_is_redirected_to_the_login_and_back(site: Site) -> None:
     answer = site.get("topics", q="a")
     assert (answer.status, answer.headers["Location"]) == (303, "/ui/login?back=%2Fui%2Ftopics%3Fq%3Da")
     login = site.ask("GET", answer.headers["Location"])
@@ -78,7 +66,7 @@ def test_a_program_sends_the_token_itself(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x"])
-def test_a_wrong_token(site: Site, token: str) -> None:
+def test_a_wrong_token_is_rejected(site: Site, token: str) -> None:
     answer = site.post_form("login", {"token": token, "back": ""})
     assert answer.status == 401 and "Wrong token." in answer.shown
     assert "Set-Cookie" not in answer.headers
@@ -87,12 +75,12 @@ def test_a_wrong_token(site: Site, token: str) -> None:
 @pytest.mark.parametrize(
     "back", ["https://example.com", "//example.com", "/ui/\\example.com", "/metrics", ""]
 )
-def test_nobody_is_led_elsewhere(site: Site, back: str) -> None:
+def test_the_login_redirects_only_to_the_page(site: Site, back: str) -> None:
     answer = site.post_form("login", {"token": TOKEN, "back": back})
     assert answer.headers["Location"] == "/ui/overview"
 
 
-def test_a_session_that_ended_is_worth_nothing(site: Site) -> None:
+def test_an_ended_session_is_rejected(site: Site) -> None:
     browser = logged_in(site)
     assert browser.post_form("logout", {}).status == 403
     token = browser.get("topics").form_token()
@@ -101,14 +89,14 @@ def test_a_session_that_ended_is_worth_nothing(site: Site) -> None:
     assert browser.ask("GET", "/ui/topics.json").status == 401
 
 
-def test_a_session_is_good_for_the_page_alone(site: Site) -> None:
+def test_a_session_is_valid_for_the_page_only(site: Site) -> None:
     browser = logged_in(site)
     for path in ("/control/v1/time", "/metrics", "/openapi.json"):
         assert browser.ask("GET", path).status == 401, path
 
 
 @pytest.mark.parametrize("headers", CROSS_SITE, ids=lambda headers: " ".join(headers.values()))
-def test_pages_of_other_sites_may_not_ask(site: Site, open_site: Site, headers: dict[str, str]) -> None:
+def test_requests_of_other_sites_are_rejected(site: Site, open_site: Site, headers: dict[str, str]) -> None:
     for asked in (logged_in(site), open_site):
         for path in ("/ui/topics", "/ui/topics.json"):
             assert asked.ask("GET", path, headers=headers).status == 403
@@ -116,12 +104,12 @@ def test_pages_of_other_sites_may_not_ask(site: Site, open_site: Site, headers: 
     assert site.ask("GET", "/ui/login", headers=headers).status == 403
 
 
-def test_a_link_from_elsewhere_may_be_followed(open_site: Site) -> None:
+def test_links_from_other_sites_are_allowed(open_site: Site) -> None:
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert open_site.ask("GET", "/ui/topics", headers=headers).status == 200
 
 
-def test_forms_of_the_page_itself(site: Site, open_site: Site) -> None:
+def test_forms_of_the_page_are_accepted(site: Site, open_site: Site) -> None:
     assert logged_in(site).ask("GET", "/ui/topics", headers={"Origin": site.url}).status == 200
     assert open_site.ask("GET", "/ui/topics", headers={"Host": "rebound.example"}).status == 403
     # Without a token there is nothing to log in to.

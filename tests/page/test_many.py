@@ -59,7 +59,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
 
 
 @needs_chromium
-def test_first_paint(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_pages_with_many_topics_are_painted_in_time(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     with chromium() as browser:
         tab = Watched(browser, url)
@@ -78,7 +78,7 @@ def test_first_paint(served: tuple[KafkaCompatBroker, str]) -> None:
         assert (tab.elsewhere, tab.complaints) == ([], [])
 
 
-def test_pages_of_a_list(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_long_list_is_served_by_pages(served: tuple[KafkaCompatBroker, str]) -> None:
     site = Site(served[1])
     seen: set[str] = set()
     number = 0
@@ -93,7 +93,7 @@ def test_pages_of_a_list(served: tuple[KafkaCompatBroker, str]) -> None:
     assert 'rel="next"' in site.get("topics").text and 'rel="prev"' in site.get("topics", page=number).text
 
 
-def test_a_group_with_very_many_partitions(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_group_with_very_many_partitions_is_served_in_time(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     partitions = 10 * MANY
     admin = AdminClient({"bootstrap.servers": broker.address})

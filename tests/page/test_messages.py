@@ -14,8 +14,7 @@ from kafka import KafkaProducer
 
 from kafka_compat.testing import KafkaBroker
 from tests.control.clients import producer
-from tests.decoding.schema_registry import SchemaRegistry
-from tests.decoding.test_registry import NODE, framed
+from tests.decoding.schema_registry import NODE, SchemaRegistry, framed
 from tests.page.browsing import WRITING, Asked
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -55,7 +54,7 @@ def keys(records: list[dict[str, dict[str, str]]]) -> list[str]:
     return [each["key"]["text"] for each in records]
 
 
-def test_every_codec_of_both_clients(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_of_every_codec_are_shown(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 3)
     written = []
     for number, codec in enumerate(CODECS):
@@ -91,7 +90,7 @@ def test_every_codec_of_both_clients(broker: KafkaBroker, page: Asked, topic: st
     assert one["batch"]["codec"] == "zstd" and one["is_committed"] is True
 
 
-def test_times_and_offsets(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_are_found_by_time_and_offset(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker)
     for minute in range(60):
@@ -109,7 +108,9 @@ def test_times_and_offsets(broker: KafkaBroker, page: Asked, topic: str) -> None
     assert keys(found) == ["6", "7", "8", "9"]
 
 
-def test_transactions(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_of_transactions_are_marked_as_committed_aborted_or_open(
+    broker: KafkaBroker, page: Asked, topic: str
+) -> None:
     broker.create_topic(topic)
     plain = producer(broker)
     plain.produce(topic, b"", "plain")
@@ -143,7 +144,9 @@ def test_transactions(broker: KafkaBroker, page: Asked, topic: str) -> None:
     client.abort_transaction(20)
 
 
-def test_what_compaction_left(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_remaining_records_of_a_compacted_topic_are_listed(
+    broker: KafkaBroker, page: Asked, topic: str
+) -> None:
     broker.create_topic(topic, config={"cleanup.policy": "compact", "segment.bytes": 16384})
     client = producer(broker, **{"batch.size": 2000})
     for number in range(2000):
@@ -161,7 +164,9 @@ def test_what_compaction_left(broker: KafkaBroker, page: Asked, topic: str) -> N
     assert first["older_offset"] is None and first["newer_offset"] == offsets[1]
 
 
-def test_what_is_in_them(broker: KafkaBroker, page: Asked, topic: str, registry: SchemaRegistry) -> None:
+def test_contents_are_shown_by_their_format(
+    broker: KafkaBroker, page: Asked, topic: str, registry: SchemaRegistry
+) -> None:
     registry.add(9, NODE)
     broker.create_topic(topic)
     client = producer(broker)
@@ -184,7 +189,7 @@ def test_what_is_in_them(broker: KafkaBroker, page: Asked, topic: str, registry:
     assert told["value"]["format"] == "text" and "a long has 8" in told["value"]["problem"]
 
 
-def test_a_registry_that_does_not_know_fails_no_page(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_an_unknown_schema_does_not_fail_the_page(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic)
     client = producer(broker)
     client.produce(topic, framed(77, b"abc"), "k")
@@ -196,7 +201,7 @@ def test_a_registry_that_does_not_know_fails_no_page(broker: KafkaBroker, page: 
     assert "has no schema 77" in page.html("messages", name=topic, show_value="schema")
 
 
-def test_what_is_large_is_cut_and_can_be_had_whole(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_large_values_are_cut_and_can_be_loaded_whole(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, config={"max.message.bytes": 4_000_000})
     client = producer(broker, **{"message.max.bytes": 4_000_000})
     value = bytes(range(32, 127)) * 30_000
@@ -235,7 +240,7 @@ def test_hostile_data_is_text(broker: KafkaBroker, page: Asked, topic: str) -> N
     assert found["key"]["text"] == found["value"]["text"] == found["headers"][0]["name"] == hostile
 
 
-def test_a_long_search_goes_on_by_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_a_long_search_continues_by_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker, **{"linger.ms": 20, "compression.type": "lz4"})
     for number in range(300_000):
@@ -283,7 +288,7 @@ def test_a_long_search_goes_on_by_links(broker: KafkaBroker, page: Asked, topic:
         ({"colour": "red"}, "unknown parameter 'colour'"),
     ],
 )
-def test_wrong_questions_are_told_what_is_right(
+def test_invalid_queries_are_rejected_with_the_valid_values(
     broker: KafkaBroker, page: Asked, query: dict[str, object], reason: str
 ) -> None:
     if "asked" not in broker.topics():
@@ -292,7 +297,9 @@ def test_wrong_questions_are_told_what_is_right(
     assert status == 400 and reason in told["detail"]
 
 
-def test_a_topic_of_very_many_partitions_asks_which(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_a_topic_with_very_many_partitions_requires_a_choice(
+    broker: KafkaBroker, page: Asked, topic: str
+) -> None:
     broker.create_topic(topic, 300)
     client = producer(broker)
     for number in range(300):

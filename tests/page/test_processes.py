@@ -43,7 +43,7 @@ def sites(cluster: FaultCluster) -> dict[int, Site]:
     return found
 
 
-def test_each_shows_what_others_lead(sites: dict[int, Site]) -> None:
+def test_each_process_shows_partitions_of_other_leaders(sites: dict[int, Site]) -> None:
     for site in sites.values():
         topic = site.data("topic", name="t")
         assert topic["records"] == 3 * PARTITIONS and topic["size_bytes"] > PARTITIONS * 60
@@ -55,7 +55,7 @@ def test_each_shows_what_others_lead(sites: dict[int, Site]) -> None:
         assert {disk["broker"] for disk in overview["disks"]} == set(BROKER_IDS)
 
 
-def test_each_shows_the_groups_of_others(sites: dict[int, Site]) -> None:
+def test_each_process_shows_groups_of_other_coordinators(sites: dict[int, Site]) -> None:
     for broker_id, site in sites.items():
         rows = site.rows("groups", "groups")
         assert [row["name"] for row in rows] == GROUPS
@@ -68,7 +68,9 @@ def test_each_shows_the_groups_of_others(sites: dict[int, Site]) -> None:
             assert (group["lag_seconds"] is not None) == (row["coordinator"] == broker_id)
 
 
-def test_each_shows_the_transactions_of_others(cluster: FaultCluster, sites: dict[int, Site]) -> None:
+def test_each_process_shows_transactions_of_other_coordinators(
+    cluster: FaultCluster, sites: dict[int, Site]
+) -> None:
     producer = transaction(cluster.bootstrap_servers, "t", [1_000], end="open")
     for site in sites.values():
         (row,) = site.rows("transactions", "transactions")
@@ -77,7 +79,7 @@ def test_each_shows_the_transactions_of_others(cluster: FaultCluster, sites: dic
     producer.abort_transaction(30)
 
 
-def test_a_broker_that_does_not_answer_is_named(cluster: FaultCluster, sites: dict[int, Site]) -> None:
+def test_a_broker_that_does_not_respond_is_named(cluster: FaultCluster, sites: dict[int, Site]) -> None:
     first, *_, last = BROKER_IDS
     with cluster.paused(last):
         missing = [

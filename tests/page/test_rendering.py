@@ -9,7 +9,7 @@ from kafka_compat.page.rendering import Templates
 TEMPLATES = Templates()
 
 
-def test_no_row_is_within_what_is_one_piece() -> None:
+def test_no_rendering_step_contains_several_rows() -> None:
     environment = TEMPLATES.environment
     loader = environment.loader
     assert loader is not None
@@ -28,7 +28,7 @@ def test_no_row_is_within_what_is_one_piece() -> None:
     assert tables > 10
 
 
-def test_steps_of_a_long_table() -> None:
+def test_a_long_table_is_rendered_in_steps() -> None:
     rows = 10_000
     partition = {
         "topic": "wide",

@@ -54,7 +54,7 @@ def allow(broker: KafkaBroker, kind: ResourceType, name: str, operation: AclOper
         stored.result(30)
 
 
-def test_who_may_see_nothing_sees_nothing(site: Site) -> None:
+def test_without_permission_nothing_is_shown(site: Site) -> None:
     assert site.rows("topics", "topics") == []
     assert site.rows("groups", "groups") == []
     assert site.rows("transactions", "transactions") == []
@@ -80,7 +80,7 @@ def test_who_may_see_nothing_sees_nothing(site: Site) -> None:
     )
 
 
-def test_what_is_allowed_is_seen(site: Site, broker: KafkaBroker) -> None:
+def test_permitted_resources_are_shown(site: Site, broker: KafkaBroker) -> None:
     allow(broker, ResourceType.TOPIC, "open.", AclOperation.DESCRIBE, "PREFIXED")
     allow(broker, ResourceType.GROUP, "open.group", AclOperation.DESCRIBE, "LITERAL")
     assert [row["name"] for row in site.rows("topics", "topics")] == ["open.a", "open.b"]
@@ -97,14 +97,14 @@ def test_what_is_allowed_is_seen(site: Site, broker: KafkaBroker) -> None:
     assert site.data("overview")["disks"]
 
 
-def test_what_the_authorizer_denied_is_among_what_was_refused(site: Site, broker: KafkaBroker) -> None:
+def test_denied_requests_are_listed_as_rejected(site: Site, broker: KafkaBroker) -> None:
     allow(broker, ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE, "LITERAL")
     assert site.get("topic", name="closed").status == 403
     reasons = [row["reason"] for row in site.rows("refused", "refused", q="closed")]
     assert any("User:viewer may not Describe Topic:LITERAL:closed" in reason for reason in reasons)
 
 
-def test_a_principal_that_cannot_be() -> None:
+def test_an_invalid_principal_is_rejected() -> None:
     settings = {**PAGE, "kafka.compat.http.page.principal": "viewer"}
     with pytest.raises(BrokerFailed, match=r"page\.principal=viewer: expected a type and a name"):
         KafkaBroker(settings).start()

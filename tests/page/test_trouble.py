@@ -25,7 +25,7 @@ def cluster() -> Iterator[KafkaCluster]:
         assert "Traceback" not in running.log
 
 
-def test_replicas_that_are_not_in_sync(cluster: KafkaCluster) -> None:
+def test_out_of_sync_replicas_are_reported(cluster: KafkaCluster) -> None:
     site = Site.of(cluster)
     cluster.create_topic("t", replication_factor=2, config={"min.insync.replicas": 2})
     assert site.data("overview")["is_well"]
@@ -42,7 +42,7 @@ def test_replicas_that_are_not_in_sync(cluster: KafkaCluster) -> None:
     wait_until(lambda: site.data("overview")["is_well"], 20, "all is well")
 
 
-def test_a_broker_that_is_gone() -> None:
+def test_a_lost_broker_is_reported() -> None:
     with KafkaCluster(2, {**PAGE, "log.flush.interval.messages": "1"}) as cluster:
         site = Site.of(cluster)
         cluster.create_topic("t", replication_factor=2)
@@ -59,7 +59,7 @@ def test_a_broker_that_is_gone() -> None:
         cluster.kill()
 
 
-def test_a_log_directory_that_failed(tmp_path: Path) -> None:
+def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     folders = [str(tmp_path / name) for name in ("one", "two")]
     settings = {
@@ -89,7 +89,7 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_offsets_behind_the_end(cluster: KafkaCluster) -> None:
+def test_offsets_beyond_the_end_are_reported(cluster: KafkaCluster) -> None:
     site = Site.of(cluster)
     cluster.create_topic("v")
     commit(cluster.bootstrap_servers, "ahead", {("v", 0): 7})
@@ -97,7 +97,7 @@ def test_offsets_behind_the_end(cluster: KafkaCluster) -> None:
     assert kinds["committed-beyond-end"]["subjects"] == ["ahead"]
 
 
-def test_a_broker_that_started_anew() -> None:
+def test_the_page_follows_a_restored_broker() -> None:
     """As after the restoring of a snapshot: the page looks at what is there now."""
     with KafkaBroker(PAGE) as broker:
         site = Site.of(broker)

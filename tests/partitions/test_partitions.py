@@ -224,7 +224,9 @@ def last(since_s: float) -> float:
     ],
     indirect=["trial"],
 )
-def test_cut_off_from_everyone(trial: Trial, loss: Callable[[Network], None]) -> None:
+def test_a_broker_cut_off_from_everyone_loses_nothing_acknowledged(
+    trial: Trial, loss: Callable[[Network], None]
+) -> None:
     trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
     loss(trial.network)
     cut_s = time.monotonic()
@@ -239,7 +241,7 @@ def test_cut_off_from_everyone(trial: Trial, loss: Callable[[Network], None]) ->
 
 
 @pytest.mark.parametrize("trial", [CUT_OFF, pytest.param(2, marks=only_campaign)], indirect=True)
-def test_cut_off_from_zookeeper_alone(trial: Trial) -> None:
+def test_a_broker_cut_off_from_zookeeper_alone_loses_nothing_acknowledged(trial: Trial) -> None:
     """As long as its session lasts, it leads; then others do, and it still believes to lead: nobody tells
     it otherwise.
     """
@@ -259,7 +261,7 @@ def test_cut_off_from_zookeeper_alone(trial: Trial) -> None:
 @pytest.mark.parametrize(
     "trial", [pytest.param(item, marks=only_campaign) for item in CONTROLLERS], indirect=True
 )
-def test_cut_off_from_the_other_brokers_alone(trial: Trial) -> None:
+def test_a_broker_cut_off_from_other_brokers_alone_loses_nothing_acknowledged(trial: Trial) -> None:
     """Nobody is found dead, so whoever cannot reach the controller is stuck, as in Kafka; and the controller
     can be the one that is cut off, which then goes on alone where min.insync.replicas lets it.
     """
@@ -279,7 +281,7 @@ def test_cut_off_from_the_other_brokers_alone(trial: Trial) -> None:
 @only_campaign
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("trial", [CUT_OFF], indirect=True)
-def test_cuts_of_every_kind_in_a_row(trial: Trial) -> None:
+def test_cuts_of_every_kind_lose_nothing_acknowledged(trial: Trial) -> None:
     """Some shorter than a session, some begin while the last is being mended; the seed is fixed."""
     chance = random.Random(7)
     losses = (everything_from_everyone, what_it_sends, what_it_is_sent, zookeeper, brokers)
@@ -291,5 +293,5 @@ def test_cuts_of_every_kind_in_a_row(trial: Trial) -> None:
         if round_ % 3 == 2:
             trial.cluster.wait_all_in_sync(len(TOPICS), 60)
         else:
-            time.sleep(chance.uniform(0, 2))
+            time.sleep(chance.uniform(0, 2))  # the next cut comes before the last is repaired
     trial.finish()

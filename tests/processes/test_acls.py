@@ -8,9 +8,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import AUTHORIZER, acl, taking
 from tests.conformance.wire import Closed, Connection
 from tests.processes.command import Command
+from tests.support.acl_requests import AUTHORIZER, acl, taking
 from tests.support.process import wait_until
 
 
@@ -38,7 +38,7 @@ def agree(command: Command, expected: set[str]) -> None:
 
 
 @pytest.mark.parametrize("option", ["--processes", "--brokers"])
-def test_all_brokers_know_the_acls(tmp_path: Path, option: str) -> None:
+def test_acls_apply_on_all_brokers(tmp_path: Path, option: str) -> None:
     with Command(tmp_path, 2, AUTHORIZER, option=option) as command:
         create(command.port, "one")
         create(command.port + 1, "two")

@@ -17,44 +17,11 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
-from tests.durability.load import ConfluentProducer, Load, check, read_everything
 from tests.processes.command import Command, wait_gone
+from tests.processes.topics import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
 from tests.support import campaign
 from tests.support.process import wait_until
 from tests.support.servers import PROJECT, run_kafka_compat
-
-TOPIC = "ledger"
-PARTITIONS = 3
-
-
-def create_topic(command: Command, name: str = TOPIC, replicas: int = 2) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 2})
-    admin.create_topics([NewTopic(name, PARTITIONS, replicas)])[name].result(30)
-
-
-def in_sync(command: Command, topic: str = TOPIC) -> dict[int, tuple[int, set[int]]]:
-    """Leader and in-sync replicas of each partition, as the brokers tell clients."""
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 2})
-    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
-    return {number: (item.leader, set(item.isrs)) for number, item in found.items()}
-
-
-def fill(command: Command, records: int = 500) -> Load:
-    """Have so many records acknowledged by all in-sync replicas."""
-    with Load(ConfluentProducer(command.bootstrap_servers, TOPIC)) as load:
-        wait_until(lambda: len(load.acknowledged) >= records, 60, "records are acknowledged")
-        load.stop_sending()
-    return load
-
-
-def assert_holds(command: Command, load: Load) -> None:
-    log = read_everything(command.bootstrap_servers, TOPIC)
-    findings = check(log, load.acknowledged, load.sent)
-    assert findings.nothing, findings
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +31,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         yield command
 
 
-def test_each_broker_has_a_process_a_port_and_a_folder(three: Command) -> None:
+def test_each_broker_has_a_process_a_port_and_a_directory(three: Command) -> None:
     assert three.ports == {1: three.port, 2: three.port + 1, 3: three.port + 2}
     addresses = ",".join(f"127.0.0.1:{three.port + index}" for index in range(3))
     assert f"3 processes ready: {addresses}\n" in three.said
@@ -81,7 +48,7 @@ def test_clients_write_to_all_and_read_from_all(three: Command) -> None:
     assert_holds(three, fill(three))
 
 
-def test_a_group_commits_on_them_with_kafka_python(three: Command) -> None:
+def test_a_kafka_python_group_commits_its_offsets(three: Command) -> None:
     from kafka import KafkaConsumer, KafkaProducer
 
     servers = three.bootstrap_servers.split(",")
@@ -105,7 +72,7 @@ def test_a_group_commits_on_them_with_kafka_python(three: Command) -> None:
     assert len(in_sync(three, "__consumer_offsets")[0][1]) == 3
 
 
-def test_all_are_of_one_rack_and_replicas_are_spread_all_the_same(three: Command) -> None:
+def test_replicas_are_spread_though_all_brokers_have_one_rack(three: Command) -> None:
     with Connection(f"127.0.0.1:{three.port}") as connection:
         answer = connection.ask(ApiKey.METADATA, 9, {"topics": []})
     assert {broker["rack"] for broker in answer["brokers"]} == {socket.gethostname()}
@@ -113,7 +80,7 @@ def test_all_are_of_one_rack_and_replicas_are_spread_all_the_same(three: Command
     assert {leader for leader, _ in in_sync(three, "spread").values()} == {1, 2, 3}
 
 
-def test_health_asks_all_of_them(three: Command) -> None:
+def test_health_checks_every_process(three: Command) -> None:
     given = f"--override=listeners=PLAINTEXT://127.0.0.1:{three.port}"
     assert run_kafka_compat("health", given, "--processes=3").returncode == 0
     one_more = run_kafka_compat("health", given, "--processes=4")
@@ -121,7 +88,7 @@ def test_health_asks_all_of_them(three: Command) -> None:
     assert f"no broker responds at 127.0.0.1:{three.port + 3}" in one_more.stderr
 
 
-def test_the_process_that_has_them_all_is_small(three: Command) -> None:
+def test_the_parent_process_is_small(three: Command) -> None:
     status = Path(f"/proc/{three.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found is not None
@@ -132,7 +99,7 @@ def test_the_process_that_has_them_all_is_small(three: Command) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_stops_all_cleanly(tmp_path: Path, number: int) -> None:
+def test_ctrl_c_stops_all_brokers_cleanly(tmp_path: Path, number: int) -> None:
     with Command(tmp_path) as command:
         pids = command.processes()
         assert len(pids) == 2
@@ -148,7 +115,7 @@ def test_ctrl_c_stops_all_cleanly(tmp_path: Path, number: int) -> None:
         assert command.stop() == 0
 
 
-def test_who_is_ready_knows_the_topics(tmp_path: Path) -> None:
+def test_a_ready_broker_knows_the_topics(tmp_path: Path) -> None:
     """A controller that begins tells brokers of each other first, and of topics then."""
     command = Command(tmp_path, 3)
     with command:
@@ -161,13 +128,13 @@ def test_who_is_ready_knows_the_topics(tmp_path: Path) -> None:
                 assert [(item["name"], len(item["partitions"])) for item in answer["topics"]] == [(TOPIC, 3)]
 
 
-def test_it_may_be_told_to_stop_at_any_moment_of_its_start(tmp_path: Path) -> None:
+def test_sigterm_is_obeyed_at_any_moment_of_startup(tmp_path: Path) -> None:
     command = Command(tmp_path)
     chance = random.Random(4)
     for _ in range(campaign.rounds(8, 60)):
         with command.launched():
             wait_until(lambda: _handles_sigterm(command.pid), 10, "the signal is handled", 0.001)
-            time.sleep(chance.uniform(0, 0.6))
+            time.sleep(chance.uniform(0, 0.6))  # the signal comes at a random moment of startup
             assert command.stop() == 0, command.said
             assert command.processes() == []
             assert "Traceback" not in command.said
@@ -179,7 +146,7 @@ def _handles_sigterm(pid: int) -> bool:
     return bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def test_a_folder_goes_from_brokers_to_processes_and_back(tmp_path: Path) -> None:
+def test_a_directory_serves_brokers_and_processes_in_turn(tmp_path: Path) -> None:
     first = Command(tmp_path, option="--brokers")
     with first:
         create_topic(first)
@@ -196,7 +163,7 @@ def test_a_folder_goes_from_brokers_to_processes_and_back(tmp_path: Path) -> Non
         assert first.stop() == 0
 
 
-def test_one_folder_is_for_one_command_at_a_time(tmp_path: Path) -> None:
+def test_a_directory_serves_one_command_at_a_time(tmp_path: Path) -> None:
     with Command(tmp_path / "first") as first:
         folder = first.settings["log.dirs"]
         for option in ("--brokers", "--processes"):
@@ -207,13 +174,13 @@ def test_one_folder_is_for_one_command_at_a_time(tmp_path: Path) -> None:
         first.wait_registered({1, 2})
 
 
-def test_ids_begin_with_the_brokers_own(tmp_path: Path) -> None:
+def test_ids_count_from_broker_id(tmp_path: Path) -> None:
     with Command(tmp_path, settings={"broker.id": "7"}) as command:
         assert command.ports == {7: command.port, 8: command.port + 1}
         assert sorted(path.name for path in (tmp_path / "data").glob("broker-*")) == ["broker-7", "broker-8"]
 
 
-def test_topics_of_the_environment_are_made_once(tmp_path: Path) -> None:
+def test_topics_of_the_environment_are_created_once(tmp_path: Path) -> None:
     environment = {"KAFKA_CREATE_TOPICS": "orders:3:2,users:1:1:compact"}
     with Command(tmp_path, arguments=["--env"], environment=environment) as command:
 
@@ -264,14 +231,14 @@ def refusal(*arguments: str) -> str:
         ),
     ],
 )
-def test_what_cannot_be_is_said_and_no_folder_is_made(
+def test_invalid_options_are_reported_and_no_directory_created(
     tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     assert said in refusal(*arguments, f"--override=log.dirs={tmp_path / 'data'}")
     assert not (tmp_path / "data").exists()
 
 
-def test_a_port_that_is_taken_ends_the_command_and_nobody_is_left(tmp_path: Path) -> None:
+def test_a_port_in_use_ends_the_command_and_all_processes(tmp_path: Path) -> None:
     command = Command(tmp_path, 3)
     with socket.create_server(("127.0.0.1", command.port + 1)), command.launched():
         assert command.wait() == 2
@@ -282,7 +249,7 @@ def test_a_port_that_is_taken_ends_the_command_and_nobody_is_left(tmp_path: Path
         assert command.stop() == 0
 
 
-def test_the_process_of_a_broker_says_who_starts_it() -> None:
+def test_the_broker_process_refuses_to_be_started_by_hand() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kafka_compat.cli.process_broker"],
         stdin=subprocess.DEVNULL,

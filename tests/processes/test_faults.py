@@ -18,7 +18,7 @@ from tests.durability.load import read_everything
 from tests.faults import evidence
 from tests.faults.producers import Producer, now_ms
 from tests.processes.command import Command, wait_gone
-from tests.processes.test_command import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
+from tests.processes.topics import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
 from tests.support import campaign
 from tests.support.ports import adjacent_ports
 from tests.support.process import wait_until
@@ -37,7 +37,7 @@ def all_in_sync(command: Command, replicas: int = 2) -> bool:
     return all(leader > 0 and len(isr) == replicas for leader, isr in in_sync(command).values())
 
 
-def test_one_that_is_killed_is_replaced_at_once_and_comes_back(tmp_path: Path) -> None:
+def test_a_killed_process_is_replaced_as_leader_and_restarted(tmp_path: Path) -> None:
     """The sessions of the default would last for 18 s."""
     with Command(tmp_path, 3) as command:
         create_topic(command, replicas=3)
@@ -59,7 +59,7 @@ def test_one_that_is_killed_is_replaced_at_once_and_comes_back(tmp_path: Path) -
         assert command.is_clean
 
 
-def test_one_that_is_told_to_stop_alone_comes_back(tmp_path: Path) -> None:
+def test_a_process_that_gets_sigterm_alone_is_restarted(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         os.kill(command.pid_of(2), signal.SIGTERM)
         command.wait_for("Broker 2 ready", times=2)
@@ -68,7 +68,7 @@ def test_one_that_is_told_to_stop_alone_comes_back(tmp_path: Path) -> None:
         assert command.stop() == 0
 
 
-def test_any_free_ports_are_kept(tmp_path: Path) -> None:
+def test_automatically_chosen_ports_are_kept(tmp_path: Path) -> None:
     with Command(tmp_path, port=0) as command:
         before = command.ports
         assert 0 not in before.values()
@@ -78,7 +78,7 @@ def test_any_free_ports_are_kept(tmp_path: Path) -> None:
         command.wait_registered({1, 2})
 
 
-def test_all_interfaces_are_listened_on_again(tmp_path: Path) -> None:
+def test_a_restarted_process_listens_on_all_interfaces_again(tmp_path: Path) -> None:
     port = adjacent_ports(2)
     settings = {
         "listeners": f"PLAINTEXT://:{port}",
@@ -94,7 +94,7 @@ def test_all_interfaces_are_listened_on_again(tmp_path: Path) -> None:
         assert sorted(addresses) == [("localhost", port), ("localhost", port + 1)]
 
 
-def test_one_that_dies_again_and_again_is_started_less_often(tmp_path: Path) -> None:
+def test_a_process_that_keeps_dying_is_restarted_less_often(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         for death, wait in enumerate(("now", "in 0.5 s", "in 1 s"), 1):
             command.kill(2)
@@ -108,7 +108,7 @@ def test_one_that_dies_again_and_again_is_started_less_often(tmp_path: Path) -> 
         assert time.monotonic() - began < 1.5
 
 
-def test_when_the_process_that_has_them_all_is_killed_the_others_stop_cleanly(tmp_path: Path) -> None:
+def test_brokers_stop_cleanly_when_their_parent_is_killed(tmp_path: Path) -> None:
     with Command(tmp_path, 3) as command:
         create_topic(command)
         load = fill(command)
@@ -123,7 +123,7 @@ def test_when_the_process_that_has_them_all_is_killed_the_others_stop_cleanly(tm
         assert_holds(command, load)
 
 
-def test_one_that_stands_still_loses_its_leaderships_and_learns_it(tmp_path: Path) -> None:
+def test_a_paused_process_loses_its_leaderships_and_rejoins(tmp_path: Path) -> None:
     settings = {"zookeeper.session.timeout.ms": str(_SESSION_MS)}
     with Command(tmp_path, 3, settings) as command:
         create_topic(command, replicas=3)
@@ -146,7 +146,7 @@ def test_one_that_stands_still_loses_its_leaderships_and_learns_it(tmp_path: Pat
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="waits for a time-out: with --campaign")
-def test_one_that_does_not_stop_is_killed_and_told_of(tmp_path: Path) -> None:
+def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         pids = command.processes()
         os.kill(command.pid_of(2), signal.SIGSTOP)
@@ -171,7 +171,7 @@ def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(tmp_path: P
         _wait_acknowledged(producers)
         deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
         for _ in range(_KILLS):
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.5))  # the kill comes at a random moment of the load
             killed = chance.choice(sorted(deaths))
             deaths[killed] += 1
             began_ms = now_ms()
@@ -220,7 +220,7 @@ def _wait_acknowledged(producers: Sequence[Producer]) -> None:
         wait_until(acknowledged, 60, f"acknowledgements for {producer.client}")
 
 
-def test_with_a_zookeeper_they_register_there_and_hand_over(tmp_path: Path) -> None:
+def test_with_zookeeper_brokers_register_there_and_hand_over(tmp_path: Path) -> None:
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {
@@ -270,7 +270,7 @@ def test_a_second_signal_ends_the_wait_for_successors(tmp_path: Path) -> None:
         zookeeper.stop()
 
 
-def test_a_signal_to_all_processes_at_once_is_one_signal(tmp_path: Path) -> None:
+def test_a_signal_to_the_whole_process_group_counts_once(tmp_path: Path) -> None:
     """As a service manager sends it; the last broker asks for a successor as often as without."""
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
@@ -292,7 +292,7 @@ def test_a_signal_to_all_processes_at_once_is_one_signal(tmp_path: Path) -> None
         zookeeper.stop()
 
 
-def test_without_its_parent_each_hands_over_on_a_zookeeper(tmp_path: Path) -> None:
+def test_with_zookeeper_orphaned_brokers_hand_over(tmp_path: Path) -> None:
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {

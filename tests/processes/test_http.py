@@ -13,7 +13,7 @@ import pytest
 from tests.metrics.scraping import Scrape, get_json
 from tests.page.site import PAGE, Site
 from tests.processes.command import Command
-from tests.processes.test_command import TOPIC, create_topic, fill
+from tests.processes.topics import TOPIC, create_topic, fill
 from tests.support.ports import adjacent_ports
 from tests.support.process import wait_until
 from tests.support.servers import run_kafka_compat
@@ -31,7 +31,7 @@ def is_ready(url: str) -> bool:
     return get_json(url, "/ready") == (200, {"ready": True})
 
 
-def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path) -> None:
+def test_each_process_serves_http_on_the_same_port_after_a_restart(tmp_path: Path) -> None:
     settings = {**PAGE, LISTENER: "http://127.0.0.1:0"}
     with Command(tmp_path, 2, settings) as command:
         before = urls(command)
@@ -59,7 +59,7 @@ def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path
         assert command.stop() == 0
 
 
-def test_the_page_of_one_says_that_another_is_down(tmp_path: Path) -> None:
+def test_the_page_reports_that_another_broker_is_down(tmp_path: Path) -> None:
     """One that stands still is down until it is killed: one that dies is back before anybody has looked."""
     settings = {**PAGE, LISTENER: "http://127.0.0.1:0", "zookeeper.session.timeout.ms": "2000"}
     with Command(tmp_path, 3, settings) as command:
@@ -83,7 +83,7 @@ def test_the_page_of_one_says_that_another_is_down(tmp_path: Path) -> None:
         wait_until(lambda: is_ready(at[2]), 60, "broker 2 is ready")
 
 
-def test_ports_follow_each_other(tmp_path: Path) -> None:
+def test_http_ports_are_consecutive(tmp_path: Path) -> None:
     port = adjacent_ports(2)
     with Command(tmp_path, 2, {LISTENER: f"http://127.0.0.1:{port}"}) as command:
         assert urls(command) == {1: f"http://127.0.0.1:{port}", 2: f"http://127.0.0.1:{port + 1}"}
@@ -104,7 +104,7 @@ def test_ports_follow_each_other(tmp_path: Path) -> None:
         (["kafka.compat.http.page.enable=true"], "requires an HTTP listener"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, settings: list[str], told: str) -> None:
+def test_invalid_http_settings_are_rejected(tmp_path: Path, settings: list[str], told: str) -> None:
     given = [f"--override={each}" for each in [f"log.dirs={tmp_path}", *settings]]
     found = run_kafka_compat("serve", "--processes", "2", *given)
     assert found.returncode == 2

@@ -84,7 +84,7 @@ def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_compiled_is_interpreted_and_round_trips(data: st.DataObject) -> None:
+def test_compiled_and_interpreted_codecs_agree_and_round_trip(data: st.DataObject) -> None:
     cls, version = data.draw(st.sampled_from(_VERSIONS))
     message = data.draw(messages(cls, version))
     content = encode(message, version)
@@ -97,7 +97,7 @@ def test_compiled_is_interpreted_and_round_trips(data: st.DataObject) -> None:
 
 @given(st.data())
 @settings(max_examples=rounds(everyday=1_500, campaign=20_000), deadline=None)
-def test_compiled_and_interpreted_refuse_the_same_bytes(data: st.DataObject) -> None:
+def test_compiled_and_interpreted_codecs_reject_the_same_bytes(data: st.DataObject) -> None:
     cls, version = data.draw(st.sampled_from(_VERSIONS))
     content = data.draw(st.binary(max_size=60))
     try:
@@ -131,7 +131,7 @@ class Slice:
     size_bytes: int
 
 
-def test_file_slices_stand_among_the_parts() -> None:
+def test_file_slices_are_among_the_parts() -> None:
     first, second = Slice(300), Slice(5)
     response = fetch_response(first, b"in memory", second, None)
     parts = encode_parts(response, 12)
@@ -167,7 +167,7 @@ def test_fields_of_other_versions_are_left_out() -> None:
     assert decoded == FindCoordinatorResponse(host="h", port=1, node_id=2)
 
 
-def test_a_version_that_the_class_does_not_have_is_unsupported() -> None:
+def test_an_undefined_version_is_unsupported() -> None:
     for use in (lambda: encode(MetadataResponse(), 99), lambda: decode(MetadataResponse, 99, b"")):
         with pytest.raises(KafkaError, match=r"known are 0-13") as raised:
             use()

@@ -46,12 +46,12 @@ def test_mutated_messages_decode_or_are_malformed() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4, 8])
-def test_a_count_is_bounded_by_the_bytes_that_are_there(version: int) -> None:
+def test_a_count_is_bounded_by_the_remaining_bytes(version: int) -> None:
     claims_two_billion_topics = b"\x7f\xff\xff\xff" + b"\x00" * 100
     assert_refused_cheaply(MetadataRequest, version, claims_two_billion_topics)
 
 
-def test_a_compact_count_is_bounded_by_the_bytes_that_are_there() -> None:
+def test_a_compact_count_is_bounded_by_the_remaining_bytes() -> None:
     assert_refused_cheaply(MetadataRequest, 9, b"\xff\xff\xff\xff\x0f" + b"\x00" * 100)
 
 
@@ -92,7 +92,7 @@ def test_the_error_names_version_field_and_position() -> None:
     ],
     ids=["null name", "not UTF-8", "null array"],
 )
-def test_values_that_a_field_cannot_have(content: bytes, reason: str) -> None:
+def test_invalid_field_values_are_malformed(content: bytes, reason: str) -> None:
     with pytest.raises(MalformedRequest, match=reason):
         decode(MetadataRequest, 0, content)
 

@@ -14,12 +14,11 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.quotas.clients import Who, alter, await_notices, create_topic, produce, unique
 from tests.support import java
 from tests.support.bystander import Bystander
 from tests.support.campaign import enabled
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 
 RATE = 500_000
 VALUE = b"v" * 1000
@@ -81,7 +80,7 @@ def python_producing(address: str, client: str, topic: str) -> Iterator[int]:
                 producer.send(topic, VALUE).add_callback(delivered)
                 pending += len(VALUE)
             else:
-                time.sleep(0.001)
+                time.sleep(0.001)  # interval of polling
             yield done
     finally:
         # With less time than what waits takes, it fails, and leaves its thread.
@@ -158,7 +157,7 @@ CONSUMERS: list[Client] = [confluent_consuming, python_consuming]
 
 
 @pytest.mark.parametrize("client", PRODUCERS if enabled() else PRODUCERS[:1])
-def test_producers(broker: KafkaCompatBroker, client: Client) -> None:
+def test_producers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
@@ -169,7 +168,7 @@ def test_producers(broker: KafkaCompatBroker, client: Client) -> None:
 
 @campaign_only
 @pytest.mark.parametrize("client", CONSUMERS)
-def test_consumers(broker: KafkaCompatBroker, client: Client) -> None:
+def test_consumers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     filled(broker.address, topic, int(RATE * (SECONDS + 10)))
@@ -181,7 +180,7 @@ def log_sizes(broker: KafkaCompatBroker, topic: str) -> Iterator[int]:
     folder = broker.log_dir / f"{topic}-0"
     while True:
         yield sum(file.stat().st_size for file in folder.glob("*.log"))
-        time.sleep(0.01)
+        time.sleep(0.01)  # interval of measuring
 
 
 @contextmanager
@@ -204,7 +203,7 @@ def going_on(progress: Iterator[int]) -> Iterator[None]:
 
 
 @campaign_only
-def test_a_producer_without_answers(broker: KafkaCompatBroker) -> None:
+def test_a_producer_without_acks_reaches_its_quota_and_no_more(broker: KafkaCompatBroker) -> None:
     """acks=0: its connection is muted, and its buffers fill."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
@@ -222,7 +221,7 @@ def test_a_throttled_client_does_not_slow_others(broker: KafkaCompatBroker) -> N
 
     def p99_ms() -> float:
         with Bystander(broker.port, broker.pid, 5) as bystander:
-            time.sleep(SECONDS)
+            time.sleep(SECONDS)  # the bystander measures during this time
         assert not bystander.trouble
         return statistics.quantiles(bystander.latencies_ms, n=100)[-1]
 
@@ -251,7 +250,9 @@ LEVELS: list[Who] = [
 @campaign_only
 @pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
 @pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_each_level(start_broker: StartBroker, level: int, kind: str) -> None:
+def test_a_quota_of_each_level_overrides_the_less_specific_ones(
+    start_broker: StartBroker, level: int, kind: str
+) -> None:
     """It counts, whatever the less specific ones say."""
     broker = start_broker(WINDOWS)
     name, topic = unique("client"), unique("topic")
@@ -275,7 +276,9 @@ def perf_test(broker: KafkaCompatBroker | GenuineKafka, name: str, topic: str) -
 
 
 @campaign_only
-def test_kafkas_producer_here_and_there(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> None:
+def test_the_java_producer_reaches_the_same_rate_as_on_genuine_kafka(
+    shared_broker: KafkaCompatBroker, genuine: GenuineKafka
+) -> None:
     rates = []
     for broker in (shared_broker, genuine):
         name, topic = unique("client"), unique("topic")

@@ -60,7 +60,7 @@ record_steps = st.tuples(
     default=a_rate,
     script=st.lists(st.one_of(quota_steps, *[record_steps] * 9), min_size=20, max_size=60),
 )
-def test_throttle_times_are_kafkas(
+def test_throttle_times_are_those_of_kafka(
     oracle: QuotaOracle, kind: bytes, samples: int, window_s: int, default: float, script: list[Any]
 ) -> None:
     """All clients with a client id have some quota from the beginning. Others, as long as nobody gives them
@@ -120,7 +120,7 @@ def test_the_samples_are_those_of_kafka(
         max_size=40,
     ),
 )
-def test_mutations_are_refused_or_throttled_as_by_kafka(
+def test_mutations_are_rejected_or_throttled_as_by_kafka(
     oracle: QuotaOracle,
     samples: int,
     window_s: int,
@@ -140,7 +140,7 @@ def test_mutations_are_refused_or_throttled_as_by_kafka(
 
 
 @given(st.dictionaries(st.sampled_from(ENTITIES), st.floats(1, 9)), who)
-def test_the_most_specific_quota_counts(
+def test_the_most_specific_quota_applies(
     stored: dict[tuple[Name, Name], float], client: tuple[str, str]
 ) -> None:
     quotas = Quotas()
@@ -165,7 +165,7 @@ def test_the_most_specific_quota_counts(
 
 
 @given(st.lists(st.tuples(steps_ms, st.integers(0, 1000)), min_size=1), st.integers(0, 30_000))
-def test_an_idle_rate_is_as_good_as_none(recorded: list[tuple[int, int]], later_ms: int) -> None:
+def test_an_idle_rate_equals_a_new_one(recorded: list[tuple[int, int]], later_ms: int) -> None:
     windows = Windows(11, 1000)
     used, now_ms = SampledRate(windows), 0
     for step_ms, value in recorded:
@@ -182,7 +182,7 @@ def test_an_idle_rate_is_as_good_as_none(recorded: list[tuple[int, int]], later_
         assert later_ms < 11_000
 
 
-def test_a_full_bucket_is_as_good_as_a_new_one() -> None:
+def test_a_full_bucket_equals_a_new_one() -> None:
     bucket = TokenBucket(Windows(11, 1000))
     assert bucket.is_idle(5.0, 0)
     bucket.record(60, 5.0, 1_000)
@@ -191,7 +191,7 @@ def test_a_full_bucket_is_as_good_as_a_new_one() -> None:
     assert bucket.is_idle(5.0, 13_000)
 
 
-def test_rates_of_clients_that_went_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_of_idle_clients_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     rates, mutations = ClientRates(Windows(11, 1000)), MutationRates(Windows(11, 1000))
     for each in (rates, mutations):
         each.quotas.put(ANY, None, 10.0)

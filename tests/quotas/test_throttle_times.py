@@ -42,7 +42,7 @@ def both(addresses: list[str], told: Callable[[str], list[int]]) -> list[int]:
     return ours
 
 
-def test_a_producer(addresses: list[str]) -> None:
+def test_a_producer_over_its_quota_gets_the_same_throttle_times(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         client, topic = unique("client"), unique("topic")
         create_topic(address, topic)
@@ -57,7 +57,7 @@ def test_a_producer(addresses: list[str]) -> None:
     assert 1700 < times_ms[3] < 2050, "1.2 MB take twelve"
 
 
-def test_a_producer_that_wants_no_answers(addresses: list[str]) -> None:
+def test_a_producer_without_acks_is_muted(addresses: list[str]) -> None:
     """Its connection is muted all the same."""
 
     def muted_ms(address: str) -> list[int]:
@@ -77,7 +77,9 @@ def test_a_producer_that_wants_no_answers(addresses: list[str]) -> None:
     assert 1800 < time_ms < 2600, "1.2 MB take 12 s, of which 10 are given at once"
 
 
-def test_a_consumer(addresses: list[str]) -> None:
+def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_times(
+    addresses: list[str],
+) -> None:
     """It gets an empty answer when it is over its quota, and afterwards what it asked for, in its session."""
 
     def fetched(consumer: Connection, topic: str) -> Iterator[Plain]:
@@ -139,7 +141,7 @@ def test_a_full_fetch_that_is_throttled_opens_no_session(addresses: list[str]) -
     both(addresses, told)
 
 
-def test_time_on_requests(addresses: list[str]) -> None:
+def test_the_request_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
     """A client is held back for a window at a time, whatever it took."""
 
     def told(address: str) -> list[int]:
@@ -167,7 +169,7 @@ def created(connection: Connection, version: int, name: str, partitions: int, **
     return connection.ask(ApiKey.CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 15_000, **more})
 
 
-def test_changes_of_topics(addresses: list[str]) -> None:
+def test_the_controller_mutation_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
     """New clients are refused while they owe something, old ones served and muted (KIP-599)."""
     codes: list[list[tuple[int, str | None]]] = []
 
@@ -221,7 +223,7 @@ PRECEDENCE: list[Who] = [
 """From the least specific to the most."""
 
 
-def test_the_most_specific_quota_counts(addresses: list[str]) -> None:
+def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
     """Each more specific one is of a lower rate, so it throttles for longer."""
 
     def told(address: str) -> list[int]:
@@ -247,7 +249,7 @@ def test_the_most_specific_quota_counts(addresses: list[str]) -> None:
     assert all(each > 1_000 for each in times_ms)
 
 
-def test_who_has_no_client_id_has_no_quota_of_one(addresses: list[str]) -> None:
+def test_a_client_without_an_id_has_no_client_quota(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         topic = unique("topic")
         create_topic(address, topic)

@@ -13,7 +13,7 @@ import pytest
 from kafka_compat.replication.delayed_read import DelayedRead
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.records.records import Record, build_batch
-from tests.replication.test_partition import Room
+from tests.replication.partition_room import Room
 
 BATCH_BYTES = len(build_batch([Record(timestamp=1, value=b"v")]))
 NEVER_MS = 60_000
@@ -41,7 +41,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     made.log_dirs.close()
 
 
-async def test_a_reader_wakes_when_its_partitions_have_got_what_it_lacks(room: Room) -> None:
+async def test_a_reader_wakes_when_enough_bytes_arrive(room: Room) -> None:
     reader = Reader(room, 2 * BATCH_BYTES)
     room.append()
     room.run_soon()

@@ -65,7 +65,7 @@ def cut_off(cluster: EmbeddedCluster, topic: str = "t") -> int:
     return follower
 
 
-async def test_the_answer_waits_for_the_followers(cluster: EmbeddedCluster) -> None:
+async def test_the_response_waits_for_the_followers(cluster: EmbeddedCluster) -> None:
     result = await delete(cluster, 3)
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
     assert starts(cluster) == [3, 3, 3]
@@ -73,7 +73,7 @@ async def test_the_answer_waits_for_the_followers(cluster: EmbeddedCluster) -> N
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 5)
 
 
-async def test_a_follower_that_does_not_fetch_is_waited_for_until_the_timeout(
+async def test_a_follower_that_does_not_fetch_is_awaited_until_the_timeout(
     cluster: EmbeddedCluster,
 ) -> None:
     cut_off(cluster)
@@ -82,7 +82,7 @@ async def test_a_follower_that_does_not_fetch_is_waited_for_until_the_timeout(
     assert sorted(starts(cluster)) == [0, 3, 3]
 
 
-async def test_a_dead_follower_is_not_waited_for(cluster: EmbeddedCluster) -> None:
+async def test_a_dead_follower_is_not_awaited(cluster: EmbeddedCluster) -> None:
     """Nobody else fetches who could bring the news."""
     assert await cluster.create_topic("pair", replicas=2) == ErrorCode.NONE
     leader = cluster.leader("pair")
@@ -95,7 +95,7 @@ async def test_a_dead_follower_is_not_waited_for(cluster: EmbeddedCluster) -> No
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
 
 
-async def test_whoever_waits_is_told_that_the_leader_leads_no_more(cluster: EmbeddedCluster) -> None:
+async def test_waiting_requests_fail_when_the_leader_changes(cluster: EmbeddedCluster) -> None:
     leader = cluster.leader("t")
     cut_off(cluster)
     held = cluster.brokers[leader].replicas.get("t", 0)

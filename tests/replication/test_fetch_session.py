@@ -54,7 +54,7 @@ def topics(plan: FetchPlan) -> list[str]:
     return [str(item.topic) for item in plan.targets]
 
 
-def test_a_session_adds_changes_and_forgets() -> None:
+def test_partitions_are_added_changed_and_removed() -> None:
     cache = FetchSessionCache(10, 1000)
     session_id = opened(cache, target("a"), target("b"))
     second = ask(cache, session_id, 1, target("c"), target("a", offset=7))
@@ -65,7 +65,7 @@ def test_a_session_adds_changes_and_forgets() -> None:
     assert topics(third) == ["a", "c"]
 
 
-def test_only_news_are_sent_and_records_go_to_the_end() -> None:
+def test_only_changes_are_sent_and_partitions_with_records_move_to_the_end() -> None:
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"))
     assert [sent(first, item, 5, 0) for item in first.targets] == [True, True]
@@ -97,7 +97,7 @@ def test_a_changed_partition_remembers_what_the_client_was_sent() -> None:
         (None, 5, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
-def test_unknown_sessions_and_wrong_epochs_are_refused(
+def test_unknown_sessions_and_wrong_epochs_are_rejected(
     session_id: int | None, epoch: int, code: ErrorCode
 ) -> None:
     cache = FetchSessionCache(10, 1000)
@@ -148,7 +148,7 @@ def test_a_later_request_of_a_session_makes_the_earlier_outdated() -> None:
     assert first.is_outdated
 
 
-def test_a_stale_session_is_evicted_whoever_comes() -> None:
+def test_a_stale_session_is_evicted_for_any_newcomer() -> None:
     cache = FetchSessionCache(2, 1000)
     idle = opened(cache, target("a"), target("b"), is_follower=True)
     used = opened(cache, target("a"))
@@ -177,7 +177,7 @@ def test_a_client_evicts_an_old_session_of_no_more_partitions() -> None:
     assert not cache.targets(large)
 
 
-def test_sizes_count_as_they_are_now() -> None:
+def test_eviction_compares_the_present_sizes() -> None:
     cache = FetchSessionCache(1, 1000)
     session_id = opened(cache, *map(target, "abc"))
     ask(cache, session_id, 1, now_ms=1001, forget=(("a", 0), ("b", 0)))
@@ -203,11 +203,11 @@ def test_a_follower_evicts_clients_and_only_old_smaller_followers() -> None:
     assert not cache.targets(follower)
 
 
-def test_no_slots_no_sessions() -> None:
+def test_a_cache_without_slots_opens_no_session() -> None:
     assert opened(FetchSessionCache(0, 1000), target("a"), is_follower=True) == 0
 
 
-def test_looking_at_what_would_be_sent_changes_nothing() -> None:
+def test_a_preview_of_a_response_changes_nothing() -> None:
     """A client over its quota gets an empty response: nothing was sent, and no partition lost its turn."""
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"), target("c"))

@@ -87,7 +87,7 @@ async def test_the_number_of_fetchers_changes_while_they_run(cluster: EmbeddedCl
         await replicated(cluster, number + 1)
 
 
-async def test_it_at_most_doubles_or_halves_at_once(cluster: EmbeddedCluster) -> None:
+async def test_the_number_of_fetchers_at_most_doubles_or_halves_at_once(cluster: EmbeddedCluster) -> None:
     assert await set_fetchers(cluster, 1, 5) == ErrorCode.INVALID_REQUEST
     assert await set_fetchers(cluster, 1, 0) == ErrorCode.INVALID_REQUEST
     assert await set_fetchers(cluster, 1, 4) == ErrorCode.NONE

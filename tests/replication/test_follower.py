@@ -60,11 +60,11 @@ def waits_ms(partition: Partition, code: ErrorCode, times: int) -> list[int]:
     "code",
     [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID],
 )
-def test_a_leader_that_has_yet_to_hear_that_it_leads_is_soon_asked_again(
+def test_a_fetch_from_a_leader_that_does_not_know_it_yet_is_soon_retried(
     partition: Partition, code: ErrorCode
 ) -> None:
     assert waits_ms(partition, code, 5) == [20, 40, 80, 100, 100]
 
 
-def test_after_other_errors_it_waits_as_long_as_is_set(partition: Partition) -> None:
+def test_other_errors_are_retried_after_the_configured_backoff(partition: Partition) -> None:
     assert waits_ms(partition, ErrorCode.UNKNOWN_SERVER_ERROR, 2) == [100, 100]

@@ -104,7 +104,7 @@ def leader(tmp_path: Path) -> Iterator[Leader]:
     room.log_dirs.close()
 
 
-def test_committed_is_what_every_in_sync_replica_has(leader: Leader) -> None:
+def test_the_high_watermark_is_what_every_in_sync_replica_has(leader: Leader) -> None:
     codes = leader.codes(leader.append(3))
     leader.fetched(2, 3)
     assert (leader.partition.high_watermark, codes) == (0, [])
@@ -114,7 +114,7 @@ def test_committed_is_what_every_in_sync_replica_has(leader: Leader) -> None:
     assert (leader.partition.high_watermark, codes) == (3, [ErrorCode.NONE])
 
 
-def test_a_follower_that_lags_leaves_the_isr_and_only_then_counts_no_more(leader: Leader) -> None:
+def test_a_lagging_follower_counts_until_it_has_left_the_isr(leader: Leader) -> None:
     leader.append()
     leader.time_ms += LAG_TIME_MAX_MS
     leader.fetched(2, 1)
@@ -131,7 +131,7 @@ def test_a_follower_that_lags_leaves_the_isr_and_only_then_counts_no_more(leader
     assert leader.partition.high_watermark == end
 
 
-def test_a_follower_that_has_all_that_was_there_at_its_last_fetch_does_not_lag(leader: Leader) -> None:
+def test_a_follower_with_everything_at_its_last_fetch_does_not_lag(leader: Leader) -> None:
     for _ in range(5):
         end = leader.partition.log.log_end_offset
         leader.append()
@@ -142,7 +142,7 @@ def test_a_follower_that_has_all_that_was_there_at_its_last_fetch_does_not_lag(l
     assert leader.asked == []
 
 
-def test_a_follower_joins_at_the_high_watermark_and_is_waited_for_before_the_controller_agrees(
+def test_a_joining_follower_is_awaited_before_the_controller_agrees(
     leader: Leader,
 ) -> None:
     leader.shrink_to_leader()
@@ -179,9 +179,7 @@ def test_a_dead_broker_does_not_join(leader: Leader) -> None:
 
 
 @pytest.mark.parametrize("gone", ["dead", "hanging"])
-def test_a_caught_up_follower_outside_the_isr_is_not_waited_for_after_it_is_gone(
-    leader: Leader, gone: str
-) -> None:
+def test_a_lost_follower_outside_the_isr_is_not_awaited(leader: Leader, gone: str) -> None:
     leader.shrink_to_leader()
     leader.fetched(2, leader.partition.high_watermark)
     leader.reply(IsrAnswer(ErrorCode.INELIGIBLE_REPLICA))
@@ -205,7 +203,7 @@ def test_a_caught_up_follower_outside_the_isr_is_not_waited_for_after_it_is_gone
         (ErrorCode.INVALID_UPDATE_VERSION, False),
     ],
 )
-def test_after_a_refusal_only_a_leader_that_is_up_to_date_asks_again(
+def test_after_a_rejection_only_an_up_to_date_leader_proposes_again(
     leader: Leader, error: ErrorCode, asked_again: bool
 ) -> None:
     leader.append()
@@ -217,7 +215,7 @@ def test_after_a_refusal_only_a_leader_that_is_up_to_date_asks_again(
     assert len(leader.asked) == (2 if asked_again else 1)
 
 
-def test_an_answer_that_comes_after_leader_and_isr_is_out_of_date(leader: Leader) -> None:
+def test_a_response_older_than_leader_and_isr_is_ignored(leader: Leader) -> None:
     leader.append()
     leader.time_ms += LAG_TIME_MAX_MS + 1
     leader.partition.maybe_shrink_isr(leader.time_ms)
@@ -226,13 +224,13 @@ def test_an_answer_that_comes_after_leader_and_isr_is_out_of_date(leader: Leader
     assert leader.partition.isr == (1, 2)
 
 
-def test_a_statement_with_an_older_partition_epoch_changes_nothing(leader: Leader) -> None:
+def test_an_older_partition_epoch_is_ignored(leader: Leader) -> None:
     leader.partition.become_follower(2, 4, (1, 2, 3), 9)
     assert leader.partition.is_leader
     assert leader.partition.leader_epoch == 5
 
 
-def test_below_min_insync_replicas_acks_all_is_refused_and_nothing_is_committed(leader: Leader) -> None:
+def test_below_min_insync_replicas_acks_all_is_rejected_and_nothing_is_committed(leader: Leader) -> None:
     leader.partition.min_insync_replicas = 2
     leader.shrink_to_leader()
     with pytest.raises(KafkaError) as refused:
@@ -242,13 +240,13 @@ def test_below_min_insync_replicas_acks_all_is_refused_and_nothing_is_committed(
     assert leader.partition.high_watermark == 0
 
 
-def test_acks_all_below_min_insync_replicas_is_told_after_the_append(leader: Leader) -> None:
+def test_acks_all_reports_too_few_replicas_after_the_append(leader: Leader) -> None:
     leader.shrink_to_leader()
     leader.partition.min_insync_replicas = 2
     assert leader.codes(leader.partition.high_watermark) == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
 
 
-def test_a_leader_that_must_follow_sends_those_who_wait_to_the_new_one(leader: Leader) -> None:
+def test_waiting_requests_fail_when_the_leader_becomes_a_follower(leader: Leader) -> None:
     codes = leader.codes(leader.append())
     assert leader.partition.become_follower(2, 6, (1, 2, 3), 11)
     assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -257,7 +255,7 @@ def test_a_leader_that_must_follow_sends_those_who_wait_to_the_new_one(leader: L
     assert leader.partition.check_leader_epoch(6, leader_only=False) == ErrorCode.NONE
 
 
-def test_a_consumer_is_sent_to_the_follower_in_its_rack_that_has_its_offset(leader: Leader) -> None:
+def test_a_consumer_is_redirected_to_a_follower_in_its_rack_with_its_offset(leader: Leader) -> None:
     end = leader.append(2)
     racks = {1: "a", 2: "b", 3: "b"}
     leader.fetched(2, 1)
@@ -268,7 +266,7 @@ def test_a_consumer_is_sent_to_the_follower_in_its_rack_that_has_its_offset(lead
     assert nearest_replica(leader.partition, "b", {1: "a", 2: "b"}, end) == LEADER
 
 
-def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Leader) -> None:
+def test_a_new_leader_with_too_small_an_isr_commits_nothing(leader: Leader) -> None:
     """Also not in the moment in which it begins."""
     log = leader.log_dirs.create("u", 0, uuid4())
     batch = build_batch([Record(timestamp=1, value=b"v")])

@@ -103,7 +103,7 @@ def test_jobs_with_nothing_to_do_touch_no_partition(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_checkpoint_of_high_watermarks_is_made_of_those_that_moved(tmp_path: Path) -> None:
+def test_a_checkpoint_includes_only_changed_high_watermarks(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await make(broker, 3 * PER_TOPIC)

@@ -4,73 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from kafka_compat.clock import SystemClock
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.replication.flusher import Callback
-from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.records.records import Record, build_batch
-
-
-class HeldFlusher:
-    """Flushes when the test says so."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[Log, Callback]] = []
-
-    def request(self, target: Log, callback: Callback) -> None:
-        self.asked.append((target, callback))
-
-    def finish(self, error: Exception | None = None) -> None:
-        asked, self.asked = self.asked, []
-        for target, callback in asked:
-            if error is None:
-                target.flush()
-            callback(error)
-
-
-class Room:
-    """One partition with everything around it in the test's hand."""
-
-    def __init__(self, directory: Path, config: LogConfig) -> None:
-        self.log_dirs = LogDirs(
-            [str(directory)], broker_id=1, cluster_id="c", clock=SystemClock(), config_for=lambda _: config
-        )
-        self.log_dirs.load()
-        self.flusher = HeldFlusher()
-        self.soon: list[Callable[[], None]] = []
-        self.heard: list[int] = []
-        self.answers: list[tuple[int, ErrorCode]] = []
-        log = self.log_dirs.create("t", 0, uuid4())
-        self.partition = Partition(
-            log,
-            1,
-            self.flusher,
-            self.soon.append,
-            monotonic_ms=SystemClock().monotonic_ms,
-        )
-        self.partition.become_leader(0, (1,))
-        self.partition.listeners.add(self)
-
-    def partition_changed(self, partition: Partition) -> None:
-        self.heard.append(partition.high_watermark)
-
-    def append(self, count: int = 1) -> int:
-        batch = build_batch([Record(timestamp=1, value=b"v") for _ in range(count)])
-        return self.partition.append(memoryview(bytearray(batch)), 1).last_offset + 1
-
-    def wait(self, offset: int) -> None:
-        self.partition.when_committed(offset, lambda code: self.answers.append((offset, code)))
-
-    def run_soon(self) -> None:
-        while self.soon:
-            self.soon.pop(0)()
+from tests.replication.partition_room import Room
 
 
 @pytest.fixture
@@ -86,7 +25,7 @@ def make_room(tmp_path: Path) -> Iterator[Callable[[LogConfig], Room]]:
         room.log_dirs.close()
 
 
-def test_readers_are_woken_once_for_appends_that_came_together_and_after_their_answers(
+def test_readers_are_woken_once_after_the_responses_of_appends_made_together(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig())
@@ -126,7 +65,7 @@ def test_with_flush_messages_3_two_records_may_wait_for_their_flush(
     assert room.partition.high_watermark == 3
 
 
-def test_a_failed_flush_ends_leadership_and_tells_those_who_wait(
+def test_a_failed_flush_ends_leadership_and_fails_waiting_requests(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=1))
@@ -139,7 +78,7 @@ def test_a_failed_flush_ends_leadership_and_tells_those_who_wait(
     assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_one_who_waits_and_fails_does_not_fail_the_append(make_room: Callable[[LogConfig], Room]) -> None:
+def test_a_failing_waiter_does_not_fail_the_append(make_room: Callable[[LogConfig], Room]) -> None:
     room = make_room(LogConfig(flush_messages=1))
 
     def fail(code: ErrorCode) -> None:
@@ -161,7 +100,7 @@ def test_one_who_waits_and_fails_does_not_fail_the_append(make_room: Callable[[L
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_clients_with_other_leader_epochs_are_told(
+def test_clients_with_other_leader_epochs_get_an_error(
     make_room: Callable[[LogConfig], Room], current_leader_epoch: int, code: ErrorCode
 ) -> None:
     room = make_room(LogConfig())

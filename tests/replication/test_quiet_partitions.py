@@ -44,7 +44,7 @@ async def test_a_quiet_partition_stays_in_sync_beside_a_busy_one(cluster: Embedd
     began_ms = clock.monotonic_ms()
     while clock.monotonic_ms() < began_ms + 2000:
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the pace of the records
     for follower in FOLLOWERS:
         state = partition.in_sync.followers[follower]
         assert clock.monotonic_ms() - state.last_caught_up_ms < 1000
@@ -52,7 +52,7 @@ async def test_a_quiet_partition_stays_in_sync_beside_a_busy_one(cluster: Embedd
 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
-async def test_a_record_after_a_long_rest_is_acknowledged_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: EmbeddedCluster) -> None:
     for number in range(20):
         assert await cluster.produce(LEADER, "busy", b"%d" % number, timeout_ms=10_000) == ErrorCode.NONE
     assert await cluster.produce(LEADER, "quiet", b"late", timeout_ms=10_000) == ErrorCode.NONE
@@ -65,7 +65,7 @@ async def test_a_record_after_a_long_rest_is_acknowledged_at_once(cluster: Embed
 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
-async def test_a_new_log_start_is_told_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_new_log_start_is_sent_at_once(cluster: EmbeddedCluster) -> None:
     """DeleteRecords waits for it."""
     for _ in range(3):
         assert await cluster.produce(LEADER, "quiet", b"x") == ErrorCode.NONE
@@ -81,6 +81,6 @@ async def test_a_new_log_start_is_told_at_once(cluster: EmbeddedCluster) -> None
     # Records wake the parked fetches; the new start travels with them, and back with the next requests.
     while not deleting.done():
         assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the pace of the records
     await client.close()
     assert deleting.result().topics[0].partitions[0].error_code == ErrorCode.NONE

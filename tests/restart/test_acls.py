@@ -6,10 +6,10 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import ALL, AUTHORIZER, CLUSTER, DENY, PREFIXED, acl, taking
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
-from tests.support.servers import KafkaCompatBroker
+from tests.logs.reading import wait_for
+from tests.support.acl_requests import ALL, AUTHORIZER, CLUSTER, DENY, PREFIXED, acl, taking
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 
 def create(broker: KafkaCompatBroker, *acls: dict[str, object]) -> list[int]:
@@ -26,7 +26,7 @@ def names(broker: KafkaCompatBroker) -> set[str]:
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_acls_stay(start_broker: StartBroker, kill: bool) -> None:
+def test_acls_survive_a_stop_and_a_kill(start_broker: StartBroker, kill: bool) -> None:
     broker = start_broker(AUTHORIZER)
     expected = set()
     for number in range(3):
@@ -43,7 +43,7 @@ def test_acls_stay(start_broker: StartBroker, kill: bool) -> None:
     assert names(broker) == expected - {"topic-1"}
 
 
-def test_who_is_locked_out_stays_so_and_a_super_user_is_not(start_broker: StartBroker) -> None:
+def test_a_locked_out_user_stays_locked_out_and_a_super_user_does_not(start_broker: StartBroker) -> None:
     broker = start_broker(AUTHORIZER)
     denied = acl(
         "kafka-cluster", resource_type=CLUSTER, operation=ALL, permission_type=DENY, principal="User:*"
@@ -52,6 +52,7 @@ def test_who_is_locked_out_stays_so_and_a_super_user_is_not(start_broker: StartB
     assert create(broker, acl("orders")) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
     broker.restart(kill=True)
     assert create(broker, acl("orders")) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    wait_for(broker, "User:ANONYMOUS")
     told = [line for line in broker.log.read_text().splitlines() if "User:ANONYMOUS is Denied" in line]
     assert "Operation = Alter from host = 127.0.0.1 on resource = Cluster:LITERAL:kafka-cluster" in told[0]
     broker.overrides["super.users"] = "User:ANONYMOUS"

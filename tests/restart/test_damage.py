@@ -14,7 +14,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.bystander import Bystander
 from tests.conformance.wire import Connection
-from tests.disks.test_refusals import NONE, Asking
+from tests.disks.requests import NONE, Asking
+from tests.logs.reading import wait_for
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import ProcessFailed
 from tests.support.servers import KafkaCompatBroker
@@ -30,7 +31,7 @@ def broker(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
     broker.stop()
 
 
-def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaCompatBroker) -> None:
+def test_a_topic_missing_from_the_journal_is_adopted_from_its_directory(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     assert asking.create("first")[0] == NONE
     assert asking.create("lost")[0] == NONE
@@ -51,7 +52,7 @@ def test_a_topic_that_the_journal_lost_is_adopted_from_its_folder(broker: KafkaC
     assert "Adopted topic lost with 1 partitions" in log
 
 
-def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker) -> None:
+def test_a_topic_without_partition_states_gets_leaders(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     create_topic(asking.connection, "half", 3)
     assert asking.produce("half") == NONE
@@ -69,7 +70,7 @@ def test_a_topic_whose_states_the_journal_lost_is_led(broker: KafkaCompatBroker)
     assert "Adopted" not in broker.log.read_text()
 
 
-def test_a_folder_of_no_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:
+def test_a_directory_without_a_topic_is_set_aside_with_its_records(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     assert asking.create("t")[0] == NONE
     assert asking.produce("t") == NONE
@@ -84,7 +85,7 @@ def test_a_folder_of_no_topic_is_set_aside_with_its_records(broker: KafkaCompatB
     assert stray.exists()
 
 
-def test_a_plain_file_with_the_name_of_a_log_is_passed_over(broker: KafkaCompatBroker) -> None:
+def test_a_plain_file_with_the_name_of_a_log_is_ignored(broker: KafkaCompatBroker) -> None:
     broker.stop()
     (broker.log_dir / "z-0").write_text("mine")
     broker.start()
@@ -101,7 +102,7 @@ def test_a_plain_file_with_the_name_of_a_log_is_passed_over(broker: KafkaCompatB
 @pytest.mark.parametrize(
     "garbage", [b"\x00\xff\x00garbage\n", b"broker.id=1\ncluster.id\n", b"version=zero\n"]
 )
-def test_unreadable_meta_properties_are_refused_with_their_line(
+def test_unreadable_meta_properties_abort_startup_with_the_line(
     broker: KafkaCompatBroker, garbage: bytes
 ) -> None:
     broker.stop()
@@ -153,7 +154,7 @@ def _all_offsets(broker: KafkaCompatBroker, offset: int) -> list[int]:
 
 @pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "a batch and a half"])
 @pytest.mark.parametrize("number", [0, 2], ids=["old", "active"])
-def test_a_log_file_that_was_truncated_is_an_error_at_once_and_recovered_by_a_restart(
+def test_a_truncated_log_file_fails_at_once_and_is_recovered_by_a_restart(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kept: int
 ) -> None:
     bystander = Bystander(broker.address, "bystander")
@@ -162,6 +163,7 @@ def test_a_log_file_that_was_truncated_is_an_error_at_once_and_recovered_by_a_re
     for offset in range(first, first + 3):
         assert _fetched(broker, offset) == (CORRUPT_MESSAGE, [])
     assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
+    wait_for(broker, str(logs[number]))
     bystander.await_rounds()
     bystander.close()
     said = broker.log.read_text()
@@ -177,7 +179,7 @@ def test_a_log_file_that_was_truncated_is_an_error_at_once_and_recovered_by_a_re
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["oldest", "middle", "active"])
-def test_a_log_file_that_is_missing_costs_its_records_alone(
+def test_a_missing_log_file_loses_only_its_records(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kill: bool
 ) -> None:
     logs[number].unlink()
@@ -198,7 +200,7 @@ def test_a_log_file_that_is_missing_costs_its_records_alone(
         assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
 
 
-def test_a_log_file_that_is_removed_before_it_was_opened_is_an_error_of_its_partition(
+def test_a_log_file_removed_before_it_was_opened_fails_its_partition(
     broker: KafkaCompatBroker, logs: list[Path]
 ) -> None:
     assert broker.process.stop() == 0
@@ -206,6 +208,7 @@ def test_a_log_file_that_is_removed_before_it_was_opened_is_an_error_of_its_part
     logs[0].unlink()
     for _ in range(2):
         assert _fetched(broker, 0) == (CORRUPT_MESSAGE, [])
+    wait_for(broker, str(logs[0]))
     assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
     with Connection(broker.address) as connection:
         assert produce(connection, "bystander", [b"y"]).error == ErrorCode.NONE

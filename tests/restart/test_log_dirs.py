@@ -14,10 +14,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, delete_topic, fetch, produce, values_of
 from tests.support.process import ProcessFailed
-from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import PROJECT, KafkaCompatBroker, StartBroker, run_kafka_compat
 
 PARTITIONS = 6
 
@@ -39,7 +38,7 @@ def _serve(log_dir: Path, *overrides: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_second_broker_on_the_folder_is_refused_and_touches_nothing(broker: KafkaCompatBroker) -> None:
+def test_a_second_broker_on_the_directory_is_rejected_and_changes_nothing(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         produce(connection, "t", [b"x"])
@@ -52,7 +51,7 @@ def test_a_second_broker_on_the_folder_is_refused_and_touches_nothing(broker: Ka
         assert produce(connection, "t", [b"y"]) == (ErrorCode.NONE, 1)
 
 
-def test_a_broker_with_another_id_is_refused_and_touches_nothing(broker: KafkaCompatBroker) -> None:
+def test_a_broker_with_another_id_is_rejected_and_changes_nothing(broker: KafkaCompatBroker) -> None:
     assert broker.process.stop() == 0
     before = _snapshot(broker.log_dir)
     code, message = _serve(broker.log_dir, "broker.id=2")
@@ -61,7 +60,7 @@ def test_a_broker_with_another_id_is_refused_and_touches_nothing(broker: KafkaCo
     assert _snapshot(broker.log_dir) == before
 
 
-def test_a_folder_of_kafka_in_kraft_mode_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_kafka_in_kraft_mode_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "kraft"
     (folder / "__cluster_metadata-0").mkdir(parents=True)
     (folder / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
@@ -71,7 +70,7 @@ def test_a_folder_of_kafka_in_kraft_mode_is_refused(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} <= {"__cluster_metadata-0", "meta.properties", ".lock"}
 
 
-def test_a_port_in_use_is_refused_and_touches_nothing(broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_a_port_in_use_aborts_startup_and_changes_nothing(broker: KafkaCompatBroker, tmp_path: Path) -> None:
     code, message = _serve(tmp_path / "other", f"listeners=PLAINTEXT://{broker.address}")
     assert code == 2
     assert broker.address in message
@@ -95,7 +94,7 @@ def _partitions_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_partitions_are_spread_over_the_folders_and_found_again(
+def test_partitions_are_spread_over_the_directories_and_found_again(
     several: tuple[KafkaCompatBroker, list[Path]], kill: bool
 ) -> None:
     broker, folders = several
@@ -108,7 +107,7 @@ def test_partitions_are_spread_over_the_folders_and_found_again(
             assert values_of(connection, "t", partition) == [b"in %d" % partition]
 
 
-def test_a_folder_that_fails_at_the_start_leaves_the_others_working(
+def test_a_directory_that_fails_at_startup_leaves_the_others_working(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several
@@ -133,7 +132,7 @@ def test_a_folder_that_fails_at_the_start_leaves_the_others_working(
             assert values_of(connection, "t", partition)[0] == b"in %d" % partition
 
 
-def test_a_folder_that_fails_under_load_leaves_the_others_working(
+def test_a_directory_that_fails_under_load_leaves_the_others_working(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several
@@ -232,7 +231,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_a_disk_full_of_deleted_logs_is_no_obstacle_to_a_start(
+def test_a_disk_full_of_deleted_logs_does_not_prevent_startup(
     start_broker: StartBroker, small_disk: Path, kill: bool
 ) -> None:
     broker = start_broker({"log.dirs": str(small_disk / "logs"), "log.segment.delete.delay.ms": "600000"})
@@ -254,7 +253,7 @@ def test_a_disk_full_of_deleted_logs_is_no_obstacle_to_a_start(
     broker.stop()
 
 
-def test_a_broker_ends_with_an_error_when_its_last_folder_fails(start_broker: StartBroker) -> None:
+def test_a_broker_exits_with_an_error_when_its_last_directory_fails(start_broker: StartBroker) -> None:
     broker = start_broker()
     with Connection(broker.address) as connection:
         create_topic(connection, "t", 1)

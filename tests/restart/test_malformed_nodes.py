@@ -32,7 +32,7 @@ def _write(broker: KafkaCompatBroker, path: str, data: bytes | None) -> bytes | 
 @pytest.mark.parametrize(
     "path", ["/brokers/topics/victim", "/brokers/topics/victim/partitions/0/state", "/config/topics/victim"]
 )
-def test_it_costs_that_topic_until_it_is_mended(broker: KafkaCompatBroker, path: str) -> None:
+def test_a_malformed_node_affects_only_its_topic_until_repaired(broker: KafkaCompatBroker, path: str) -> None:
     with Connection(broker.address) as connection:
         for name in ("victim", "bystander"):
             create_topic(connection, name)

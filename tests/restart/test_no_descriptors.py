@@ -13,8 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
+from tests.logs.reading import wait_for
 from tests.support.process import wait_until
+from tests.support.servers import StartBroker
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
 _LEFT_OUT = "Similar messages suppressed since the last one"
@@ -74,6 +75,7 @@ def test_without_descriptors_requests_get_error_codes(start_broker: StartBroker,
         assert "ulimit -n" in answer["topics"][0]["error_message"]
         initial = {"transactional_id": "x", "transaction_timeout_ms": 1000}
         assert connection.ask(ApiKey.INIT_PRODUCER_ID, 1, initial)["error_code"] != ErrorCode.NONE
+        wait_for(broker, "ulimit -n")
         log = broker.log.read_text()
         assert "Traceback" not in log and log.count("\n", log.index("ulimit -n")) <= 2, log
         assert log.count(_LEFT_OUT) == 1

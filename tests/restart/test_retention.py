@@ -9,10 +9,9 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, fetch, produce, start_of, values_of
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 SOON = {
     "log.retention.check.interval.ms": "100",
@@ -37,7 +36,7 @@ def _wait_for_start_after(connection: Connection, topic: str, offset: int) -> in
     return start_of(connection, topic)
 
 
-def test_old_segments_go_by_size(tidy_broker: KafkaCompatBroker) -> None:
+def test_old_segments_are_deleted_by_size(tidy_broker: KafkaCompatBroker) -> None:
     with Connection(tidy_broker.address) as connection:
         create_topic(connection, "t", configs={"segment.bytes": "2000", "retention.bytes": "5000"})
         for number in range(20):
@@ -56,7 +55,7 @@ def test_old_segments_go_by_size(tidy_broker: KafkaCompatBroker) -> None:
         assert len(values_of(connection, "t")) == 6
 
 
-def test_old_segments_go_by_time(tidy_broker: KafkaCompatBroker) -> None:
+def test_old_segments_are_deleted_by_time(tidy_broker: KafkaCompatBroker) -> None:
     long_ago_ms = int(time.time() * 1000) - 3 * DAY_MS
     with Connection(tidy_broker.address) as connection:
         create_topic(connection, "t", configs={"segment.bytes": "2000", "retention.ms": str(DAY_MS)})
@@ -68,7 +67,7 @@ def test_old_segments_go_by_time(tidy_broker: KafkaCompatBroker) -> None:
         _check_readers(connection, start, 20)
 
 
-def test_an_old_topic_goes_as_a_whole_and_keeps_its_offsets(tidy_broker: KafkaCompatBroker) -> None:
+def test_all_records_of_an_old_topic_are_deleted_and_its_offsets_kept(tidy_broker: KafkaCompatBroker) -> None:
     long_ago_ms = int(time.time() * 1000) - 3 * DAY_MS
     with Connection(tidy_broker.address) as connection:
         create_topic(connection, "t", configs={"retention.ms": str(DAY_MS)})

@@ -7,7 +7,6 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection, Plain
-from tests.conftest import StartBroker
 from tests.restart.client import (
     alter_config,
     commit_offset,
@@ -19,7 +18,7 @@ from tests.restart.client import (
     topic_of,
     values_of,
 )
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG = 1, 2
@@ -124,7 +123,7 @@ def _join(connection: Connection, group: str) -> tuple[str, int]:
 
 
 @both_endings
-def test_a_producers_sequence_goes_on(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_a_producers_sequence_continues(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         producer = new_producer_id(connection)
@@ -144,7 +143,7 @@ def test_a_producers_sequence_goes_on(broker: KafkaCompatBroker, kill: bool) -> 
         assert values_of(connection, "t") == [b"%d" % number for number in range(7)]
 
 
-def test_leader_epochs_rise_by_restarts_and_tell_where_each_ended(broker: KafkaCompatBroker) -> None:
+def test_leader_epochs_rise_with_restarts_and_have_end_offsets(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
     ends = {}

@@ -8,9 +8,8 @@ import time
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection, encode
-from tests.conftest import StartBroker
 from tests.restart.client import create_topic, fetch_request, produce, values_of
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 STOP_S = 5
 PRODUCERS = 3
@@ -48,7 +47,7 @@ def _park_fetch(address: str, topic: str) -> Connection:
     return connection
 
 
-def test_sigterm_under_load_ends_in_time_with_code_0_and_all_that_was_acknowledged(
+def test_sigterm_under_load_exits_with_0_and_loses_nothing_acknowledged(
     broker: KafkaCompatBroker,
 ) -> None:
     loads = [_Load(broker.address, f"t{number}") for number in range(PRODUCERS)]
@@ -79,7 +78,7 @@ def test_sigterm_under_load_ends_in_time_with_code_0_and_all_that_was_acknowledg
             assert values[: load.acknowledged * 10 : 10] == [b"%d" % n for n in range(load.acknowledged)]
 
 
-def test_a_parked_consumer_learns_that_the_broker_goes(broker: KafkaCompatBroker) -> None:
+def test_a_waiting_consumer_gets_a_response_at_shutdown(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "quiet")
     consumer = _park_fetch(broker.address, "quiet")
@@ -93,7 +92,7 @@ def test_a_parked_consumer_learns_that_the_broker_goes(broker: KafkaCompatBroker
     consumer.close()
 
 
-def test_sigterm_while_idle_clients_are_connected_and_groups_are_loaded(start_broker: StartBroker) -> None:
+def test_sigterm_with_idle_clients_and_loading_groups_exits_in_time(start_broker: StartBroker) -> None:
     broker = start_broker()
     idle = [Connection(broker.address) for _ in range(50)]
     idle[0].ask(ApiKey.FIND_COORDINATOR, 3, {"key": "group", "key_type": 0})

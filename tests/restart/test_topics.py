@@ -16,7 +16,6 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from kafka_compat.storage.directories import checkpoints
 from tests.conformance.wire import Closed, Connection
-from tests.conftest import StartBroker
 from tests.restart.client import (
     commit_offset,
     committed_offset,
@@ -28,7 +27,7 @@ from tests.restart.client import (
 )
 from tests.support import campaign
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker, StartBroker
 
 
 def _folders(log_dir: Path, topic: str) -> list[str]:
@@ -37,7 +36,7 @@ def _folders(log_dir: Path, topic: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_a_deleted_topic_is_gone_and_its_name_starts_anew(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_a_deleted_topic_can_be_created_again_from_scratch(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t", 2)
         produce(connection, "t", [b"old"])
@@ -61,7 +60,7 @@ def test_a_deleted_topic_is_gone_and_its_name_starts_anew(broker: KafkaCompatBro
         assert values_of(connection, "t") == [b"new"]
 
 
-def test_a_deletion_that_had_only_been_noted_is_finished_at_the_next_start(
+def test_a_pending_deletion_is_completed_at_startup(
     start_broker: StartBroker,
 ) -> None:
     broker = start_broker({"log.segment.delete.delay.ms": "0"})
@@ -91,7 +90,7 @@ def _note_deletion(journal: Path, topic: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_kill_while_topics_are_made_and_deleted_leaves_each_whole_or_gone(start_broker: StartBroker) -> None:
+def test_a_kill_leaves_each_topic_complete_or_deleted(start_broker: StartBroker) -> None:
     broker = start_broker()
     chance = random.Random(3)
     for number in range(campaign.rounds(5, 100)):
@@ -133,7 +132,7 @@ def _make_and_delete_until_killed(
     return said
 
 
-def test_a_folder_of_another_topic_with_the_same_name_is_set_aside(broker: KafkaCompatBroker) -> None:
+def test_a_directory_of_a_namesake_topic_is_set_aside(broker: KafkaCompatBroker) -> None:
     """As when a topic was deleted and made again while one disk was away."""
     with Connection(broker.address) as connection:
         create_topic(connection, "t")

@@ -70,7 +70,7 @@ def test_every_record_is_found_once(
         assert all(len(page) == limit for page in found[:-1])
 
 
-def test_what_cannot_be_read_is_told_and_passed_over() -> None:
+def test_unreadable_records_are_reported_and_skipped() -> None:
     good = build_batch([Record(0, 5, b"k", b"v")], base_offset=1)
     bad = bytearray(build_batch([Record(0, 5, b"k", b"v")], base_offset=0))
     bad[-1] ^= 1
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_told_and_passed_over() -> None:
     assert (problem.partition, problem.offset) == (3, 0) and "CRC" in problem.reason
 
 
-def test_a_partition_that_goes_away_does_not_end_the_search() -> None:
+def test_a_partition_that_is_deleted_does_not_end_the_search() -> None:
     search = Search({0: (0, 5), 1: (0, 5)}, Match(), newest=False, limit=10, kept_bytes=100)
     read = search.next()
     assert read is not None
@@ -92,7 +92,7 @@ def test_a_partition_that_goes_away_does_not_end_the_search() -> None:
     assert len(search.found) == 5 and search.problems[0].reason == "gone"
 
 
-def test_of_what_is_large_a_beginning_is_kept() -> None:
+def test_large_values_are_cut() -> None:
     batch = build_batch([Record(0, 5, b"k" * 50, b"v" * 1000, [("h", b"w" * 30), ("n", None)])])
     (found,) = scanned(batch, Wanted(0, 0, 1, 10, False, Match(), 20), None).records
     assert (found.key, found.value) == (b"k" * 20, b"v" * 20)
@@ -106,7 +106,7 @@ def test_of_what_is_large_a_beginning_is_kept() -> None:
     ),
     st.integers(0, 1 << 62),
 )
-def test_a_cursor_comes_back_from_its_link(left: dict[int, tuple[int, int]], total: int) -> None:
+def test_a_cursor_is_parsed_back_from_its_link(left: dict[int, tuple[int, int]], total: int) -> None:
     cursor = Cursor(left, total)
     text = cursor.text()
     assert cursor_of(text) == cursor
@@ -119,6 +119,6 @@ def test_the_cursor_of_many_partitions_fits_into_a_link() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "%%", "eJxjYGBgAAAABAAB", "a" * 5000, "é"])
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_rejected(text: str) -> None:
     with pytest.raises(BadCursor):
         cursor_of(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
-from tests.spark.environment import QUICK_START
+from tests.pipelines.environment import QUICK_START
 from tests.support import campaign, kafka_jars
 from tests.support.ports import free_port
 from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from tests.clients import group_scenarios, scenarios
-from tests.clients.conftest import Topics
 from tests.clients.lane import Lane, attempted
+from tests.clients.lane_pool import Topics
 from tests.clients.programs import CLIENTS, ClientKind, ClientProgram
 from tests.clients.scenarios import NEEDS
 from tests.security import kdc
 from tests.security.authority import Authority
-from tests.security.conftest import Secured, listeners, up
 from tests.security.no_right import no_right, outcome, settle_rights
 from tests.security.oauth.issuer import Issuer, SigningKey
+from tests.security.secured import Secured, listeners, up
 from tests.security.ways import WAYS, Files
 from tests.support import campaign
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
@@ -170,7 +170,9 @@ CASES = [(name, way) for name in CLIENTS for way in WAYS if way not in _LACKING.
 
 
 @pytest.mark.parametrize(("name", "way"), CASES)
-def test_the_same_is_seen_over_tls(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+def test_clients_see_the_same_over_tls_as_on_genuine_kafka(
+    lanes: Callable[..., list[Lane]], name: str, way: str
+) -> None:
     if (name, way) not in EVERYDAY and not campaign.enabled():
         pytest.skip("in campaigns")
     wanted = SCENARIOS if campaign.enabled() else SCENARIOS[:1]
@@ -184,7 +186,9 @@ def test_the_same_is_seen_over_tls(lanes: Callable[..., list[Lane]], name: str, 
 
 # What somebody may do depends on the name, which is that of the certificate or that of the user.
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] in ("SSL", "SCRAM-SHA-512")])
-def test_who_has_no_right_is_told_the_same(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+def test_a_client_without_permission_gets_the_same_errors(
+    lanes: Callable[..., list[Lane]], name: str, way: str
+) -> None:
     if (name, way) not in UNENTITLED and not campaign.enabled():
         pytest.skip("in campaigns")
     with ThreadPoolExecutor(2) as both:
@@ -193,7 +197,7 @@ def test_who_has_no_right_is_told_the_same(lanes: Callable[..., list[Lane]], nam
 
 
 @pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] not in ("SSL", "GSSAPI")])
-def test_a_wrong_password_is_told_the_same(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+def test_a_wrong_password_gets_the_same_error(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
     if (name, way) not in IMPOSTORS and not campaign.enabled():
         pytest.skip("in campaigns")
     with ThreadPoolExecutor(2) as both:

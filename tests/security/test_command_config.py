@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.conftest import USERS, Secured
+from tests.security.secured import USERS, Secured
 from tests.support import java
 from tests.support.servers import run_kafka_compat
 from tests.tools.compare import neutral_lines
@@ -40,7 +40,7 @@ def _file(folder: Path, settings: Mapping[str, str]) -> str:
         ("SSL", "SSL", None),
     ],
 )
-def test_a_command_gets_in(
+def test_a_command_authenticates_by_its_client_settings(
     ours: Secured, tmp_path: Path, listener: str, protocol: str, mechanism: str | None
 ) -> None:
     settings = {
@@ -58,21 +58,21 @@ def test_a_command_gets_in(
     assert done.returncode == 0 and "Produce(0)" in done.stdout, done.stderr
 
 
-def test_single_settings_are_on_the_command_line(ours: Secured) -> None:
+def test_single_settings_can_be_given_on_the_command_line(ours: Secured) -> None:
     settings = {"security.protocol": "SASL_PLAINTEXT", **_login("SCRAM-SHA-256")}
     given = [word for name, value in settings.items() for word in ("--command-property", f"{name}={value}")]
     done = run_kafka_compat("topics", "--bootstrap-server", ours.addresses["SASL"], "--list", *given)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_broker_that_is_not_trusted_is_told_at_once(ours: Secured, tmp_path: Path) -> None:
+def test_an_untrusted_broker_is_reported_at_once(ours: Secured, tmp_path: Path) -> None:
     file = _file(tmp_path, {"security.protocol": "SSL"})
     where = ("--bootstrap-server", ours.addresses["SSL"], "--command-config", file)
     done = run_kafka_compat("topics", "--list", *where)
     assert done.returncode == 1 and "SSL handshake failed" in done.stdout
 
 
-def test_what_is_no_broker_is_told_when_time_is_up(tmp_path: Path) -> None:
+def test_a_server_that_is_no_broker_is_reported_after_the_timeout(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
         threading.Thread(target=_serve_the_web, args=(server,), daemon=True).start()
@@ -89,7 +89,7 @@ def _serve_the_web(server: socket.socket) -> None:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
-def test_a_wrong_password_is_told_as_by_genuine_ones(ours: Secured, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_as_by_genuine_kafka(ours: Secured, tmp_path: Path) -> None:
     settings = {"security.protocol": "SASL_PLAINTEXT", **_login("SCRAM-SHA-256", "wrong")}
     line = ["--bootstrap-server", ours.addresses["SASL"], "--list"]
     line += ["--command-config", _file(tmp_path, settings)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.security.authority import Authority
-from tests.security.conftest import USERS, Secured
+from tests.security.secured import USERS, Secured
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
@@ -42,7 +42,9 @@ def trusting(authority: Authority) -> dict[str, str]:
     return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.file)}
 
 
-def test_a_client_that_is_well_is_told_so(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+def test_a_working_client_is_reported_as_such(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str]
+) -> None:
     settings = {
         "bootstrap.servers": ours.addresses["SAFE"],
         "security.protocol": "SASL_SSL",
@@ -56,7 +58,9 @@ def test_a_client_that_is_well_is_told_so(ours: Secured, tmp_path: Path, trustin
     assert ours.addresses["SAFE"] in findings[6]["text"]
 
 
-def test_a_client_with_a_certificate(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+def test_a_client_with_a_certificate_is_diagnosed(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str]
+) -> None:
     own = ours.authority.sign("somebody")
     settings = {
         "bootstrap.servers": ours.addresses["SSL"],
@@ -112,9 +116,7 @@ ILLS: dict[str, tuple[str, dict[str, str], str, str, str]] = {
 
 
 @pytest.mark.parametrize("ill", ILLS)
-def test_the_step_that_fails_is_the_last(
-    ours: Secured, tmp_path: Path, trusting: dict[str, str], ill: str
-) -> None:
+def test_a_failed_step_is_the_last(ours: Secured, tmp_path: Path, trusting: dict[str, str], ill: str) -> None:
     listener, settings, step, side, text = ILLS[ill]
     everything = {"bootstrap.servers": ours.addresses[listener], **trusting, **settings}
     code, findings = _examined(tmp_path, everything)
@@ -131,7 +133,7 @@ def test_the_step_that_fails_is_the_last(
         ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT, or SASL_PLAINTEXT if clients log in"),
     ],
 )
-def test_who_gave_no_login_is_told_of_the_way_with_one(
+def test_without_a_login_a_protocol_with_login_is_advised(
     ours: Secured, tmp_path: Path, trusting: dict[str, str], listener: str, protocol: str, advised: str
 ) -> None:
     settings = {"bootstrap.servers": ours.addresses[listener], **trusting, "security.protocol": protocol}
@@ -139,7 +141,9 @@ def test_who_gave_no_login_is_told_of_the_way_with_one(
     assert advised in findings[-1]["remedy"]
 
 
-def test_who_gave_a_login_keeps_it(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+def test_the_advised_protocol_keeps_the_given_login(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str]
+) -> None:
     everything = {
         "bootstrap.servers": ours.addresses["SAFE"],
         **trusting,
@@ -150,7 +154,7 @@ def test_who_gave_a_login_keeps_it(ours: Secured, tmp_path: Path, trusting: dict
     assert "set security.protocol=SASL_SSL " in findings[-1]["remedy"]
 
 
-def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Path) -> None:
+def test_an_unknown_certificate_authority_is_reported(ours: Secured, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "Other CA").file
     settings = {
         "ssl.truststore.type": "PEM",
@@ -161,7 +165,7 @@ def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Pat
     assert code == 1 and findings[-1]["side"] == "client" and "not trust the issuer" in findings[-1]["text"]
 
 
-def test_a_name_that_the_certificate_does_not_have(
+def test_a_host_name_missing_from_the_certificate_is_reported(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     port = ours.addresses["SSL"].rpartition(":")[2]
@@ -175,12 +179,12 @@ def test_a_name_that_the_certificate_does_not_have(
     ("host", "step", "side"),
     [("no.such.name.invalid", "name", "network"), ("127.0.0.1", "connection", "broker")],
 )
-def test_an_address_where_nobody_is(tmp_path: Path, host: str, step: str, side: str) -> None:
+def test_an_unreachable_address_is_reported(tmp_path: Path, host: str, step: str, side: str) -> None:
     code, (*_, last) = _examined(tmp_path, {}, "--bootstrap", f"{host}:{free_port()}")
     assert code == 1 and (last["step"], last["side"], last["ok"]) == (step, side, False)
 
 
-def test_a_client_without_the_right(tmp_path: Path) -> None:
+def test_a_missing_permission_is_reported(tmp_path: Path) -> None:
     settings = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     broker = KafkaCompatBroker(tmp_path, settings)
     broker.start()
@@ -204,7 +208,7 @@ def test_a_client_without_the_right(tmp_path: Path) -> None:
         ("security.protocol=SSL\nssl.truststore.location=/no/such", "ssl.truststore.location"),
     ],
 )
-def test_settings_that_cannot_be(tmp_path: Path, settings: str, told: str) -> None:
+def test_invalid_settings_are_reported(tmp_path: Path, settings: str, told: str) -> None:
     file = tmp_path / "client.properties"
     file.write_text(settings)
     done = run_kafka_compat("doctor", str(file))

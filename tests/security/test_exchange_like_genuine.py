@@ -11,7 +11,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import ScramClient, Untrusted
 from tests.conformance.wire import Closed, Connection, Plain, frame
-from tests.security.conftest import SESSION_MAX_MS, USERS, Secured
+from tests.security.secured import SESSION_MAX_MS, USERS, Secured
 
 SEED = 20260101
 TIMEOUT_S = 10.0
@@ -221,7 +221,9 @@ SCRIPTS: dict[str, Script] = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("listener", ["SASL", "AGAIN"])
-def test_a_conversation(ours: Secured, theirs: Secured, listener: str, name: str) -> None:
+def test_each_sasl_conversation_gets_the_same_responses(
+    ours: Secured, theirs: Secured, listener: str, name: str
+) -> None:
     script = SCRIPTS[name]
     assert told(ours, listener, script) == told(theirs, listener, script)
 
@@ -252,7 +254,9 @@ def _random_script(chance: random.Random) -> Script:
 
 
 @pytest.mark.timeout(3600)
-def test_conversations_at_random(ours: Secured, theirs: Secured, campaign: bool) -> None:
+def test_random_sasl_conversations_get_the_same_responses(
+    ours: Secured, theirs: Secured, campaign: bool
+) -> None:
     for number in range(3000 if campaign else 40):
         listener = "AGAIN" if number % 2 else "SASL"
         script = _random_script(random.Random(SEED + number))

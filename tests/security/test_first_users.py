@@ -72,7 +72,7 @@ async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_p
     assert await store.children(CHANGES) == [], "nobody else runs who would have to hear of it"
 
 
-async def test_brokers_that_run_hear_of_it(store: MetadataStore, tmp_path: Path) -> None:
+async def test_running_brokers_get_the_new_users(store: MetadataStore, tmp_path: Path) -> None:
     await store.ensure(znodes.broker_path(7))
     await first_users.take_over(write(tmp_path / "users", alice="secret"), store)
     (change,) = await store.children(CHANGES)
@@ -80,7 +80,7 @@ async def test_brokers_that_run_hear_of_it(store: MetadataStore, tmp_path: Path)
     assert znodes.decode_config_change(CHANGES, data) == "users/alice"
 
 
-async def test_what_was_changed_since_stays_so(store: MetadataStore, tmp_path: Path) -> None:
+async def test_later_changes_are_kept(store: MetadataStore, tmp_path: Path) -> None:
     path = write(tmp_path / "users", alice="secret", bob="secret")
     await first_users.take_over(path, store)
     await store.delete("/config/users/alice")
@@ -106,7 +106,7 @@ async def test_what_was_changed_since_stays_so(store: MetadataStore, tmp_path: P
         (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
     ],
 )
-async def test_a_file_that_is_none_ends_the_start(
+async def test_an_invalid_file_aborts_startup(
     store: MetadataStore, tmp_path: Path, content: bytes, problem: str
 ) -> None:
     path = tmp_path / "users"
@@ -117,7 +117,7 @@ async def test_a_file_that_is_none_ends_the_start(
     assert await store.children("/config/users") == []
 
 
-async def test_a_file_that_is_gone_is_said(
+async def test_a_missing_file_is_reported(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)

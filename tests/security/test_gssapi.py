@@ -135,7 +135,7 @@ _CHOICES = {
 
 
 @pytest.mark.parametrize("kind", _CHOICES)
-def test_the_choice_of_a_layer_gets_what_genuine_kafka_says(world: _World, kind: str) -> None:
+def test_security_layers_get_the_responses_of_genuine_kafka(world: _World, kind: str) -> None:
     def seen(place: _Place) -> list[object]:
         client = _Client(world, _CHOICES[kind])
         found: list[object] = []
@@ -160,7 +160,7 @@ def test_the_choice_of_a_layer_gets_what_genuine_kafka_says(world: _World, kind:
 
 
 @pytest.mark.parametrize("handshake", [True, False])
-def test_tokens_that_are_frames_of_their_own(world: _World, handshake: bool) -> None:
+def test_tokens_may_be_frames_without_a_header(world: _World, handshake: bool) -> None:
     """As clients of Kafka 0.10 send them after a SaslHandshake v0, and those of 0.9 right away."""
     for place in world.places:
         client = _Client(world, _CHOICES["no layer"])
@@ -197,7 +197,7 @@ def test_commands_log_in_by_a_key_table_or_by_tickets(world: _World, tmp_path: P
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"\x60\x82", b"\x60" + b"\xff" * 5000, b"rubbish"])
-def test_rubbish_is_refused(world: _World, rubbish: bytes) -> None:
+def test_invalid_tokens_are_rejected(world: _World, rubbish: bytes) -> None:
     def seen(place: _Place) -> tuple[int, str | None]:
         with Wire(place.port) as wire:
             wire.handshake("GSSAPI")
@@ -256,7 +256,7 @@ def _own_user(world: _World, service: str = "kafka") -> BrokerSecurity:
     return BrokerSecurity(login=SaslLogin("GSSAPI", new_client, asks_others=True))
 
 
-async def test_a_broker_logs_in_at_others(world: _World) -> None:
+async def test_a_broker_authenticates_to_other_brokers(world: _World) -> None:
     for place in world.places:
         client = BrokerClient("localhost", place.port, "test", security=_own_user(world))
         found: MetadataResponse = await client.send(ApiKey.METADATA, 4, MetadataRequest(topics=[]))
@@ -264,7 +264,7 @@ async def test_a_broker_logs_in_at_others(world: _World) -> None:
         await client.close()
 
 
-async def test_a_broker_tells_why_it_cannot_log_in(world: _World) -> None:
+async def test_a_broker_logs_why_it_cannot_authenticate(world: _World) -> None:
     ours = world.places[0]
     unknown = BrokerClient("localhost", ours.port, "test", security=_own_user(world, "other"))
     with pytest.raises(ConnectionError, match=r"other@localhost: .*not found in Kerberos database"):
@@ -278,7 +278,7 @@ async def test_a_broker_tells_why_it_cannot_log_in(world: _World) -> None:
     await another.close()
 
 
-async def test_a_kdc_that_says_nothing_holds_up_nobody(
+async def test_a_silent_kdc_does_not_delay_others(
     world: _World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = socket.create_server(("127.0.0.1", 0))
@@ -293,7 +293,7 @@ async def test_a_kdc_that_says_nothing_holds_up_nobody(
     connecting = asyncio.create_task(client.connect())
     longest_s, before_s = 0.0, time.monotonic()
     while not connecting.done():
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # interval of measuring the event loop
         now_s = time.monotonic()
         longest_s, before_s = max(longest_s, now_s - before_s), now_s
     with pytest.raises(ConnectionError):
@@ -303,7 +303,7 @@ async def test_a_kdc_that_says_nothing_holds_up_nobody(
     assert longest_s < 0.5
 
 
-def test_tickets_are_asked_for_anew_before_they_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tickets_are_renewed_before_they_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And while the KDC is away, those that there are will do."""
     lifetime_s = 3
     kdc = Kdc(tmp_path / "kdc", lifetime_s)
@@ -316,7 +316,7 @@ def test_tickets_are_asked_for_anew_before_they_end(tmp_path: Path, monkeypatch:
         began_s = time.monotonic()
         while time.monotonic() < began_s + 2 * lifetime_s:
             assert GssapiClient(tickets, "kafka", "localhost").first()
-            time.sleep(0.5)
+            time.sleep(0.5)  # interval of logins, over two lifetimes of a ticket
     finally:
         kdc.stop()
     assert GssapiClient(tickets, "kafka", "localhost").first()
@@ -329,7 +329,7 @@ def _config(**others: str) -> Any:
     return BrokerConfig.from_properties(settings | others).for_listener("SASL_PLAINTEXT")
 
 
-def test_settings_that_cannot_be_are_explained(tmp_path: Path) -> None:
+def test_invalid_settings_are_explained(tmp_path: Path) -> None:
     options = {
         "useKeyTab": "true",
         "keyTab": str(tmp_path / "no"),

@@ -21,7 +21,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import encode, frame
 from tests.security.authority import Authority
-from tests.security.conftest import USERS, listeners, store_users
+from tests.security.secured import USERS, listeners, store_users
 from tests.support.bystander import Bystander
 from tests.support.campaign import rounds
 from tests.support.servers import KafkaCompatBroker
@@ -109,7 +109,7 @@ def mutated(chance: random.Random, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("listener", ["SSL", "SAFE"])
-def test_mutated_handshakes(target: Target, listener: str) -> None:
+def test_mutated_tls_handshakes_do_not_disturb_others(target: Target, listener: str) -> None:
     chance = random.Random(SEED)
     good = hello(target)
 
@@ -129,7 +129,7 @@ def test_mutated_handshakes(target: Target, listener: str) -> None:
     beside(target, attack)
 
 
-def test_mutated_records_within_a_connection(target: Target) -> None:
+def test_mutated_tls_records_do_not_disturb_others(target: Target) -> None:
     """After a good handshake what is encrypted is broken, or is nothing."""
     chance = random.Random(SEED)
 
@@ -154,7 +154,7 @@ def test_mutated_records_within_a_connection(target: Target) -> None:
     beside(target, attack)
 
 
-def test_mutated_conversations(target: Target) -> None:
+def test_mutated_sasl_conversations_do_not_disturb_others(target: Target) -> None:
     chance = random.Random(SEED)
     token = b"n,,n=alice,r=abcdefghijkl"
     frames = [
@@ -179,7 +179,7 @@ def test_mutated_conversations(target: Target) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_tokens_of_every_size(target: Target, mechanism: str) -> None:
+def test_tokens_of_every_size_are_accepted_or_rejected(target: Target, mechanism: str) -> None:
     """What a client may send before it is let in is bounded, and costs no time."""
     sizes = [0, 1, 100, 16_384, 100_000, 524_000]
     shapes = [b"n,,n=", b"a=", b"\0", b"n,,n=a,r=", b"=2C", b"n,a=b,n=b,r=x,m=", b"\xff"]
@@ -209,7 +209,7 @@ def test_frames_that_are_too_large_end_a_connection_at_once(target: Target, list
             assert stream.recv(1) == b""
 
 
-def test_many_who_send_half_of_what_they_announce(target: Target) -> None:
+def test_many_unfinished_frames_do_not_disturb_others(target: Target) -> None:
     """No more than 524,288 bytes each, which grow with what came, and end with the deadline of a frame."""
     before = target.broker.process.resident_bytes()
 
@@ -227,7 +227,7 @@ def test_many_who_send_half_of_what_they_announce(target: Target) -> None:
     beside(target, attack)
 
 
-def test_many_slow_handshakes(target: Target) -> None:
+def test_many_slow_handshakes_do_not_disturb_others(target: Target) -> None:
     start = hello(target)
 
     def attack() -> None:
@@ -244,7 +244,7 @@ def test_many_slow_handshakes(target: Target) -> None:
     beside(target, attack)
 
 
-def test_a_flood_of_handshakes(target: Target) -> None:
+def test_a_flood_of_handshakes_does_not_disturb_others(target: Target) -> None:
     def attack() -> None:
         for _ in range(rounds(200, 5_000)):
             with target.connect("SAFE") as connection:
@@ -253,7 +253,7 @@ def test_a_flood_of_handshakes(target: Target) -> None:
     beside(target, attack)
 
 
-def test_a_flood_of_wrong_passwords(target: Target) -> None:
+def test_a_flood_of_wrong_passwords_does_not_disturb_others(target: Target) -> None:
     def attack() -> None:
         for _ in range(rounds(300, 20_000)):
             with target.connect("SASL") as connection:
@@ -268,7 +268,7 @@ def test_a_flood_of_wrong_passwords(target: Target) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 @pytest.mark.parametrize(("version", "key"), [("-tls1_2", "R"), ("-tls1_3", "K"), ("-tls1_3", "k")])
-def test_renegotiation_and_new_keys(target: Target, version: str, key: str) -> None:
+def test_renegotiation_and_key_updates_do_not_disturb_others(target: Target, version: str, key: str) -> None:
     """TLS 1.2 renegotiates nothing; new keys of TLS 1.3 are had, however often they are asked for."""
 
     def attack() -> None:

@@ -24,7 +24,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
         (f'{MODULE} sufficient a="x;y=z \\" \\\\";', {"a": 'x;y=z " \\'}),
     ],
 )
-def test_what_is_understood(text: str, options: dict[str, str]) -> None:
+def test_valid_entries_are_parsed(text: str, options: dict[str, str]) -> None:
     module = jaas.parse(text)
     assert (module.name, module.options) == (MODULE, options)
     assert "username" not in repr(module)
@@ -45,14 +45,14 @@ def test_what_is_understood(text: str, options: dict[str, str]) -> None:
         f"{MODULE} required; {MODULE} required;",
     ],
 )
-def test_what_is_not_and_no_secret_is_told(text: str) -> None:
+def test_invalid_entries_are_rejected_without_showing_secrets(text: str) -> None:
     with pytest.raises(ValueError) as refused:
         jaas.parse(text)
     assert "hidden" not in str(refused.value)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,10}", fullmatch=True), st.text()))
-def test_whatever_is_quoted_comes_back(options: dict[str, str]) -> None:
+def test_quoted_values_are_parsed_back(options: dict[str, str]) -> None:
     def quoted(value: str) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'

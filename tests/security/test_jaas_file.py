@@ -84,7 +84,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
     server.stop()
 
 
-def test_sections_count_where_no_setting_does(place: Place) -> None:
+def test_sections_of_the_file_apply_where_no_setting_does(place: Place) -> None:
     assert place.lets_in("COMMON", "alice", "of the file")
     assert place.lets_in("COMMON", "bob", "bob;'s { }")
     assert place.lets_in("OWN", "alice", "of her listener")
@@ -94,7 +94,7 @@ def test_sections_count_where_no_setting_does(place: Place) -> None:
     assert not place.lets_in("SET", "alice", "of the file")
 
 
-def test_files_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "jaas.conf"
     config = BrokerConfig({"kafka.compat.sasl.jaas.file": str(file)})
     listener = config.for_listener("PLAINTEXT")

@@ -89,7 +89,7 @@ def identity() -> Identity:
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
 @pytest.mark.parametrize("said", ["JKS", "PKCS12"])
-def test_a_store_of_keytool_is_known_by_its_content(
+def test_the_type_of_a_key_store_is_detected(
     kind: str, said: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
@@ -107,7 +107,7 @@ def test_a_key_may_have_a_password_of_its_own(kind: str, identity: Identity, tmp
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_wrong_password_of_a_store_is_said(kind: str, identity: Identity, tmp_path: Path) -> None:
+def test_a_wrong_password_of_a_store_is_reported(kind: str, identity: Identity, tmp_path: Path) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
     with pytest.raises(StoreError, match="tampered with, or password was incorrect") as caught:
         key_store(path, password="another")
@@ -116,7 +116,7 @@ def test_a_wrong_password_of_a_store_is_said(kind: str, identity: Identity, tmp_
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_trust_store_of_keytool(kind: str, tmp_path: Path) -> None:
+def test_a_trust_store_of_keytool_is_read(kind: str, tmp_path: Path) -> None:
     one, two = Authority("Ein Äußerer"), Authority("Two")
     path = java_trust_store(tmp_path / "trust.jks", [one.certificate, two.certificate], kind)
     assert trusted(path) == der(one, two)
@@ -139,7 +139,7 @@ def test_a_pkcs12_trust_store_needs_its_password(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_of_a_key_its_own_certificate_is_trusted_and_not_who_signed_it(
+def test_a_key_entry_makes_its_certificate_trusted_but_not_its_signer(
     kind: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
@@ -147,7 +147,7 @@ def test_of_a_key_its_own_certificate_is_trusted_and_not_who_signed_it(
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_store_without_a_private_key_is_no_key_store(kind: str, tmp_path: Path) -> None:
+def test_a_store_without_a_private_key_is_rejected_as_key_store(kind: str, tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate], kind)
     with pytest.raises(StoreError, match="no private key"):
         key_store(path)
@@ -163,7 +163,7 @@ def test_the_pkcs12_stores_of_old_java_are_read(tmp_path: Path) -> None:
     assert entry.chain[0].subject.rfc4514_string() == "CN=old"
 
 
-def test_a_key_of_each_kind_is_shown(tmp_path: Path) -> None:
+def test_the_first_key_of_each_algorithm_is_used(tmp_path: Path) -> None:
     path = tmp_path / "both.jks"
     for alias, algorithm in (("a", "RSA"), ("b", "EC"), ("c", "RSA")):
         keytool(
@@ -175,7 +175,7 @@ def test_a_key_of_each_kind_is_shown(tmp_path: Path) -> None:
     assert sorted(entry.alias for entry in shown) in (["a", "b"], ["b", "c"])
 
 
-def test_a_pkcs12_store_of_openssl(identity: Identity, tmp_path: Path) -> None:
+def test_a_pkcs12_store_of_openssl_is_read(identity: Identity, tmp_path: Path) -> None:
     pair, path = tmp_path / "pair.pem", tmp_path / "store.p12"
     pair.write_text(identity.key_pem() + identity.chain_pem())
     command = ["openssl", "pkcs12", "-export", "-in", str(pair), "-out", str(path)]
@@ -194,7 +194,7 @@ def test_a_pkcs12_store_has_one_password(identity: Identity, tmp_path: Path) -> 
 
 
 @given(data=st.data())
-def test_a_damaged_java_store_is_refused_and_nothing_else_happens(data: st.DataObject) -> None:
+def test_a_damaged_java_store_is_rejected(data: st.DataObject) -> None:
     content = bytearray(_small_jks())
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(content) - 1))
@@ -230,14 +230,14 @@ def test_a_pem_file_has_key_and_certificates_in_any_order(
 
 
 @pytest.mark.parametrize("password", [None, "key-secret"])
-def test_pem_may_stand_in_the_settings_on_one_line(password: str | None, identity: Identity) -> None:
+def test_pem_may_be_a_setting_on_one_line(password: str | None, identity: Identity) -> None:
     key, chain = identity.key_pem(password), identity.chain_pem()
     for given_key, given_chain in ((key, chain), (key.replace("\n", " "), chain.replace("\n", " "))):
         entries = key_store(None, "PEM", None, password, given_key, given_chain)
         assert_holds(entries, identity)
 
 
-def test_a_key_that_openssl_encrypted(identity: Identity, tmp_path: Path) -> None:
+def test_a_key_encrypted_by_openssl_is_read(identity: Identity, tmp_path: Path) -> None:
     plain, path = tmp_path / "plain.pem", tmp_path / "keys.pem"
     plain.write_text(identity.key_pem())
     command = ["openssl", "pkcs8", "-topk8", "-in", str(plain), "-passout", "pass:key-secret"]
@@ -255,7 +255,7 @@ def test_a_key_that_openssl_encrypted(identity: Identity, tmp_path: Path) -> Non
         (False, "another", "ssl.key.password", "not encrypted"),
     ],
 )
-def test_a_password_of_a_pem_key_is_there_exactly_where_the_key_has_one(
+def test_a_pem_key_needs_a_password_only_if_it_is_encrypted(
     protected: bool, password: str | None, setting: str, problem: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = tmp_path / "keys.pem"
@@ -265,7 +265,7 @@ def test_a_password_of_a_pem_key_is_there_exactly_where_the_key_has_one(
     assert caught.value.setting == setting
 
 
-def test_pem_trust_stores(tmp_path: Path) -> None:
+def test_pem_trust_stores_are_read(tmp_path: Path) -> None:
     path = tmp_path / "trust.pem"
     path.write_text("# ours\n" + authority().pem() + Authority("Two").pem())
     assert der(authority()) < trusted(path, "PEM", None)
@@ -299,7 +299,7 @@ def test_pem_trust_stores(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_pem_file_is_said(
+def test_an_invalid_pem_file_is_explained(
     content: str, problem: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = tmp_path / "keys.pem"
@@ -329,7 +329,7 @@ def test_what_is_wrong_with_a_pem_file_is_said(
         ("JKS", b"\xfe\xed\xfe\xed", "not a complete JKS keystore", ""),
     ],
 )
-def test_a_file_of_another_kind_is_said(
+def test_a_file_of_another_type_is_reported(
     kind: str, content: bytes, problem: str, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "store"
@@ -339,7 +339,7 @@ def test_a_file_of_another_kind_is_said(
     assert expected in caught.value.expected
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read: No such file"):
         key_store(tmp_path / "missing.jks")
     with pytest.raises(StoreError, match="cannot be read: Is a directory"):

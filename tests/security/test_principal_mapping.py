@@ -68,7 +68,7 @@ names = st.lists(
 
 @given(name=names)
 @settings(max_examples=rounds(300, 5_000))
-def test_a_name_is_written_as_java_writes_it(kafka: SslOracle, name: bytes) -> None:
+def test_distinguished_names_are_written_as_by_java(kafka: SslOracle, name: bytes) -> None:
     try:
         expected = kafka.name(name)
     except Refused:
@@ -76,7 +76,7 @@ def test_a_name_is_written_as_java_writes_it(kafka: SslOracle, name: bytes) -> N
     assert rfc2253(name) == expected
 
 
-def test_a_name_that_java_shows_in_its_documentation(kafka: SslOracle) -> None:
+def test_an_example_of_javas_documentation_is_written_alike(kafka: SslOracle) -> None:
     owner = x509.Name(
         [
             x509.NameAttribute(NameOID.COUNTRY_NAME, "US"),
@@ -91,7 +91,7 @@ def test_a_name_that_java_shows_in_its_documentation(kafka: SslOracle) -> None:
 
 
 @given(content=st.binary(max_size=60))
-def test_what_is_no_certificate_is_refused(content: bytes) -> None:
+def test_invalid_certificates_are_rejected(content: bytes) -> None:
     with pytest.raises(ValueError):
         subject(content)
 
@@ -173,7 +173,7 @@ def test_rules_map_names_as_kafka_does(kafka: SslOracle, rules: str) -> None:
         r"RULE:\p{Nothing}/b/",
     ],
 )
-def test_rules_that_cannot_be_are_refused_at_the_start(kafka: SslOracle, rules: str) -> None:
+def test_invalid_rules_abort_startup(kafka: SslOracle, rules: str) -> None:
     with pytest.raises(Refused):
         kafka.mapped(rules, NAME)
     with pytest.raises(ConfigError, match=r"configuration ssl\.principal\.mapping\.rules: Invalid rule"):
@@ -183,7 +183,7 @@ def test_rules_that_cannot_be_are_refused_at_the_start(kafka: SslOracle, rules: 
 @pytest.mark.parametrize(
     "rules", ["RULE:a/$1/", "RULE:(a)/${b}/", "RULE:a/$/", r"RULE:[a&&[b]]/b/", r"RULE:\p{L}/b/"]
 )
-def test_what_kafka_finds_out_when_a_client_comes_is_refused_at_the_start(rules: str) -> None:
+def test_rules_that_kafka_rejects_at_a_connection_abort_startup(rules: str) -> None:
     with pytest.raises(ConfigError, match="Invalid rule"):
         PrincipalMapper(rules)
 
@@ -206,7 +206,7 @@ owners = st.lists(st.sampled_from(["CN", "O", "=", ",", "a", "b", "Äb", ".", "\
 
 @given(pattern=patterns, replacement=replacements, case=st.sampled_from(["", "L", "U"]), name=owners)
 @settings(max_examples=rounds(300, 5_000))
-def test_whatever_the_rule_it_maps_as_in_kafka(
+def test_any_rule_maps_as_in_kafka(
     kafka: SslOracle, pattern: str, replacement: str, case: str, name: str
 ) -> None:
     rules = f"RULE:{pattern}/{replacement}/{case}"
@@ -229,13 +229,13 @@ def test_whatever_the_rule_it_maps_as_in_kafka(
     assert found == expected
 
 
-def test_a_principal_is_made_of_the_certificate() -> None:
+def test_the_principal_is_derived_from_the_certificate() -> None:
     shown = authority().issue("client-7").der()
     assert str(PrincipalMapper("DEFAULT").principal(shown)) == "User:CN=client-7"
     assert str(PrincipalMapper("RULE:^CN=(.*)$/$1/U").principal(shown)) == "User:CLIENT-7"
 
 
-def test_a_rule_that_may_take_for_ever_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rule_with_exponential_time_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     harmless = (
         "RULE:^CN=(.*?),OU=.*$/$1/",
         "RULE:(a*+)+/b/",

@@ -126,7 +126,7 @@ def produced(settings: Mapping[str, Any], topic: str, *values: bytes) -> None:
         raise RuntimeError(failed[0])
 
 
-def test_confluent_kafka(provisioned: Provisioned) -> None:
+def test_confluent_kafka_connects_with_its_provisioned_settings(provisioned: Provisioned) -> None:
     settings = provisioned.librdkafka()
     produced(settings, "librdkafka", b"1", b"2")
     consumer = Consumer({**settings, "group.id": "librdkafka", "auto.offset.reset": "earliest"})
@@ -140,14 +140,14 @@ def test_confluent_kafka(provisioned: Provisioned) -> None:
     assert set(found) == {b"1", b"2"}
 
 
-def test_kcat(provisioned: Provisioned) -> None:
+def test_kcat_connects_with_its_provisioned_settings(provisioned: Provisioned) -> None:
     produced(provisioned.librdkafka(), "kcat", b"hello")
     command = ["kcat", "-F", str(provisioned.client("librdkafka.conf")), "-C", "-t", "kcat", "-e", "-q"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "hello\n"
 
 
-def test_kafka_python(provisioned: Provisioned) -> None:
+def test_kafka_python_connects_with_its_provisioned_settings(provisioned: Provisioned) -> None:
     settings = provisioned.settings("kafka_python_settings.py")
     producer = KafkaProducer(**settings)
     producer.send("kafka-python", b"hello").get(30)
@@ -157,13 +157,13 @@ def test_kafka_python(provisioned: Provisioned) -> None:
     consumer.close()
 
 
-async def test_aiokafka(provisioned: Provisioned) -> None:
+async def test_aiokafka_connects_with_its_provisioned_settings(provisioned: Provisioned) -> None:
     async with AIOKafkaProducer(**provisioned.settings("aiokafka_settings.py")) as producer:
         sent = await producer.send_and_wait("aiokafka", b"hello")
     assert sent.offset == 0
 
 
-def test_kafkas_own_tools(provisioned: Provisioned) -> None:
+def test_kafkas_own_tools_connect_with_their_provisioned_settings(provisioned: Provisioned) -> None:
     properties = str(provisioned.client("client.properties"))
     address = provisioned.librdkafka()["bootstrap.servers"]
     common = ("--bootstrap-server", address)
@@ -179,7 +179,7 @@ def test_kafkas_own_tools(provisioned: Provisioned) -> None:
     assert consumed.stdout == "hello\n"
 
 
-def test_whoever_has_another_password_stays_outside(provisioned: Provisioned) -> None:
+def test_a_wrong_password_is_rejected(provisioned: Provisioned) -> None:
     def refused(settings: Mapping[str, Any]) -> int:
         errors: list[int] = []
         told: Any = lambda error: errors.append(error.code())  # noqa: E731
@@ -220,7 +220,7 @@ def test_another_user_may_do_what_an_acl_allows(provisioned: Provisioned) -> Non
     produced(alice, "allowed", b"3")
 
 
-def test_users_are_there_after_a_crash_and_changes_stay(ours: Provisioned) -> None:
+def test_users_and_changes_survive_a_crash(ours: Provisioned) -> None:
     admin, alice = ours.librdkafka(), ours.librdkafka("alice")
     produced(admin, "crash", b"0")
     allow(admin, "alice", "crash")

@@ -56,7 +56,7 @@ def shake_hands(
     return server_end, client_end
 
 
-def test_both_sides_of_a_listener_understand_each_other() -> None:
+def test_client_and_server_contexts_complete_a_handshake() -> None:
     made = context({**in_settings(authority().issue()), "ssl.client.auth": "required"})
     server, client = shake_hands(made.server, made.client)
     assert server.version() == "TLSv1.3"
@@ -66,7 +66,7 @@ def test_both_sides_of_a_listener_understand_each_other() -> None:
 
 
 @pytest.mark.parametrize(("host", "found"), [("localhost", True), ("127.0.0.1", True), ("elsewhere", False)])
-def test_a_client_compares_the_name_of_the_host(host: str, found: bool) -> None:
+def test_a_client_verifies_the_host_name(host: str, found: bool) -> None:
     made = context(in_settings(authority().issue()))
     if found:
         shake_hands(made.server, made.client, host)
@@ -77,7 +77,7 @@ def test_a_client_compares_the_name_of_the_host(host: str, found: bool) -> None:
         shake_hands(made.server, trusting.client, host)
 
 
-def test_a_name_of_a_host_may_be_the_common_name_where_there_are_no_others() -> None:
+def test_the_common_name_is_used_without_alternative_names() -> None:
     made = context(in_settings(authority().issue("broker.example.com", hosts=())))
     shake_hands(made.server, made.client, "broker.example.com")
 
@@ -94,7 +94,9 @@ def test_a_name_of_a_host_may_be_the_common_name_where_there_are_no_others() -> 
         ("required", "a friend's", True),
     ],
 )
-def test_clients_are_asked_for_certificates(client_auth: str, shown: str, accepted: bool) -> None:
+def test_clients_must_present_certificates_if_configured(
+    client_auth: str, shown: str, accepted: bool
+) -> None:
     server = context({**in_settings(authority().issue()), "ssl.client.auth": client_auth})
     signer = Authority("Stranger") if shown == "a stranger's" else authority()
     values = in_settings(signer.issue("somebody"), authority())
@@ -109,7 +111,7 @@ def test_clients_are_asked_for_certificates(client_auth: str, shown: str, accept
     assert (end.getpeercert(True) is not None) == (client_auth != "none" and shown == "a friend's")
 
 
-def test_what_is_in_a_trust_store_is_trusted_be_it_no_root() -> None:
+def test_any_certificate_in_a_trust_store_is_trusted() -> None:
     between = Authority("Between", signed_by=authority())
     identity = between.issue()
     assert len(identity.chain) == 2
@@ -119,7 +121,7 @@ def test_what_is_in_a_trust_store_is_trusted_be_it_no_root() -> None:
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_only_enabled_protocols_are_spoken(version: str) -> None:
+def test_only_enabled_protocols_are_negotiated(version: str) -> None:
     made = context({**in_settings(authority().issue()), "ssl.enabled.protocols": version})
     both = context(in_settings(authority().issue()))
     assert shake_hands(made.server, both.client)[0].version() == version
@@ -157,7 +159,7 @@ def test_cipher_suites_are_chosen_by_either_name(suites: str, agreed: str) -> No
     assert made.suite_refused(server) is None
 
 
-def test_a_suite_that_was_not_allowed_is_told_after_the_handshake() -> None:
+def test_a_disabled_suite_is_reported_after_the_handshake() -> None:
     made = context({**in_settings(authority().issue()), "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"})
     server, _ = shake_hands(made.server, context(in_settings(authority().issue())).client)
     strict = context(
@@ -183,12 +185,12 @@ def test_a_suite_that_was_not_allowed_is_told_after_the_handshake() -> None:
         ),
     ],
 )
-def test_suites_with_which_nobody_could_connect_are_refused(values: dict[str, str], problem: str) -> None:
+def test_unusable_cipher_suites_are_rejected(values: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         context({**in_settings(authority().issue()), **values})
 
 
-def test_an_expired_certificate_is_said_and_clients_refuse_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_expired_certificate_is_logged_and_rejected_by_clients(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         made = context(in_settings(authority().issue(days=-3)))
     assert "certificate of CN=localhost expired on" in caplog.text
@@ -198,13 +200,13 @@ def test_an_expired_certificate_is_said_and_clients_refuse_it(caplog: pytest.Log
         context(in_settings(authority().issue(days=-3)), between_brokers=True)
 
 
-def test_brokers_that_could_not_talk_to_each_other_do_not_start() -> None:
+def test_brokers_that_could_not_connect_to_each_other_do_not_start() -> None:
     with pytest.raises(ConfigError, match="listener INSIDE among themselves: unable to get local issuer"):
         context(in_settings(authority().issue(), Authority("Another")), between_brokers=True)
     context(in_settings(authority().issue()), between_brokers=True)
 
 
-def test_a_secret_is_in_no_representation() -> None:
+def test_no_representation_contains_a_secret() -> None:
     made = settings({**in_settings(authority().issue()), "ssl.keystore.certificate.chain": "chain"})
     assert "PRIVATE KEY" not in repr(made)
     assert made.key_store is not None and "PRIVATE KEY" in made.key_store.key  # type: ignore[operator]
@@ -261,7 +263,7 @@ def test_certificates_are_renewed_where_their_files_changed(files: Files) -> Non
     assert shake_hands(old.server, old.client)[1].getpeercert(True) != renewed.der()
 
 
-def test_another_owner_or_fewer_hosts_are_refused_unless_allowed(files: Files) -> None:
+def test_a_renewed_certificate_for_another_owner_or_fewer_hosts_is_rejected(files: Files) -> None:
     files.write(authority().issue("one", ["localhost", "a.example.com"]))
     old = TlsContext(files.settings())
     files.write(authority().issue("another", ["localhost", "a.example.com"]))

@@ -21,7 +21,7 @@ def settings(listener: Listener = SSL, **values: str) -> TlsSettings:
     return TlsSettings.of(BrokerConfig({name.replace("__", "."): v for name, v in values.items()}), listener)
 
 
-def test_nothing_set_is_a_client_that_trusts_the_systems_authorities() -> None:
+def test_without_settings_a_client_trusts_the_systems_authorities() -> None:
     found = settings()
     assert (found.key_store, found.trust_store) == (None, None)
     assert found.client_auth == "none"
@@ -31,7 +31,7 @@ def test_nothing_set_is_a_client_that_trusts_the_systems_authorities() -> None:
     assert found.principal_mapping_rules == "DEFAULT"
 
 
-def test_what_a_listener_has_of_its_own_counts_before_what_all_have() -> None:
+def test_settings_of_a_listener_override_the_general_ones() -> None:
     config = BrokerConfig(
         {
             "ssl.keystore.location": "/all.jks",
@@ -58,7 +58,7 @@ def test_what_a_listener_has_of_its_own_counts_before_what_all_have() -> None:
     assert other.client_auth == "required"
 
 
-def test_listeners_with_sasl_ask_for_certificates_only_when_they_are_told_to(
+def test_listeners_with_sasl_require_certificates_only_if_configured(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -76,7 +76,7 @@ def test_protocols_that_are_no_longer_secure_stay_off(caplog: pytest.LogCaptureF
     assert settings(ssl__enabled__protocols="", ssl__protocol="TLSv1.2").protocols == ("TLSv1.2",)
 
 
-def test_names_of_hosts_are_not_compared_when_that_is_switched_off() -> None:
+def test_host_names_are_not_verified_when_disabled() -> None:
     assert not settings(ssl__endpoint__identification__algorithm="").verify_host_name
 
 
@@ -144,14 +144,14 @@ def test_names_of_hosts_are_not_compared_when_that_is_switched_off() -> None:
         ({"ssl.cipher.suites": "NULL-SHA256"}, "Unsupported CipherSuite"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_in_kafkas_words(values: dict[str, str], sentence: str) -> None:
+def test_invalid_settings_are_rejected_in_kafkas_words(values: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         TlsSettings.of(BrokerConfig(values), SSL)
     assert sentence in str(caught.value)
     assert caught.value.name in values
 
 
-def test_a_wrong_value_of_a_listener_is_refused_when_settings_are_read() -> None:
+def test_an_invalid_value_of_a_listener_is_rejected_at_parsing() -> None:
     with pytest.raises(ConfigError, match=r"configuration listener\.name\.inside\.ssl\.client\.auth"):
         BrokerConfig({"listener.name.inside.ssl.client.auth": "maybe"})
 
@@ -164,7 +164,7 @@ def test_settings_of_a_mechanism_are_found_by_its_name() -> None:
     assert not of_listener.is_own("plain.sasl.jaas.config")
 
 
-def test_a_change_of_a_listeners_setting_is_told() -> None:
+def test_a_changed_setting_of_a_listener_is_detected() -> None:
     config = BrokerConfig({"listener.name.inside.ssl.keystore.location": "/old"})
     name = "listener.name.inside.ssl.keystore.location"
     assert config.set_dynamic({}, {name: "/new"}) == {name}
@@ -193,7 +193,7 @@ def test_every_suite_of_this_java_is_known_by_javas_name(tmp_path: Path) -> None
     assert len(found) == len(names) - 1, "one is a mark, no suite"
 
 
-def test_names_are_translated_as_openssl_does_it() -> None:
+def test_suite_names_are_translated_as_by_openssl() -> None:
     command = ["openssl", "ciphers", "-stdname", "-s", "ALL:!aNULL:!ARIA:!PSK:!SRP"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(listed) > 20

@@ -197,7 +197,7 @@ def test_kafkas_migration_tool_protects_our_nodes_and_opens_them_again(
         broker.stop()
 
 
-def test_a_broker_without_the_login_may_not_take_part_and_says_why(
+def test_a_broker_without_credentials_does_not_start_and_says_why(
     zookeeper: SecureZooKeeper, tmp_path: Path
 ) -> None:
     broker = _ours(tmp_path / "broker", zookeeper, "/closed")
@@ -220,7 +220,7 @@ def _produce(broker: KafkaCompatBroker, topic: str) -> None:
     assert producer.flush(30) == 0
 
 
-def test_a_broker_that_is_refused_later_says_so_and_comes_back(tmp_path: Path) -> None:
+def test_a_broker_rejected_later_logs_it_and_recovers(tmp_path: Path) -> None:
     users = {USER: PASSWORD}
     server = SecureZooKeeper(tmp_path / "zookeeper", users)
     server.start()

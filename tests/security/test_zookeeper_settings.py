@@ -41,7 +41,7 @@ def test_without_settings_there_is_no_security() -> None:
     assert store_security(BrokerConfig({})) == OPEN
 
 
-def test_a_login_from_a_setting_or_from_the_section_of_a_file(tmp_path: Path) -> None:
+def test_credentials_come_from_a_setting_or_a_section_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "jaas.conf"
     file.write_text(
         "/* of this broker's\n clients: { */\n"
@@ -70,7 +70,7 @@ def test_a_login_from_a_setting_or_from_the_section_of_a_file(tmp_path: Path) ->
         ('x.DigestLoginModule required username="kafka";', "only DIGEST-MD5 is"),
     ],
 )
-def test_logins_that_cannot_be(text: str, said: str, tmp_path: Path) -> None:
+def test_invalid_credentials_are_rejected(text: str, said: str, tmp_path: Path) -> None:
     assert said in refusal({JAAS: text})
     file = tmp_path / "jaas.conf"
     file.write_text(f"Client {{ {text} }};")
@@ -79,20 +79,20 @@ def test_logins_that_cannot_be(text: str, said: str, tmp_path: Path) -> None:
     assert str(file) in in_full
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     assert "No such file" in refusal({JAAS_FILE: str(tmp_path / "absent")})
     file = tmp_path / "jaas.conf"
     file.write_text("Client { a required;")
     assert "Client has no closing brace" in refusal({JAAS_FILE: str(file)})
 
 
-def test_a_login_and_the_wish_for_none_contradict_each_other(tmp_path: Path) -> None:
+def test_credentials_contradict_a_disabled_login(tmp_path: Path) -> None:
     """As in Kafka: it does not start without the login that somebody has set up."""
     file = jaas_file(tmp_path / "jaas.conf", "kafka", "secret")
     assert JAAS_ENABLE in refusal({JAAS_FILE: str(file), JAAS_ENABLE: "false"})
 
 
-def test_protected_nodes_need_somebody_whose_they_are() -> None:
+def test_protected_nodes_need_an_authenticated_owner() -> None:
     in_full = refusal({"zookeeper.set.acl": "true"})
     for setting in ("zookeeper.set.acl", JAAS, JAAS_FILE, "zookeeper.ssl.keystore.location"):
         assert setting in in_full
@@ -100,14 +100,14 @@ def test_protected_nodes_need_somebody_whose_they_are() -> None:
 
 
 @given(st.text(alphabet="ab{}\"'\\;/* \nü", max_size=8), st.text(max_size=8), st.text(max_size=8))
-def test_a_section_holds_what_was_quoted(username: str, password: str, other: str) -> None:
+def test_quoted_values_of_a_section_are_parsed_back(username: str, password: str, other: str) -> None:
     text = f"Other {{ {login(other, other)} }};\nClient {{ {login(username, password)} }};"
     (module,) = jaas.parse_section(text, "Client")
     assert (module.options["username"], module.options["password"]) == (username, password)
 
 
 @given(st.text(alphabet="ab{}\"'\\;/* \n=", max_size=40))
-def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
+def test_any_file_is_parsed_or_rejected(text: str) -> None:
     with contextlib.suppress(ValueError):
         jaas.parse_section(text, "a")
 
@@ -115,7 +115,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
 # -- KAFKA_OPTS
 
 
-def test_properties_of_the_jvm_are_settings_where_no_setting_says_otherwise(tmp_path: Path) -> None:
+def test_properties_of_the_jvm_are_defaults_of_settings(tmp_path: Path) -> None:
     options = (
         "-Xmx1G -Djava.security.auth.login.config='/etc/my jaas.conf' "
         "-Dzookeeper.client.secure=true -Dother=1 "
@@ -148,7 +148,7 @@ def _tls(**changed: str) -> dict[str, str]:
     return {"zookeeper.ssl.client.enable": "true"} | settings
 
 
-def test_stores_of_all_kinds(tmp_path: Path) -> None:
+def test_stores_of_every_type_are_read(tmp_path: Path) -> None:
     identity = authority().issue("kafka")
     trusted = java_trust_store(tmp_path / "trusted.jks", [authority().certificate], "JKS")
     pem = pem_store(tmp_path / "keys.pem", identity)
@@ -199,7 +199,7 @@ def refusal_of_password(settings: dict[str, str]) -> str:
         ({"ocsp_enable": "true"}, "zookeeper.ssl.ocsp.enable"),
     ],
 )
-def test_tls_that_cannot_be(changed: dict[str, str], said: str) -> None:
+def test_invalid_tls_settings_are_rejected(changed: dict[str, str], said: str) -> None:
     assert said in refusal(_tls(**changed))
     assert store_security(BrokerConfig(_tls(**changed) | {"zookeeper.ssl.client.enable": "false"})) == OPEN
 
@@ -230,12 +230,12 @@ def test_a_socket_class_without_tls_contradicts_it() -> None:
         ("/brokers/ids/1", (True, False)),
     ],
 )
-def test_who_else_may_do_what(path: str, world: tuple[bool, bool]) -> None:
+def test_access_of_others_depends_on_the_node(path: str, world: tuple[bool, bool]) -> None:
     """As kafka.zk.ZkData has it; tests/security/test_zookeeper_acls.py compares what genuine Kafka makes."""
     assert access_of_others(path) == world
 
 
-def test_a_broker_that_cannot_start_so_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_startup_error_is_one_line(tmp_path: Path) -> None:
     stranger = run_kafka_compat(
         "serve",
         "--port=0",

@@ -16,9 +16,9 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from tests.oracle.sasl_oracle import PACKAGE, SECURED
 from tests.security.authority import Authority
-from tests.security.conftest import USERS
 from tests.security.kdc import REALM, Kdc
 from tests.security.oauth.issuer import Issuer
+from tests.security.secured import USERS
 from tests.support.client_security import JAVA_VARIABLE, VARIABLE
 
 WAYS = ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")

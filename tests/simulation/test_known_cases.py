@@ -115,7 +115,7 @@ def test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_lea
 
 
 @pytest.mark.parametrize("delay_ms", [74, 90, 96, 102])
-def test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_told_again(
+def test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again(
     delay_ms: int,
 ) -> None:
     """The leader's session takes it for told; the follower does not take answers of an earlier epoch."""
@@ -127,7 +127,7 @@ def test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_t
 
 
 @pytest.mark.parametrize("flush_messages", [0, 1])
-def test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_there(
+def test_a_follower_behind_the_log_start_offset_starts_again_there(
     flush_messages: int,
 ) -> None:
     cluster = started(flush_messages=flush_messages)
@@ -145,7 +145,7 @@ def test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_th
     assert follower_.log.log_start_offset == leader.log.log_start_offset
 
 
-def test_the_last_replica_leads_again_and_nothing_is_lost_when_its_process_was_killed() -> None:
+def test_a_killed_last_replica_leads_again_without_loss() -> None:
     cluster = started(flush_messages=0)
     cluster.min_insync_replicas = 1
     partition_of(cluster, 1).min_insync_replicas = 1
@@ -223,7 +223,7 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         (no_isr_fence, True),
     ],
 )
-def test_the_simulation_notices(
+def test_the_simulation_finds_each_planted_fault(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], terms: bool
 ) -> None:
     fault(monkeypatch)

@@ -13,9 +13,7 @@ STEPS = 60
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("terms", [False, True], ids=["scripted", "terms"])
-def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
-    seed: int, terms: bool
-) -> None:
+def test_logs_agree_below_the_high_watermark_and_keep_acknowledged_records(seed: int, terms: bool) -> None:
     cluster = Cluster(seed, terms=terms)
     cluster.live(STEPS)
     cluster.heal()
@@ -25,7 +23,7 @@ def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
 
 
 @pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))
-def test_the_replicas_agree_in_the_end_whoever_was_elected_uncleanly(seed: int) -> None:
+def test_replicas_agree_in_the_end_after_unclean_elections(seed: int) -> None:
     cluster = Cluster(seed, terms=True, unclean=True)
     cluster.live(STEPS)
     cluster.heal()

@@ -21,15 +21,14 @@ import pytest
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.status.observer import Observer
-from tests.conftest import StartBroker
 from tests.status import world
 from tests.status.world import COMMITTED, RECORDS, one, status
 from tests.support.ports import free_port
-from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import PROJECT, KafkaCompatBroker, StartBroker, run_kafka_compat
 
 
 @pytest.mark.parametrize("server", ["shared_broker", "genuine", "genuine_41"])
-def test_topics_groups_and_lag(request: pytest.FixtureRequest, server: str) -> None:
+def test_the_status_shows_topics_groups_and_lag(request: pytest.FixtureRequest, server: str) -> None:
     address = request.getfixturevalue(server).address
     topic = f"status-{uuid.uuid4()}"
     world.make_topic(address, topic, [[1], [1]], **{"min.insync.replicas": "1"})
@@ -62,7 +61,7 @@ def test_topics_groups_and_lag(request: pytest.FixtureRequest, server: str) -> N
     assert log_dir["replica_bytes"] >= told["disk_bytes"]
 
 
-def test_a_group_of_the_new_protocol(genuine_41: Any) -> None:
+def test_a_group_of_the_new_protocol_is_shown(genuine_41: Any) -> None:
     from confluent_kafka import Consumer
 
     topic = f"status-{uuid.uuid4()}"
@@ -89,7 +88,7 @@ def test_a_group_of_the_new_protocol(genuine_41: Any) -> None:
     assert (group["type"], group["state"], group["members"]) == ("consumer", "Stable", 1)
 
 
-def test_a_broker_alone_is_well(broker: KafkaCompatBroker) -> None:
+def test_a_standalone_broker_is_healthy(broker: KafkaCompatBroker) -> None:
     world.make_topic(broker.address, "orders", [[1]])
     done = run_kafka_compat("status", "--bootstrap-server", broker.address)
     assert (done.returncode, done.stderr) == (0, "")
@@ -100,14 +99,14 @@ def test_a_broker_alone_is_well(broker: KafkaCompatBroker) -> None:
     assert status(broker.address)[0] == 0
 
 
-def test_what_is_wrong_is_told_by_the_exit_code(broker: KafkaCompatBroker) -> None:
+def test_problems_set_the_exit_code(broker: KafkaCompatBroker) -> None:
     world.make_topic(broker.address, "orders", [[1]], **{"min.insync.replicas": "2"})
     code, found = status(broker.address)
     (problem,) = found["problems"]
     assert (code, problem["kind"], problem["subjects"]) == (1, "under-min-isr", ["orders-0"])
 
 
-def test_a_failed_log_directory(start_broker: StartBroker, tmp_path: Path) -> None:
+def test_a_failed_log_directory_is_reported(start_broker: StartBroker, tmp_path: Path) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     bad.write_text("a file where a directory should be")
     broker = start_broker({"log.dirs": f"{good},{bad}"})
@@ -118,7 +117,7 @@ def test_a_failed_log_directory(start_broker: StartBroker, tmp_path: Path) -> No
     assert (told["error"], told["total_bytes"]) == ("KAFKA_STORAGE_ERROR", None)
 
 
-def test_nobody_is_there() -> None:
+def test_an_unreachable_cluster_is_reported() -> None:
     address = f"127.0.0.1:{free_port()}"
     done = run_kafka_compat("status", "--bootstrap-server", address)
     assert (done.returncode, done.stdout) == (2, "")
@@ -128,7 +127,7 @@ def test_nobody_is_there() -> None:
     assert code == 2 and "refused" in found["error"]
 
 
-def test_settings_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
 
     def refused(*arguments: str) -> str:
@@ -146,14 +145,14 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     assert "expected 1 or more" in refused("--rows", "none")
 
 
-def test_a_file_says_where_to_begin(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_bootstrap_servers_can_be_in_the_file(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={shared_broker.address}\n")
     done = run_kafka_compat("status", "--command-config", str(file))
     assert done.returncode in (0, 1) and shared_broker.address in done.stdout
 
 
-def test_many_groups_take_few_requests(broker: KafkaCompatBroker) -> None:
+def test_many_groups_need_few_requests(broker: KafkaCompatBroker) -> None:
     asked = []
 
     class Counting(Cluster):
@@ -197,7 +196,7 @@ def watching(*arguments: str, stdout: int = subprocess.PIPE) -> Iterator[subproc
             process.stdout.close()
 
 
-def test_watch_outlives_the_broker(broker: KafkaCompatBroker) -> None:
+def test_watch_continues_after_the_broker_stops(broker: KafkaCompatBroker) -> None:
     world.make_topic(broker.address, "orders", [[1]])
     with watching("--bootstrap-server", broker.address, "--watch", "0.1", "--json") as process:
         assert process.stdout is not None
@@ -250,7 +249,7 @@ def _of_terminal(*arguments: str) -> tuple[int, str]:
         return process.wait(30), printed.decode()
 
 
-def test_a_terminal_has_colours_unless_told_otherwise(
+def test_a_terminal_has_colours_unless_disabled(
     broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.make_topic(broker.address, "orders", [[1]])
@@ -265,7 +264,7 @@ def test_a_terminal_has_colours_unless_told_otherwise(
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
 
 
-def test_watch_draws_in_place_and_leaves_what_it_saw_last(broker: KafkaCompatBroker) -> None:
+def test_watch_redraws_in_place_and_leaves_the_last_state(broker: KafkaCompatBroker) -> None:
     code, printed = _of_terminal("--bootstrap-server", broker.address, "--watch", "0.1")
     assert code == 0
     during, _, after = printed.partition("\x1b[?1049l")
@@ -274,7 +273,7 @@ def test_watch_draws_in_place_and_leaves_what_it_saw_last(broker: KafkaCompatBro
     assert "Traceback" not in printed
 
 
-def test_brokers_that_go_are_asked_no_more(broker: KafkaCompatBroker) -> None:
+def test_brokers_that_have_left_get_no_requests(broker: KafkaCompatBroker) -> None:
     """Their connections are hung up; another broker may have their address."""
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker

@@ -8,7 +8,7 @@ from kafka_compat.handlers.served import SERVED
 from kafka_compat.status.observer import is_kraft, newest_release
 
 
-def test_each_release_is_told_by_its_apis() -> None:
+def test_each_release_is_recognized_by_its_apis() -> None:
     found: dict[str, list[str]] = {}
     for release, versions in BROKER_API_VERSIONS.items():
         asked = {int(key): (low, high) for key, (low, high) in versions.items()}

@@ -65,7 +65,7 @@ def asked(directory: Path, address: str, user: str, password: str) -> tuple[int,
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
-def test_what_a_user_may_not_see(guarded: Guarded, tmp_path: Path) -> None:
+def test_data_without_permission_are_listed_as_missing(guarded: Guarded, tmp_path: Path) -> None:
     address = guarded.address
     admin = AdminClient(
         {
@@ -108,7 +108,7 @@ def test_what_a_user_may_not_see(guarded: Guarded, tmp_path: Path) -> None:
     ]
 
 
-def test_a_wrong_password(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     address = guarded.address
     code, found, told = asked(tmp_path, address, "alice", "guessed")
     assert code == 2 and "SASL_AUTHENTICATION_FAILED" in found["error"]

@@ -13,12 +13,12 @@ def told(found: Snapshot) -> list[tuple[str, str]]:
     return [(problem.kind, problem.text) for problem in problems(found)]
 
 
-def test_nothing_is_wrong_with_a_cluster_that_is_well() -> None:
+def test_a_healthy_cluster_has_no_problems() -> None:
     lagging = group("billing", lag=1_000_000)
     assert told(snapshot([topic("orders")], [lagging, group("idle", state="Empty")], [log_dir()])) == []
 
 
-def test_partitions_without_a_leader_name_who_may_lead_again() -> None:
+def test_partitions_without_a_leader_name_the_eligible_brokers() -> None:
     orders = topic(
         "orders",
         partition(0, None, (3,)),
@@ -35,7 +35,7 @@ def test_partitions_without_a_leader_name_who_may_lead_again() -> None:
     ]
 
 
-def test_too_few_in_sync_replicas_refuse_producers() -> None:
+def test_too_few_in_sync_replicas_are_reported_as_rejecting_producers() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1,)), partition(1, 1, (1, 2, 3)), min_isr=2)
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
@@ -56,7 +56,7 @@ def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
     ]
 
 
-def test_replicas_that_a_reassignment_brings_are_not_missing() -> None:
+def test_replicas_added_by_a_reassignment_are_not_missing() -> None:
     orders = topic("orders", partition(0, 1, (1, 2), (1,), adding=(2,)))
     assert told(snapshot([orders], brokers=[up(1), up(2)])) == []
 
@@ -71,7 +71,7 @@ def test_many_topics_are_one_problem_with_all_its_subjects() -> None:
     assert len(found[1].subjects) == 1000 and found[1].subjects[7] == "t0007-0"
 
 
-def test_a_broker_that_does_not_answer_is_told_with_its_address() -> None:
+def test_a_broker_that_does_not_respond_is_reported_with_its_address() -> None:
     silent = Broker(2, "127.0.0.1", 9092, fault="Connection refused")
     assert told(snapshot(brokers=[up(1), silent])) == [
         ("broker-not-up", "broker 2 at 127.0.0.1:9092 is down: Connection refused")
@@ -84,11 +84,11 @@ def test_a_cluster_needs_a_controller(controller_id: int | None) -> None:
     assert "no-controller" in dict(told(found))
 
 
-def test_controllers_of_a_quorum_are_nobodys_brokers() -> None:
+def test_controllers_of_a_quorum_are_not_counted_as_brokers() -> None:
     assert told(snapshot(controller_id=None, is_kraft=True)) == []
 
 
-def test_disks() -> None:
+def test_failed_and_nearly_full_disks_are_reported() -> None:
     failed = log_dir("/failed", None, "KAFKA_STORAGE_ERROR")
     assert told(snapshot(log_dirs=[log_dir(), failed, log_dir("/full", 4 * GIB)])) == [
         ("log-dir-failed", "log directory /failed of broker 1 has failed: KAFKA_STORAGE_ERROR"),
@@ -96,7 +96,7 @@ def test_disks() -> None:
     ]
 
 
-def test_groups_that_cannot_be_served() -> None:
+def test_brokers_that_do_not_serve_their_groups_are_reported() -> None:
     groups = [
         group("a", error="NOT_COORDINATOR"),
         group("b", error="NOT_COORDINATOR"),

@@ -55,7 +55,7 @@ def busy(topics: int = 1000, groups: int = 1000) -> Snapshot:
     )
 
 
-def test_a_small_cluster() -> None:
+def test_a_small_cluster_fits_the_screen() -> None:
     found = snapshot(
         [topic("orders", partition(0, end=1234567), partition(1, end=0)), topic("bills")],
         [group("billing", lag=12345), group("idle", state="Empty")],
@@ -86,7 +86,7 @@ def test_a_small_cluster() -> None:
     ]
 
 
-def test_what_is_wrong_comes_first() -> None:
+def test_problems_come_first() -> None:
     found = snapshot([topic("orders", partition(0, None, (2,)))], brokers=[up(1), away(2)])
     assert text_of(found)[:14] == [
         "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
@@ -120,7 +120,7 @@ def test_a_terminal_is_not_taller_than_it_is(height: int, rates: Rates | None) -
     assert height - 4 <= len(lines) < height
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_omitted_rows_are_counted() -> None:
     text = "\n".join(text_of(busy(), rows=3))
     assert "and 38 brokers more" in text
     assert "and 997 topics more: 997,000,000,000,000 records, 292.1 KiB on disks" in text
@@ -134,7 +134,7 @@ def test_the_worst_groups_come_first() -> None:
     assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["broken", "b", "c", "a"]
 
 
-def test_names_move_no_cursor() -> None:
+def test_control_characters_in_names_are_not_printed() -> None:
     hostile = "\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:"
     text = "\n".join(text_of(snapshot(groups=[group(hostile, 3)], missing=["\x1b[31m"]), width=120))
     assert not any(sign in text for sign in ("\x1b", "\x07", "\r", "\u202e"))
@@ -148,7 +148,7 @@ def test_wide_letters_take_two_cells() -> None:
     assert cell_len(rows[0]) == cell_len(rows[1])
 
 
-def test_what_was_seen_last_stays_while_nobody_answers() -> None:
+def test_the_last_state_stays_while_no_broker_responds() -> None:
     lines = text_of(snapshot([topic("orders")]), stale="127.0.0.1:9092: Connection refused")
     assert lines[2:6] == [
         "NO BROKER CAN BE REACHED 127.0.0.1:9092: Connection refused",
@@ -160,14 +160,14 @@ def test_what_was_seen_last_stays_while_nobody_answers() -> None:
     assert text_of(None, stale="x: refused") == ["", "", "NO BROKER CAN BE REACHED x: refused"]
 
 
-def test_what_nobody_told_is_said() -> None:
+def test_unknown_values_are_marked() -> None:
     found = snapshot([topic("orders")], missing=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
     lines = text_of(found)
     assert "unknown: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines
     assert not any(line.startswith("DISKS") for line in lines)
 
 
-def test_shares() -> None:
+def test_lines_are_divided_among_the_tables() -> None:
     # Each with the titles of its columns, and a line more where rows are left out.
     assert shares([1, 1000, 1000, 1], 24) == [1, 8, 8, 1]
     assert shares([2, 3], 7) == [2, 3]
@@ -177,7 +177,7 @@ def test_shares() -> None:
     assert shares([0], 5) == [0]
 
 
-def test_units() -> None:
+def test_sizes_rates_and_counts_have_units() -> None:
     assert [size(number) for number in (0, 1023, 1024, 1536, (1 << 20) - 1, 5 << 40)] == [
         "0 B",
         "1023 B",

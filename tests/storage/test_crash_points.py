@@ -146,7 +146,7 @@ def check_deletion(world: World, acknowledged: set[str]) -> None:
         assert stored.get(KEY, 0) <= (log.log_end_offset if log is not None else 0), name
 
 
-def test_a_topic_deleted_and_made_again_has_nothing_of_the_first() -> None:
+def test_a_recreated_topic_has_no_records_of_the_first() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), delete_and_create_again, check_deletion)
     assert steps > 20
 
@@ -183,7 +183,7 @@ def check_truncation(world: World, acknowledged: set[str]) -> None:
     assert recovery_point[KEY] <= log.log_end_offset
 
 
-def test_nothing_from_behind_a_truncation_comes_back_among_what_follows() -> None:
+def test_truncated_records_never_return() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), truncate_and_append, check_truncation)
     assert steps > 15
 
@@ -211,7 +211,7 @@ def check_full_truncation(world: World, acknowledged: set[str]) -> None:
     assert len(offsets(log, log.log_start_offset)) > 0 or log.log_start_offset == log.log_end_offset
 
 
-def test_a_log_that_starts_anew_is_the_old_one_or_the_new() -> None:
+def test_a_crash_in_a_full_truncation_leaves_the_old_or_the_new_log() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), truncate_fully, check_full_truncation)
     assert steps > 15
 
@@ -234,12 +234,12 @@ def check_deleted_records(world: World, acknowledged: set[str]) -> None:
     assert offsets(log, log.log_start_offset)
 
 
-def test_records_that_were_told_to_be_deleted_do_not_come_back() -> None:
+def test_deleted_records_never_return() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), delete_records, check_deleted_records)
     assert steps >= 10
 
 
-def test_a_log_is_not_made_while_another_of_its_name_is_on_its_way_out() -> None:
+def test_a_log_is_not_created_during_the_deletion_of_its_namesake() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()
@@ -282,7 +282,7 @@ def test_a_thousand_truncations_share_a_checkpoint() -> None:
     assert len([path for path in written if path.startswith("/data/") and path.count("/") == 2]) <= 3
 
 
-def test_a_stop_right_after_a_truncation_is_a_clean_one() -> None:
+def test_a_stop_right_after_a_truncation_is_clean() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()
@@ -299,7 +299,7 @@ def test_a_stop_right_after_a_truncation_is_a_clean_one() -> None:
     assert (found.log.log_end_offset, found.report.recovered_bytes) == (100, 0)
 
 
-def test_who_waits_for_a_disk_that_fails_is_told() -> None:
+def test_waiting_requests_fail_with_the_disk() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()

@@ -15,7 +15,7 @@ from kafka_compat.storage.filesystem import RealFilesystem
 MIB = 1024 * 1024
 
 
-def test_appends_go_to_the_end_and_are_read_anywhere(tmp_path: Path) -> None:
+def test_appends_are_written_at_the_end_and_readable_anywhere(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     file = filesystem.create(f"{tmp_path}/a")
     assert file.write(b"hello ") == 6
@@ -28,13 +28,13 @@ def test_appends_go_to_the_end_and_are_read_anywhere(tmp_path: Path) -> None:
     assert filesystem.read_file(f"{tmp_path}/a") == b"hello there"
 
 
-def test_opening_what_is_not_there_makes_no_file(tmp_path: Path) -> None:
+def test_opening_a_missing_file_does_not_create_it(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         RealFilesystem().open(f"{tmp_path}/a")
     assert os.listdir(tmp_path) == []
 
 
-def test_a_deleted_file_is_readable_while_somebody_holds_it(tmp_path: Path) -> None:
+def test_a_deleted_file_is_readable_while_it_is_open(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     file = filesystem.create(f"{tmp_path}/a")
     file.write(b"kept")
@@ -52,7 +52,7 @@ def test_a_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fallocate is Linux's")
-def test_reserved_space_leaves_the_size_and_goes_with_truncation(tmp_path: Path) -> None:
+def test_reserved_space_keeps_the_size_and_is_freed_by_truncation(tmp_path: Path) -> None:
     file = RealFilesystem().create(f"{tmp_path}/a")
     file.write(b"x" * 1000)
     file.reserve(1000, 32 * MIB)

@@ -117,7 +117,7 @@ def dump(files: list[Path], *options: str) -> str:
     return output
 
 
-def test_kafkas_dump_tool_reads_every_file_of_ours(written: Path) -> None:
+def test_kafkas_dump_tool_reads_all_our_files(written: Path) -> None:
     files = sorted(written.glob("0*"))
     kinds = {file.suffix for file in files}
     assert kinds == {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
@@ -212,7 +212,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     running.broker.stop()
 
 
-def test_a_folder_of_kafka_opens_here_and_kafka_goes_on_with_ours(cluster: Cluster) -> None:
+def test_directories_are_exchanged_with_genuine_kafka(cluster: Cluster) -> None:
     sent = cluster.produce(1_000)
     broker = cluster.broker
     # The broker only: its ZooKeeper holds the topic.

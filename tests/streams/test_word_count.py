@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.conftest import StartBroker
 from tests.support import campaign, java, kafka_jars
 from tests.support.process import wait_until
+from tests.support.servers import StartBroker
 from tests.transactions.programs import create_topic, new_consumer
 
 PROGRAM = Path(__file__).with_name("WordCount.java")

@@ -168,4 +168,4 @@ def wait_until(
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout_s} s")
-        time.sleep(interval_s)
+        time.sleep(interval_s)  # interval of polling

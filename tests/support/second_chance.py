@@ -21,13 +21,13 @@ from pathlib import Path
 FEW_MAX = 5
 CACHE = ".pytest_cache/v/cache/lastfailed"
 ONE_CHANCE = (
-    "tests/compaction/",
     "tests/disks/",
     "tests/durability/",
     "tests/faults/",
     "tests/history/",
     "tests/storage/",
     "tests/transactions/",
+    "tests/upkeep/",
 )
 
 

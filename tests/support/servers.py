@@ -13,7 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafka_compat.protocol import codec
@@ -355,3 +355,13 @@ def run_kafka_compat(
     """Run `kafka-compat ARGUMENTS` to its end, with its output captured."""
     line = [sys.executable, "-m", "kafka_compat", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=timeout_s, input=stdin, cwd=PROJECT)
+
+
+StartBroker = Callable[..., KafkaCompatBroker]
+
+IMPATIENT = {
+    "group.min.session.timeout.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+"""Lets a group notice a dead member, and a coordinator a transaction that is too old, within a second or two.
+"""

@@ -38,7 +38,7 @@ def _software(broker: KafkaBroker, client_id: str) -> str | None:
     return None
 
 
-def test_librdkafka_pushes(broker: KafkaBroker) -> None:
+def test_metrics_of_librdkafka_are_exported(broker: KafkaBroker) -> None:
     broker.create_topic("pushed")
     settings = {"bootstrap.servers": broker.bootstrap_servers, "enable.metrics.push": True}
     producer = Producer({**settings, "client.id": "native"})
@@ -57,7 +57,7 @@ def test_librdkafka_pushes(broker: KafkaBroker) -> None:
     assert producer.flush(30) == 0
 
 
-def test_java_pushes(broker: KafkaBroker) -> None:
+def test_metrics_of_java_clients_are_exported(broker: KafkaBroker) -> None:
     """What it pushed last, while it sent for three seconds. (The push of its end may come to nothing.)"""
     broker.create_topic("java")
     tools = JavaTools("3.9.1")

@@ -21,14 +21,14 @@ from tests.metrics.scraping import Scrape
 from tests.support import campaign
 from tests.support.bystander import Bystander
 from tests.support.process import resident_bytes
+from tests.telemetry.payloads import EMPTY
 from tests.telemetry.pushing import gauges, push
-from tests.telemetry.test_payload import EMPTY
 
 _CODECS = [each for each in CompressionType if each is not CompressionType.NONE]
-_MIB = 1 << 20
+MIB = 1 << 20
 # Every day other tests run beside these.
 LATE_MS_MAX = campaign.rounds(250, 50)
-GROWN_MAX = 48 * _MIB
+GROWN_MAX = 48 * MIB
 IDS = campaign.rounds(3_000, 10_000)
 
 
@@ -50,17 +50,17 @@ def _push(address: str, data: bytes, codec: CompressionType = CompressionType.NO
 
 
 @pytest.mark.parametrize("codec", _CODECS, ids=[each.name for each in _CODECS])
-def test_a_bomb(address: str, codec: CompressionType) -> None:
+def test_a_decompression_bomb_is_too_large(address: str, codec: CompressionType) -> None:
     """Small as it comes, and more than four times telemetry.max.bytes when it is decompressed."""
-    bomb = compress(codec, bytes(8 * _MIB))
-    assert len(bomb) < _MIB
+    bomb = compress(codec, bytes(8 * MIB))
+    assert len(bomb) < MIB
     assert _push(address, bomb, codec) == ErrorCode.TELEMETRY_TOO_LARGE
     # What stays below that is read, and is no OTLP.
-    assert _push(address, compress(codec, bytes(3 * _MIB)), codec) == ErrorCode.INVALID_RECORD
+    assert _push(address, compress(codec, bytes(3 * MIB)), codec) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("where", EMPTY)
-def test_millions_of_messages_without_content(broker: KafkaBroker, where: str) -> None:
+def test_millions_of_empty_messages_do_not_delay_others(broker: KafkaBroker, where: str) -> None:
     """Two MiB of them are some hundred bytes as they come."""
     bomb = compress(CompressionType.ZSTD, EMPTY[where])
     assert len(bomb) < 1000
@@ -75,10 +75,10 @@ def test_millions_of_messages_without_content(broker: KafkaBroker, where: str) -
     assert resident_bytes(broker.pid) - before < GROWN_MAX
 
 
-def test_others_do_not_wait_for_a_large_push(broker: KafkaBroker) -> None:
+def test_a_large_push_does_not_delay_others(broker: KafkaBroker) -> None:
     """Of four MiB once it is decompressed: more series than are kept of a client."""
     data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
-    assert 3.8 * _MIB < len(data) < 4 * _MIB
+    assert 3.8 * MIB < len(data) < 4 * MIB
     small = compress(CompressionType.GZIP, data)
     with Bystander(broker.port, broker.pid) as bystander:
         for _ in range(5):
@@ -87,7 +87,7 @@ def test_others_do_not_wait_for_a_large_push(broker: KafkaBroker) -> None:
     assert bystander.worst_ms < LATE_MS_MAX
 
 
-def test_ever_new_ids_over_the_wire(broker: KafkaBroker) -> None:
+def test_ever_new_ids_over_the_wire_take_bounded_memory(broker: KafkaBroker) -> None:
     """Each pushes a few series, and goes: what is kept is bounded, and so is what others wait."""
     names = [f"client_x{number}" for number in range(3)]
     data = gauges({name.removeprefix("client_"): 1.0 for name in names})
@@ -96,7 +96,7 @@ def test_ever_new_ids_over_the_wire(broker: KafkaBroker) -> None:
         for number in range(IDS):
             assert push(connection, data, instance_id=uuid.UUID(int=(1 << 100) + number)) == ErrorCode.NONE
     grown = resident_bytes(broker.pid) - before
-    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / _MIB:.1f} MiB more")
+    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / MIB:.1f} MiB more")
     shown = Scrape(broker.control.url)
     assert shown.value("kafka_client_series") == 1998
     assert sum(name in names for name, _ in shown.samples) == 1998
@@ -104,7 +104,7 @@ def test_ever_new_ids_over_the_wire(broker: KafkaBroker) -> None:
     assert bystander.worst_ms < LATE_MS_MAX
 
 
-def test_garbage(address: str) -> None:
+def test_random_bytes_are_invalid(address: str) -> None:
     chance = random.Random(714)
     codes = {
         _push(address, b"\xff" + chance.randbytes(chance.randrange(2000)), codec)
@@ -114,8 +114,8 @@ def test_garbage(address: str) -> None:
     assert codes == {ErrorCode.INVALID_RECORD}
 
 
-def test_ever_new_ids() -> None:
-    instances = ClientInstances(uuid.uuid4, _MIB, instances_max=1000)
+def test_ever_new_ids_take_bounded_memory() -> None:
+    instances = ClientInstances(uuid.uuid4, MIB, instances_max=1000)
     pushed = PushedMetrics(500)
     samples = [Sample(f"client_{number}", (), 1.0, grows=True, is_delta=True) for number in range(3)]
     client = Client("c", "s", "1", "127.0.0.1", "1")

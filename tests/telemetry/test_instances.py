@@ -52,7 +52,7 @@ def _push(
     return error
 
 
-def test_nobody_gets_an_id_that_nobody_has(instances: ClientInstances) -> None:
+def test_each_client_without_an_id_gets_a_new_one(instances: ClientInstances) -> None:
     first, found = instances.ask(NOBODY, CLIENT, 0)
     assert first == ID and isinstance(found, ClientInstance)
     assert found.wanted.metrics == ("*",) and found.wanted.interval_ms == INTERVAL_MS
@@ -60,13 +60,15 @@ def test_nobody_gets_an_id_that_nobody_has(instances: ClientInstances) -> None:
     assert second == OTHER
 
 
-def test_one_question_in_an_interval(instances: ClientInstances) -> None:
+def test_one_subscription_request_is_allowed_per_interval(instances: ClientInstances) -> None:
     _subscribed(instances, 0)
     assert _ask(instances, INTERVAL_MS - 1) == TOO_EARLY
     _subscribed(instances, INTERVAL_MS)
 
 
-def test_one_push_in_an_interval_and_one_after_asking(instances: ClientInstances) -> None:
+def test_one_push_is_allowed_per_interval_and_after_a_subscription_request(
+    instances: ClientInstances,
+) -> None:
     wanted = _subscribed(instances, 0)
     assert _push(instances, 1, wanted) == ErrorCode.NONE
     assert _push(instances, INTERVAL_MS, wanted) == TOO_EARLY
@@ -76,7 +78,7 @@ def test_one_push_in_an_interval_and_one_after_asking(instances: ClientInstances
     assert _push(instances, 9 * INTERVAL_MS, wanted) == ErrorCode.INVALID_REQUEST
 
 
-def test_who_is_refused_may_ask_at_once_where_that_helps(instances: ClientInstances) -> None:
+def test_some_rejected_clients_may_ask_again_at_once(instances: ClientInstances) -> None:
     wanted = _subscribed(instances, 0)
     assert _push(instances, 1, wanted + 1) == TOO_LATE
     assert _subscribed(instances, 2) == wanted
@@ -90,7 +92,7 @@ def test_who_is_refused_may_ask_at_once_where_that_helps(instances: ClientInstan
     assert _ask(instances, now_ms + 1) == TOO_EARLY
 
 
-def test_what_is_asked_for_changes(instances: ClientInstances) -> None:
+def test_a_push_for_an_outdated_subscription_is_rejected(instances: ClientInstances) -> None:
     before = _subscribed(instances, 0)
     instances.subscribe([subscription({"metrics": "a."})])
     assert _push(instances, 1, before) == TOO_LATE
@@ -98,14 +100,14 @@ def test_what_is_asked_for_changes(instances: ClientInstances) -> None:
     assert after != before and _push(instances, 1 + DEFAULT_INTERVAL_MS, after) == ErrorCode.NONE
 
 
-def test_nobody_pushes_as_nobody(instances: ClientInstances) -> None:
+def test_a_push_needs_a_client_instance_id(instances: ClientInstances) -> None:
     for number in (0, 1):
         found = instances.push(UUID(int=number), CLIENT, Push(0, False, 0, 0), 0)
         assert found == (None, ErrorCode.INVALID_REQUEST)
     assert len(instances) == 0
 
 
-def test_who_is_forgotten(instances: ClientInstances) -> None:
+def test_idle_client_instances_are_dropped(instances: ClientInstances) -> None:
     for number in range(10, 14):
         _subscribed(instances, number, UUID(int=number))
     assert len(instances) == 3

@@ -49,7 +49,7 @@ def _known(pair: Pair) -> tuple[uuid.UUID, int]:
     return instance, answer["subscription_id"]
 
 
-def test_who_asks_and_pushes_too_early_or_after_its_last_push(pair: Pair) -> None:
+def test_early_and_late_requests_get_the_same_errors(pair: Pair) -> None:
     instance, subscription = _known(pair)
     told = [pair.same(ASK, {"client_instance_id": instance})]
     for more, last in ((0, False), (0, False), (1, False), (0, True), (0, False), (0, False), (0, True)):
@@ -67,13 +67,15 @@ def test_who_asks_and_pushes_too_early_or_after_its_last_push(pair: Pair) -> Non
     ],
     ids=[f"{number}" for number in range(8)],
 )
-def test_what_is_refused(pair: Pair, more: int, codec: int, data: bytes, code: int, then: int) -> None:
+def test_invalid_pushes_get_the_same_errors(
+    pair: Pair, more: int, codec: int, data: bytes, code: int, then: int
+) -> None:
     instance, subscription = _known(pair)
     assert pair.same(PUSH, _push(instance, subscription + more, codec=codec, data=data))["error_code"] == code
     assert pair.same(ASK, {"client_instance_id": instance})["error_code"] == then
     assert pair.same(PUSH, _push(instance, subscription))["error_code"] == 89
 
 
-def test_ids_that_are_nobodys(pair: Pair) -> None:
+def test_invalid_client_instance_ids_get_the_same_errors(pair: Pair) -> None:
     for number in (0, 1):
         assert pair.same(PUSH, _push(uuid.UUID(int=number), 0))["error_code"] == 42

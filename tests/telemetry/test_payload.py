@@ -15,8 +15,8 @@ from kafka_compat.storage.records.compression import compress
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
 from tests.metrics.scraping import samples_of
+from tests.telemetry.payloads import EMPTY, MIB
 
-_MIB = 1 << 20
 DELTA, CUMULATIVE = 1, 2
 
 
@@ -43,7 +43,7 @@ class Told:
             self._metrics.add(name=name).histogram.data_points.add(count=1)
 
     def read(self, series_max: int = 100) -> Pushed:
-        return read_push(self.data.SerializeToString(), 0, _MIB, series_max)
+        return read_push(self.data.SerializeToString(), 0, MIB, series_max)
 
 
 def _set(holder: Any, value: Any) -> None:
@@ -57,7 +57,7 @@ def _set(holder: Any, value: Any) -> None:
     setattr(holder, kinds[type(value)], value)
 
 
-def test_kinds() -> None:
+def test_each_kind_of_metric_becomes_samples() -> None:
     told = Told()
     told.gauge("org.apache.kafka.a")
     told.sum("org.apache.kafka.b", DELTA)
@@ -77,7 +77,7 @@ def test_kinds() -> None:
     assert pushed.left_out == 4
 
 
-def test_labels() -> None:
+def test_attributes_become_valid_labels() -> None:
     told = Told()
     odd: dict[str, Any] = {
         "a.b": 'x"\n\\',
@@ -96,7 +96,7 @@ def test_labels() -> None:
     assert pushed.about == (("group_id", "readers"),)
 
 
-def test_who_tells_too_much_has_the_rest_left_out() -> None:
+def test_series_and_labels_beyond_the_limits_are_dropped() -> None:
     told = Told()
     for number in range(30):
         told.gauge(f"org.apache.kafka.x{number}")
@@ -120,7 +120,7 @@ def test_who_tells_too_much_has_the_rest_left_out() -> None:
         ("é{}\n", False, "client_"),
     ],
 )
-def test_names(name: str, grows: bool, expected: str) -> None:
+def test_metric_names_become_family_names(name: str, grows: bool, expected: str) -> None:
     assert family_name(name, grows=grows) == expected
 
 
@@ -129,55 +129,33 @@ def test_names(name: str, grows: bool, expected: str) -> None:
     st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=5),
     st.floats(allow_nan=False),
 )
-def test_whatever_a_client_says_prometheus_can_read_it(
-    name: str, labels: dict[str, str], value: float
-) -> None:
+def test_prometheus_reads_the_metrics_of_any_client(name: str, labels: dict[str, str], value: float) -> None:
     told = MetricsData()
     point = told.resource_metrics.add().scope_metrics.add().metrics.add(name=name).gauge.data_points.add()
     point.as_double = value
     for key, text in labels.items():
         point.attributes.add(key=key).value.string_value = text
-    (sample,) = read_push(told.SerializeToString(), 0, _MIB, 10).samples
+    (sample,) = read_push(told.SerializeToString(), 0, MIB, 10).samples
     family = Family(sample.name, GAUGE, "", [(Labels(sample.labels), sample.value)])
     assert list(samples_of("".join(text_of([family]))).values()) == [value]
 
 
-def _within(*tags: int, data: bytes) -> bytes:
-    for tag in reversed(tags):
-        size = len(data)
-        length = bytearray()
-        while size > 127:
-            length.append(size & 127 | 128)
-            size >>= 7
-        data = bytes([tag, *length, size]) + data
-    return data
-
-
-EMPTY = {
-    "resources": b"\x0a\x00" * _MIB,
-    "metrics": _within(0x0A, 0x12, data=b"\x12\x00" * _MIB),
-    "points": _within(0x0A, 0x12, 0x12, 0x2A, data=b"\x0a\x00" * _MIB),
-    "attributes": _within(0x0A, 0x12, 0x12, 0x2A, 0x0A, data=b"\x3a\x00" * _MIB),
-}
-"""A million messages without content, two bytes each."""
-
-
 @pytest.mark.parametrize("where", EMPTY)
-def test_millions_of_nothing_are_not_read(where: str) -> None:
+def test_millions_of_empty_messages_are_not_read(where: str) -> None:
     with pytest.raises(PushRefused, match="fields") as refused:
-        read_push(EMPTY[where], 0, 4 * _MIB, 5_000)
+        read_push(EMPTY[where], 0, 4 * MIB, 5_000)
     assert refused.value.is_too_large
 
 
-def test_what_grows_too_much() -> None:
-    bomb = compress(CompressionType.ZSTD, bytes(2 * _MIB))
+def test_payloads_that_decompress_to_too_much_are_rejected() -> None:
+    bomb = compress(CompressionType.ZSTD, bytes(2 * MIB))
     with pytest.raises(PushRefused, match="decompress to more than") as refused:
-        read_push(bomb, CompressionType.ZSTD, _MIB, 10)
+        read_push(bomb, CompressionType.ZSTD, MIB, 10)
     assert refused.value.is_too_large
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05", b"\x0b" * 200])
-def test_what_is_no_otlp(data: bytes) -> None:
+def test_payloads_that_are_not_otlp_are_rejected(data: bytes) -> None:
     with pytest.raises(PushRefused, match=r"not an OTLP MetricsData message") as refused:
-        read_push(data, 0, _MIB, 10)
+        read_push(data, 0, MIB, 10)
     assert not refused.value.is_too_large

@@ -56,7 +56,7 @@ def test_gauges_are_replaced_and_counters_added_up() -> None:
     assert client.about == (("about", "x"), ("group", "g"))
 
 
-def test_a_name_is_of_one_kind() -> None:
+def test_a_metric_name_has_one_type() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _gauge("a", 1))
     _take(pushed, _delta("a", 2), _gauge("a", 9))
@@ -64,14 +64,14 @@ def test_a_name_is_of_one_kind() -> None:
     assert (client.gauges, client.counters) == ({}, {("a", ()): 2})
 
 
-def test_somebody_else_with_the_same_id_begins_anew() -> None:
+def test_another_client_with_the_same_id_starts_from_scratch() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _delta("c", 7))
     _take(pushed, _delta("c", 1), identity=(("client_id", "other"),))
     assert _only(pushed).counters == {("c", ()): 1}
 
 
-def test_who_is_silent_leaves() -> None:
+def test_metrics_of_silent_clients_expire() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _gauge("a", 1), number=1)
     _take(pushed, _gauge("a", 1), number=2, now_ms=10)
@@ -81,7 +81,7 @@ def test_who_is_silent_leaves() -> None:
     assert (pushed.clients(), pushed.series) == ([], 0)
 
 
-def test_one_client_has_a_tenth(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_client_may_use_a_tenth_of_the_series(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     pushed = PushedMetrics(100)
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_one_client_has_a_tenth(caplog: pytest.LogCaptureFixture) -> None:
     assert "kafka.compat.client.metrics.series.max=100" in record.getMessage()
 
 
-def test_where_there_is_no_room_those_leave_that_pushed_longest_ago() -> None:
+def test_the_least_recently_pushed_metrics_are_evicted() -> None:
     pushed = PushedMetrics(20)
     for number in range(10):
         _take(pushed, _gauge("a", 1), _gauge("b", 1), number=number)

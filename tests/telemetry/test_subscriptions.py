@@ -18,11 +18,11 @@ def _wanted(*settings: dict[str, str], client: Client = CLIENT) -> Wanted:
     return wanted([subscription(each) for each in settings], ID, client)
 
 
-def test_nobody_asks() -> None:
+def test_without_subscriptions_no_metrics_are_requested() -> None:
     assert _wanted()[1:] == ((), DEFAULT_INTERVAL_MS)
 
 
-def test_all_that_match_count_together() -> None:
+def test_all_matching_subscriptions_are_combined() -> None:
     one = {"metrics": "b.,a.", "interval.ms": "5000"}
     other = {"metrics": "a.,c.", "interval.ms": "2000"}
     others = {"metrics": "z.", "interval.ms": "100", "match": "client_id=nobody"}
@@ -32,7 +32,7 @@ def test_all_that_match_count_together() -> None:
     assert _wanted(one, other, {"metrics": "*"})[1:] == (("*",), 2000)
 
 
-def test_the_id_changes_with_whatever_changes() -> None:
+def test_the_subscription_id_changes_with_the_subscription() -> None:
     of_all = [
         _wanted(),
         _wanted({"metrics": "a."}),
@@ -55,11 +55,11 @@ def test_the_id_changes_with_whatever_changes() -> None:
         ("client_source_address=10\\.0\\..*,client_source_port=4711,client_software_version=2.6", True),
     ],
 )
-def test_who_is_meant(match: str, is_meant: bool) -> None:
+def test_subscriptions_match_clients_by_their_attributes(match: str, is_meant: bool) -> None:
     assert _wanted({"metrics": "a.", "match": match}).metrics == (("a.",) if is_meant else ())
 
 
-def test_a_client_without_an_id_is_no_client_of_a_pattern() -> None:
+def test_a_client_without_an_id_matches_no_pattern() -> None:
     nameless = CLIENT._replace(client_id=None)
     assert _wanted({"metrics": "a.", "match": "client_id=.*"}, client=nameless).metrics == ()
 
@@ -76,7 +76,7 @@ def test_a_client_without_an_id_is_no_client_of_a_pattern() -> None:
         ({"match": "client_id=("}, ErrorCode.INVALID_CONFIG, "Illegal client matching pattern"),
     ],
 )
-def test_what_cannot_be(settings: dict[str, str], code: ErrorCode, problem: str) -> None:
+def test_invalid_subscriptions_are_rejected(settings: dict[str, str], code: ErrorCode, problem: str) -> None:
     with pytest.raises(KafkaError, match=problem.replace("(", "\\(")) as error:
         subscription(settings)
     assert error.value.code == code

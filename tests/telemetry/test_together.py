@@ -55,7 +55,7 @@ def _retention_ms(genuine: GenuineKafka) -> str:
     return value
 
 
-def test_a_subscription_counts_at_both_and_kafka_does_not_mind(
+def test_a_subscription_applies_on_ours_and_is_harmless_to_genuine_kafka(
     brokers: tuple[GenuineKafka, list[str]],
 ) -> None:
     genuine, (one, other) = brokers

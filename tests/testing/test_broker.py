@@ -49,7 +49,7 @@ def receive(address: str, topic: str, group: str = "group") -> tuple[int, bytes 
         consumer.close()
 
 
-def test_it_serves_and_leaves_nothing_behind() -> None:
+def test_a_broker_serves_and_leaves_nothing_behind() -> None:
     with KafkaBroker() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         producer.send("flights", b"EWR").get(20)
@@ -66,14 +66,14 @@ def test_it_serves_and_leaves_nothing_behind() -> None:
     assert not broker.running
 
 
-async def test_from_asynchronous_code() -> None:
+async def test_a_broker_can_be_used_from_asynchronous_code() -> None:
     async with KafkaBroker() as broker:
         ticks = 0
 
         async def tick() -> None:
             nonlocal ticks
             while True:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the pace of the ticks
                 ticks += 1
 
         ticking = asyncio.ensure_future(tick())
@@ -87,7 +87,7 @@ async def test_from_asynchronous_code() -> None:
     assert ticks, "the loop of who waits for it goes on"
 
 
-def test_from_several_threads_at_once() -> None:
+def test_a_broker_can_be_used_from_several_threads() -> None:
     found: dict[int, tuple[int, bytes | None]] = {}
 
     def use(number: int) -> None:
@@ -105,7 +105,7 @@ def test_from_several_threads_at_once() -> None:
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_what_was_acknowledged_is_there_after_another_start(kind: type[KafkaBroker], end: str) -> None:
+def test_acknowledged_records_survive_a_restart(kind: type[KafkaBroker], end: str) -> None:
     with kind() as broker:
         address = broker.bootstrap_servers
         assert send(address, "t", b"first") == 0
@@ -132,7 +132,7 @@ def test_a_cluster_replicates() -> None:
 
 
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_reset_forgets_topics_groups_and_transactions(kind: type[KafkaBroker]) -> None:
+def test_reset_deletes_topics_groups_and_transactions(kind: type[KafkaBroker]) -> None:
     with kind() as broker:
         for _ in range(3):
             address = broker.bootstrap_servers
@@ -149,13 +149,13 @@ def test_reset_forgets_topics_groups_and_transactions(kind: type[KafkaBroker]) -
             assert admin.list_consumer_groups(request_timeout=20).result().valid == []
 
 
-def test_a_setting_that_is_wrong_is_told() -> None:
+def test_an_invalid_setting_is_reported() -> None:
     with pytest.raises(BrokerFailed, match=r"exit code 2 .*\n.*Invalid value many .*num\.partitions"):
         KafkaBroker({"num.partitions": "many"}).start()
     assert not folders()
 
 
-def test_a_broker_that_was_not_started_says_so() -> None:
+def test_a_broker_that_was_not_started_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\)"):
         KafkaBroker().bootstrap_servers  # noqa: B018
 
@@ -174,7 +174,7 @@ def test_its_log_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_it_ends_with_its_starter_however_that_ends(number: int) -> None:
+def test_a_broker_ends_with_the_process_that_started_it(number: int) -> None:
     program = """
         import time
         from kafka_compat.testing import KafkaBroker
@@ -197,7 +197,7 @@ def test_it_ends_with_its_starter_however_that_ends(number: int) -> None:
     assert not folders()
 
 
-def test_what_is_left_when_both_are_killed_goes_with_the_next_start() -> None:
+def test_leftovers_of_killed_brokers_are_deleted_by_the_next_start() -> None:
     program = """
         import os, signal
         from kafka_compat.testing import KafkaBroker
@@ -216,7 +216,7 @@ def test_what_is_left_when_both_are_killed_goes_with_the_next_start() -> None:
     assert not folders()
 
 
-def test_it_is_there_at_once() -> None:
+def test_a_broker_starts_at_once() -> None:
     times_s = []
     for _ in range(3):
         began_s = time.perf_counter()

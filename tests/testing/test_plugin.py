@@ -61,7 +61,7 @@ def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_a_test_of_five_lines(tmp_path: Path) -> None:
+def test_a_test_of_five_lines_passes(tmp_path: Path) -> None:
     found = run(tmp_path, FIVE_LINES)
     assert "1 passed" in found.stdout, found.stdout
 
@@ -77,7 +77,7 @@ def test_many_tests_by_several_workers_leave_nothing(tmp_path: Path) -> None:
     assert not folders()
 
 
-def test_the_reset_takes_no_time(tmp_path: Path) -> None:
+def test_the_reset_is_fast(tmp_path: Path) -> None:
     text = """
         import time
         from kafka import KafkaProducer
@@ -99,7 +99,7 @@ def test_the_reset_takes_no_time(tmp_path: Path) -> None:
     assert "1 passed" in found.stdout, found.stdout
 
 
-def test_a_cluster_and_settings_of_the_suite(tmp_path: Path) -> None:
+def test_the_suite_configures_a_cluster_and_settings(tmp_path: Path) -> None:
     text = """
         import pytest
 
@@ -123,7 +123,7 @@ def test_a_cluster_and_settings_of_the_suite(tmp_path: Path) -> None:
     assert "4 passed" in found.stdout, found.stdout
 
 
-def test_who_does_not_ask_for_a_broker_imports_none(tmp_path: Path) -> None:
+def test_tests_without_a_broker_import_none(tmp_path: Path) -> None:
     text = """
         import sys
 

@@ -106,7 +106,7 @@ class Clusters:
             ours, genuine = ([line for line in lines if not re.match(but, line)] for lines in found)
             if ours == genuine or time.monotonic() > deadline:
                 return differences(f"{tool} {' '.join(words)}", genuine, ours)
-            time.sleep(0.2)
+            time.sleep(0.2)  # interval of polling
 
     def _output(self, side: Side, tool: str, words: Sequence[str]) -> list[str]:
         given = [

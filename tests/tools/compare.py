@@ -130,7 +130,7 @@ class Comparison:
                 same = sorted(map(str.strip, left)) == sorted(map(str.strip, right))
                 if same or time.monotonic() > deadline:
                     break
-                time.sleep(PAUSE_S)
+                time.sleep(PAUSE_S)  # interval of polling
             if not same:
                 found += differences(str(line), left, right)
         return found

@@ -17,7 +17,7 @@ from tests.tools.compare import Comparison, table
 
 
 @pytest.mark.parametrize("kind", ["shared_broker", "genuine_41"][: campaign.rounds(1, 2)])
-def test_it_is_as_genuine_ones_are(
+def test_kafka_client_metrics_prints_the_same_as_the_genuine_one(
     kind: str, newest: JavaTools, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(kind)
@@ -27,7 +27,7 @@ def test_it_is_as_genuine_ones_are(
     assert not found, "\n".join(found)
 
 
-def test_a_name_is_made_up(shared_broker: KafkaCompatBroker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_is_generated(shared_broker: KafkaCompatBroker, capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--bootstrap-server", shared_broker.address]
     assert registry.run("client-metrics", [*at, "--alter", "--generate-name", "--metrics", "a"]) == 0
     told = re.fullmatch(r"Altered client metrics config for ([\w-]{22})\.\n", capsys.readouterr().out)

@@ -31,7 +31,7 @@ def test_each_command_is_installed_under_both_of_its_names(folder: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh"])
-def test_an_installed_command_runs_anywhere(folder: Path, tmp_path: Path, name: str) -> None:
+def test_an_installed_command_runs_in_any_directory(folder: Path, tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [folder / name, "--version"], capture_output=True, text=True, cwd=tmp_path, env={}, check=True
     )
@@ -62,11 +62,11 @@ COMP_WORDS=(kafka-acls.sh --deny-h); COMP_CWORD=1; _kafka_compat acls --deny-h; 
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_are_told_the_flags(shell: str) -> None:
+def test_flags_are_printed_for_other_shells(shell: str) -> None:
     assert "replication-factor" in run_kafka_compat("completion", shell).stdout
 
 
-def test_a_command_takes_little_of_the_time_of_a_java_machine(folder: Path, pair: Pair) -> None:
+def test_a_command_is_much_faster_than_a_jvm(folder: Path, pair: Pair) -> None:
     """A twentieth, on a machine that has nothing else to do."""
     line = ["--bootstrap-server", pair.sides[0].address, "--list"]
     ours = _least_s([str(folder / "kafka-topics"), *line], 20)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.records import Record, build_batch
-from tests.conformance.test_records import produce_request
+from tests.conformance.record_requests import produce_request
 from tests.conformance.wire import Connection
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import wait_until
@@ -232,7 +232,7 @@ class Pair:
             found = differences(f"{tool} {' '.join(given)}", genuine, ours)
             if not found or time.monotonic() > deadline:
                 return found
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # interval of polling
 
     def write(self, name: str, text: str) -> None:
         """A file for the tools, on both sides; {disk} in it is the side's second log directory."""

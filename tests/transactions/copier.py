@@ -179,7 +179,7 @@ def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> N
         except Exception as error:
             # Whatever it is: what a client cannot go on after, the next one finds undone.
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            time.sleep(0.2)
+            time.sleep(0.2)  # interval of retries
     raise TimeoutError
 
 

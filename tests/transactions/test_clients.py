@@ -11,9 +11,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from tests.conftest import StartBroker
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 from tests.transactions import programs
 from tests.transactions.programs import PATIENCE_S, create_topic, read_all, transactional_producer, write
 
@@ -39,7 +38,9 @@ def new_id() -> str:
     return f"id-{secrets.token_hex(4)}"
 
 
-def test_readers_of_committed_records_see_no_others(address: str, new_topic: Callable[[], str]) -> None:
+def test_read_committed_consumers_see_only_committed_records(
+    address: str, new_topic: Callable[[], str]
+) -> None:
     topic = new_topic()
     producer = transactional_producer(address, new_id())
     for round_number, outcome in enumerate("CACAAC"):
@@ -104,7 +105,7 @@ def test_a_transaction_past_its_timeout_is_aborted(start_broker: StartBroker) ->
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_transaction_goes_on_over_a_kill(start_broker: StartBroker, committed: bool) -> None:
+def test_a_transaction_continues_over_a_kill(start_broker: StartBroker, committed: bool) -> None:
     broker = start_broker()
     create_topic(broker.address, "topic")
     producer = transactional_producer(broker.address, "id")
@@ -124,7 +125,7 @@ def test_a_transaction_goes_on_over_a_kill(start_broker: StartBroker, committed:
     assert read_all(broker.address, "topic") == (["before", "after"] if committed else [])
 
 
-def test_copying_over_kills(start_broker: StartBroker) -> None:
+def test_copying_over_kills_is_exactly_once(start_broker: StartBroker) -> None:
     """The copier dies with each kill and another takes over: nothing is lost, and nothing comes twice."""
     broker = start_broker()
     address = broker.address

@@ -81,7 +81,7 @@ async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
     assert cluster.isr(TRANSACTIONS_TOPIC) == {1, 2, 3}
 
 
-async def test_offsets_of_a_group_of_another_broker(cluster: EmbeddedCluster) -> None:
+async def test_offsets_are_committed_for_a_group_on_another_broker(cluster: EmbeddedCluster) -> None:
     address = addresses(cluster)
     assert await cluster.create_topic("source") == ErrorCode.NONE
     assert await cluster.create_topic("target") == ErrorCode.NONE
@@ -97,7 +97,9 @@ async def test_offsets_of_a_group_of_another_broker(cluster: EmbeddedCluster) ->
 
 
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
-async def test_the_coordinator_is_lost_in_mid_transaction(cluster: EmbeddedCluster, outcome: str) -> None:
+async def test_a_transaction_survives_the_loss_of_its_coordinator(
+    cluster: EmbeddedCluster, outcome: str
+) -> None:
     producer = await client(transactional_producer, addresses(cluster), "id")
     values = [f"{index}" for index in range(PARTITIONS)]
     await client(begin, producer, values)
@@ -113,7 +115,7 @@ async def test_the_coordinator_is_lost_in_mid_transaction(cluster: EmbeddedClust
     assert await ended(cluster) == sorted([*expected, "more"])
 
 
-async def test_what_was_decided_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
+async def test_a_decided_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
     """The markers cannot be written when the coordinator goes: partitions are below their min ISR."""
     producer = await client(transactional_producer, addresses(cluster), "id")
     values = [f"{index}" for index in range(PARTITIONS)]

@@ -89,7 +89,7 @@ def test_every_partition_gets_a_marker_with_the_coordinators_epoch() -> None:
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_a_marker_that_is_refused_for_now_is_tried_again() -> None:
+def test_a_marker_with_a_retriable_error_is_sent_again() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.partitions.answers = {("b", 0): ErrorCode.NOT_ENOUGH_REPLICAS}
@@ -114,7 +114,7 @@ def test_a_deleted_topic_needs_no_marker() -> None:
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_a_newer_coordinator_completes_what_an_older_one_began() -> None:
+def test_a_newer_coordinator_completes_transactions_of_an_older_one() -> None:
     """The first one's markers are refused; the next, loading the same log, sends them again."""
     log = MemoryLog(2)
     first = Coordinator(log)
@@ -144,7 +144,7 @@ def test_an_open_transaction_survives_loading() -> None:
     assert heir.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_who_waits_for_a_record_is_answered_when_leadership_ends() -> None:
+def test_waiting_requests_fail_when_leadership_ends() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.log.hold = True
@@ -159,7 +159,7 @@ def test_who_waits_for_a_record_is_answered_when_leadership_ends() -> None:
     assert coordinator.partitions.written == []
 
 
-def test_ids_at_rest_are_forgotten_and_stay_so() -> None:
+def test_idle_transactional_ids_expire_for_good() -> None:
     log = MemoryLog(2)
     coordinator = Coordinator(
         log,

@@ -6,27 +6,23 @@ Everyday some of them with a part of the records, all of them with `--campaign`.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.clients.programs import java_command
 from tests.faults.cluster import FaultCluster
-from tests.support import campaign, java
-from tests.support.client_security import for_librdkafka, java_file
-from tests.support.servers import PROJECT, KafkaCompatBroker
-from tests.transactions.copier import CLIENTS, GROUP, TRANSACTIONAL_ID
+from tests.support import campaign
+from tests.support.client_security import for_librdkafka
+from tests.support.servers import KafkaCompatBroker
+from tests.transactions.copier import CLIENTS, TRANSACTIONAL_ID
+from tests.transactions.copiers import Copier
 from tests.transactions.programs import await_markers, create_topic, read_all
 
 JAVA = ("java-3.9.1", "java-4.1.0")
-JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 RUN_S = 500
 SETTINGS = {
     "kafka.compat.transaction.version": "2",
@@ -91,63 +87,6 @@ def _shard() -> int:
     return shard_of(TRANSACTIONAL_ID, int(SETTINGS["transaction.state.log.num.partitions"]))
 
 
-class Copier:
-    """A process that is started again when it ends too early."""
-
-    def __init__(self, client: str, address: str, total: int, log: Path) -> None:
-        if client.startswith("java-"):
-            self._line = _java_line(client.removeprefix("java-"), address, total)
-        else:
-            self._line = [sys.executable, "-m", "tests.transactions.copier", client, address, str(total)]
-        self._log = log
-        self._process: subprocess.Popen[Any] | None = None
-        self.lives = 0
-
-    def start(self) -> None:
-        self.lives += 1
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._line, cwd=PROJECT, stdout=log, stderr=log)
-
-    def kill(self) -> None:
-        """kill -9."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def keep_alive(self) -> bool:
-        """Start it again when it failed; whether it has ended well."""
-        assert self._process is not None
-        code = self._process.poll()
-        if code:
-            self.start()
-        return code == 0
-
-
-def _java_line(version: str, address: str, total: int) -> list[str]:
-    """Of Kafka's own copier; where clients log in, which that one cannot, of ours."""
-    if java_file() is not None:
-        source = Path(__file__).with_name("Copier.java")
-        return [*java_command("Copier", version, (str(source),)), address, str(total)]
-    arguments = {
-        "--broker-list": address,
-        "--input-topic": "source",
-        "--input-partition": "0",
-        "--output-topic": "target",
-        "--consumer-group": GROUP,
-        "--transactional-id": TRANSACTIONAL_ID,
-        "--transaction-size": "20",
-        "--transaction-timeout": "20000",
-        "--max-messages": str(total),
-    }
-    return java.command(
-        JAVA_COPIER,
-        *[part for pair in arguments.items() for part in pair],
-        "--enable-random-aborts",
-        version=version,
-        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
-    )
-
-
 def feed(address: str, total: int) -> None:
     """The records `0` to `total - 1`: the number of each is its offset."""
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, **for_librdkafka()})
@@ -159,7 +98,7 @@ def feed(address: str, total: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "client", "form"), ALL if campaign.enabled() else EVERYDAY)
-def test_copying_while_brokers_and_copiers_are_killed(
+def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
     tmp_path: Path, count: int, client: str, form: str
 ) -> None:
     total, faults = campaign.rounds(2000, 33_333), campaign.rounds(3, 8)
@@ -180,7 +119,7 @@ def test_copying_while_brokers_and_copiers_are_killed(
         try:
             while not copier.keep_alive():
                 assert time.monotonic() < begun + RUN_S, (tmp_path / "copier.log").read_text()[-3000:]
-                time.sleep(0.05)
+                time.sleep(0.05)  # interval of polling
                 if kills < faults and _end(progress) > (kills + 1) * total // (faults + 1):
                     kills += 1
                     if kills % 3:

@@ -89,7 +89,7 @@ def at(state: TransactionState, epoch: int = 0) -> Run:
     return run
 
 
-def test_a_committed_transaction_from_birth_to_the_next() -> None:
+def test_a_transaction_is_committed_and_followed_by_another() -> None:
     run = Run()
     assert run.init() == FIRST
     assert run.add(FIRST) is ErrorCode.NONE
@@ -116,14 +116,14 @@ def test_a_committed_transaction_from_birth_to_the_next() -> None:
         ("CompleteAbort", ErrorCode.INVALID_TXN_STATE, ErrorCode.NONE),
     ],
 )
-def test_ending_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
+def test_end_txn_is_checked_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
     assert at(TransactionState(state)).end(FIRST) is commit
     assert at(TransactionState(state)).end(FIRST, committed=False) is abort
     assert at(TransactionState(state)).end(P(8, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert at(TransactionState(state)).end(P(7, 1)) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_second_producer_aborts_what_the_first_left_open_and_fences_it() -> None:
+def test_a_second_producer_aborts_the_open_transaction_and_fences_the_first() -> None:
     run = at(TransactionState.ONGOING)
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
     assert run.markers == [(P(7, 1), False)], "the abort has an epoch of its own"
@@ -133,7 +133,7 @@ def test_a_second_producer_aborts_what_the_first_left_open_and_fences_it() -> No
     assert run.add(FIRST) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_producer_that_tells_its_identity() -> None:
+def test_init_producer_id_checks_a_given_identity() -> None:
     """KIP-360: the next epoch while nobody came after it, the same answer to the same request."""
     run = at(TransactionState.COMPLETE_ABORT, epoch=4)
     assert run.init(P(7, 4)) == P(7, 5)
@@ -145,7 +145,7 @@ def test_a_producer_that_tells_its_identity() -> None:
     assert run.init(P(7, 4)) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_new_id_when_the_epochs_are_used_up() -> None:
+def test_exhausted_epochs_give_a_new_producer_id() -> None:
     last = P(7, EPOCH_MAX - 1)
     run = at(TransactionState.COMPLETE_COMMIT, epoch=last.producer_epoch)
     assert run.transaction.needs_producer_id
@@ -156,7 +156,7 @@ def test_a_new_id_when_the_epochs_are_used_up() -> None:
     assert run.init(last) is ErrorCode.PRODUCER_FENCED
 
 
-def test_fencing_at_the_last_epoch() -> None:
+def test_a_producer_at_the_last_epoch_is_fenced() -> None:
     run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
     assert run.markers == [(P(7, EPOCH_MAX), False)]
@@ -164,7 +164,7 @@ def test_fencing_at_the_last_epoch() -> None:
     assert run.init(new_id=30) == P(30, 0)
 
 
-def test_verification_of_partitions() -> None:
+def test_partitions_are_verified_without_being_added() -> None:
     for state, expected in (
         ("Ongoing", ErrorCode.NONE),
         ("PrepareCommit", ErrorCode.CONCURRENT_TRANSACTIONS),
@@ -188,7 +188,7 @@ def test_a_transaction_past_its_timeout_is_aborted() -> None:
     assert run.end(FIRST) is ErrorCode.PRODUCER_FENCED
 
 
-def test_an_id_expires_only_at_rest() -> None:
+def test_a_transactional_id_expires_only_without_a_transaction() -> None:
     for state in ("Empty", "CompleteCommit", "CompleteAbort"):
         run = at(TransactionState(state))
         run.take(run.transaction.expire(999, 1000))
@@ -202,7 +202,7 @@ def test_an_id_expires_only_at_rest() -> None:
         assert run.states == []
 
 
-def test_what_the_log_refuses_did_not_happen() -> None:
+def test_a_failed_append_changes_nothing() -> None:
     run = at(TransactionState.ONGOING)
     refused = ErrorCode.NOT_ENOUGH_REPLICAS
     assert run.end(FIRST, store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -212,7 +212,7 @@ def test_what_the_log_refuses_did_not_happen() -> None:
     assert run.markers == [(P(7, 1), False)], "the epoch of the failed fence is used again"
 
 
-def test_completion_is_tried_again_when_the_log_refuses() -> None:
+def test_completion_is_retried_after_a_failed_append() -> None:
     run = at(TransactionState.PREPARE_COMMIT)
     out = run.transaction.markers_written()
     assert out.write is not None
@@ -231,7 +231,7 @@ def test_a_decided_transaction_is_completed_after_loading(state: TransactionStat
     assert run.states == [state.value.replace("Prepare", "Complete")]
 
 
-def test_while_a_record_is_on_its_way_others_wait() -> None:
+def test_requests_during_an_append_get_concurrent_transactions() -> None:
     transaction = at(TransactionState.COMPLETE_COMMIT).transaction
     assert transaction.add_partitions(FIRST, PARTITIONS, "first", 0).write is not None
     for out in (
@@ -269,7 +269,7 @@ def test_every_transaction_has_an_epoch_of_its_own() -> None:
     assert run.init(P(7, 2)) == P(7, 3)
 
 
-def test_what_was_not_begun_can_be_aborted_and_not_committed() -> None:
+def test_an_empty_transaction_can_be_aborted_and_not_committed() -> None:
     for state in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
         run = at(state, epoch=5)
         assert run.end_and_bump(P(7, 5)) is ErrorCode.INVALID_TXN_STATE
@@ -278,7 +278,7 @@ def test_what_was_not_begun_can_be_aborted_and_not_committed() -> None:
         assert run.states == ["PrepareAbort", "CompleteAbort"]
 
 
-def test_a_new_producer_id_when_a_transaction_uses_up_the_epochs() -> None:
+def test_a_transaction_that_exhausts_the_epochs_gets_a_new_producer_id() -> None:
     last = P(7, EPOCH_MAX - 1)
     run = at(TransactionState.ONGOING, epoch=last.producer_epoch)
     assert run.end_and_bump(last, new_id=-1) is ErrorCode.CONCURRENT_TRANSACTIONS, "asked without one"
@@ -344,7 +344,7 @@ def test_the_coordinator_aborts_in_its_own_version() -> None:
 
 
 @pytest.mark.parametrize(("version", "written"), [(0, 0), (1, 1), (2, 1)])
-def test_the_version_of_a_record(version: int, written: int) -> None:
+def test_the_transaction_version_chooses_the_version_of_a_record(version: int, written: int) -> None:
     """Kafka 3.9 writes version 0 alone."""
     run = Run()
     run.init()

@@ -54,7 +54,7 @@ async def leader() -> Leader:
     return Leader()
 
 
-async def test_the_answer_counts_when_nothing_comes_in_between(leader: Leader) -> None:
+async def test_a_verification_counts_without_an_intervening_change(leader: Leader) -> None:
     question = leader.question()
     assert not question.is_answered
     leader.answer()
@@ -63,7 +63,7 @@ async def test_the_answer_counts_when_nothing_comes_in_between(leader: Leader) -
 
 
 @pytest.mark.parametrize("answered_first", [True, False])
-async def test_a_marker_makes_it_worthless(leader: Leader, answered_first: bool) -> None:
+async def test_a_marker_invalidates_the_verification(leader: Leader, answered_first: bool) -> None:
     question = leader.question()
     if answered_first:
         leader.answer()
@@ -73,7 +73,7 @@ async def test_a_marker_makes_it_worthless(leader: Leader, answered_first: bool)
     assert question.take() == {PARTITION: ErrorCode.INVALID_TXN_STATE, OTHER: ErrorCode.NONE}
 
 
-async def test_the_marker_before_an_added_partition_is_of_the_transaction_before(leader: Leader) -> None:
+async def test_a_marker_before_the_addition_belongs_to_the_previous_transaction(leader: Leader) -> None:
     question = leader.question(adds=True)
     leader.verifications.ended(PARTITION, P)
     leader.verifications.ended(OTHER, ProducerIdentity(7, 4))
@@ -81,7 +81,7 @@ async def test_the_marker_before_an_added_partition_is_of_the_transaction_before
     assert question.take() == {PARTITION: ErrorCode.NONE, OTHER: ErrorCode.INVALID_TXN_STATE}
 
 
-async def test_another_leadership_makes_it_worthless(leader: Leader) -> None:
+async def test_another_leadership_invalidates_the_verification(leader: Leader) -> None:
     question = leader.question()
     leader.answer()
     leader.partition.leader_epoch = 7
@@ -90,7 +90,7 @@ async def test_another_leadership_makes_it_worthless(leader: Leader) -> None:
     assert question.take()[PARTITION] is ErrorCode.INVALID_TXN_STATE
 
 
-async def test_what_is_open_already_is_not_asked_about_and_may_end_too(leader: Leader) -> None:
+async def test_open_transactions_are_not_verified_again(leader: Leader) -> None:
     entry = SimpleNamespace(producer_epoch=3, current_txn_first_offset=0)
     leader.partition.log.producers.entries[7] = entry
     question = leader.question()
@@ -100,7 +100,7 @@ async def test_what_is_open_already_is_not_asked_about_and_may_end_too(leader: L
     assert question.take()[OTHER] is ErrorCode.INVALID_TXN_STATE
 
 
-async def test_old_clients_are_told_what_they_know(leader: Leader) -> None:
+async def test_old_clients_get_an_error_that_they_know(leader: Leader) -> None:
     for knows_abortable, expected in (
         (True, ErrorCode.TRANSACTION_ABORTABLE),
         (False, ErrorCode.INVALID_TXN_STATE),

@@ -135,7 +135,7 @@ async def producer(tmp_path: Path) -> AsyncIterator[RawProducer]:
     await cluster.stop()
 
 
-async def test_late_copies_change_nothing(producer: RawProducer) -> None:
+async def test_late_duplicates_change_nothing(producer: RawProducer) -> None:
     first = producer.identity
     for partition in range(PARTITIONS):
         assert await producer.write(partition, f"kept-{partition}") == ErrorCode.NONE
@@ -159,7 +159,7 @@ async def test_late_copies_change_nothing(producer: RawProducer) -> None:
     assert await producer.ended() == ["kept-0", "kept-1", "kept-2", "last"]
 
 
-async def test_a_marker_that_does_not_say_its_version_ends_what_is_open(producer: RawProducer) -> None:
+async def test_a_marker_without_a_version_ends_the_open_transaction(producer: RawProducer) -> None:
     """As Kafka 4.1's: what the version in a marker is for."""
     await producer.write(0, "one")
     await producer.finish(committed=True)
@@ -168,7 +168,7 @@ async def test_a_marker_that_does_not_say_its_version_ends_what_is_open(producer
     assert await producer.ended() == ["one", "two"], "though nobody has committed it"
 
 
-async def test_a_transaction_goes_on_at_the_next_coordinator(producer: RawProducer) -> None:
+async def test_a_transaction_continues_at_the_next_coordinator(producer: RawProducer) -> None:
     cluster = producer.cluster
     assert await producer.write(0, "before") == ErrorCode.NONE
     lost = producer.coordinator

@@ -35,7 +35,9 @@ def ask(
     return authorizer.allows(principal, host, Operation.READ, ResourceType.TOPIC, name, logged=logged)
 
 
-def test_lines(authorizer: AclAuthorizer, caplog: pytest.LogCaptureFixture) -> None:
+def test_every_decision_is_logged_with_its_reason(
+    authorizer: AclAuthorizer, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, AUDIT)
     assert ask(authorizer, ANN, "10.0.0.1", "orders")
     assert not ask(authorizer, EVE, "10.0.0.9", "orders")
@@ -84,7 +86,7 @@ def test_lines(authorizer: AclAuthorizer, caplog: pytest.LogCaptureFixture) -> N
     ]
 
 
-def test_what_is_only_left_out_of_an_answer_is_not_told(
+def test_omissions_from_a_response_are_not_logged(
     authorizer: AclAuthorizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, AUDIT)

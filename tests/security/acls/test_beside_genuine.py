@@ -15,7 +15,8 @@ from kazoo.client import KazooClient
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.test_acls import (
+from tests.conformance.wire import Connection, Plain
+from tests.support.acl_requests import (
     ALL,
     ALLOW,
     AUTHORIZER,
@@ -31,7 +32,6 @@ from tests.conformance.test_acls import (
     acl,
     taking,
 )
-from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
@@ -158,7 +158,7 @@ def test_nodes_and_notices_are_the_same(both: Both) -> None:
     assert both.nodes.get_children("/kafka-acl/Topic") == []
 
 
-def test_folders_are_those_that_genuine_kafka_makes(both: Both) -> None:
+def test_paths_are_those_that_genuine_kafka_creates(both: Both) -> None:
     """Ours makes them where no genuine broker was before."""
     alone = KafkaCompatBroker(
         both.ours.directory / "alone", {**AUTHORIZER, "zookeeper.connect": f"{both.zookeeper.address}/alone"}
@@ -188,7 +188,7 @@ def tree(client: KazooClient, chroot: str) -> set[str]:
     return found
 
 
-def test_what_is_changed_on_either_counts_on_both(both: Both) -> None:
+def test_changes_on_either_broker_apply_on_both(both: Both) -> None:
     for one, other in (SIDES, SIDES[::-1]):
         cluster = {"resource_type": CLUSTER, "principal": "User:*", "permission_type": ALLOW}
         both.create(one, acl("kafka-cluster", **{**cluster, "operation": ALL}))
@@ -202,7 +202,7 @@ def test_what_is_changed_on_either_counts_on_both(both: Both) -> None:
         both.agree(0)
 
 
-def test_both_change_the_same_pattern_at_the_same_time(both: Both) -> None:
+def test_concurrent_changes_of_one_pattern_are_both_kept(both: Both) -> None:
     count = 8
     connections = [(side, Connection(both.servers[side].address)) for side in SIDES]
     for number in range(count):
@@ -224,7 +224,7 @@ def test_both_change_the_same_pattern_at_the_same_time(both: Both) -> None:
     both.agree(0)
 
 
-def test_a_broker_that_was_killed_reads_what_changed_meanwhile(both: Both) -> None:
+def test_a_killed_broker_reads_the_changes_made_meanwhile(both: Both) -> None:
     both.create("ours", acl("kept"), acl("kept", resource_pattern_type=PREFIXED))
     both.ours.kill()
     both.create("genuine", acl("added"))
@@ -233,7 +233,7 @@ def test_a_broker_that_was_killed_reads_what_changed_meanwhile(both: Both) -> No
     both.agree(2)
 
 
-def test_changes_while_a_session_is_lost(both: Both) -> None:
+def test_changes_during_a_lost_session_are_kept(both: Both) -> None:
     """Paused for longer than its session lasts, our broker reads everything in a new one."""
     import os
     import signal

@@ -74,7 +74,7 @@ json_values = st.recursive(
 
 
 @given(json_values | st.binary(max_size=30))
-def test_whatever_lies_there_is_read_or_refused(value: Any) -> None:
+def test_any_content_is_read_or_rejected(value: Any) -> None:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     for read in (bindings.decode_acls, bindings.decode_literal_change, bindings.decode_extended_change):
         try:
@@ -95,6 +95,6 @@ def test_names_in_any_case_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\x7f", "\ud800", "\U0001f600"])
-def test_names_that_no_node_can_have(name: str) -> None:
+def test_names_that_cannot_be_nodes_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be part of a path"):
         bindings.path_of(Pattern(ResourceType.TOPIC, name, PatternType.LITERAL))

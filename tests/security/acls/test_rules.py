@@ -135,7 +135,7 @@ def check(
     principal=st.sampled_from(ASKING),
     host=st.sampled_from(HOSTS[:-1]),
 )
-def test_what_the_acls_were_before_does_not_count(
+def test_earlier_acls_do_not_affect_decisions(
     before: list[Binding], acls: list[Binding], allow_if_no_acl: bool, principal: Principal, host: str
 ) -> None:
     rules = rules_of(*before, allow_if_no_acl=allow_if_no_acl)
@@ -180,7 +180,7 @@ def test_decisions_are_those_of_kafkas_own_authorizer(kafka: AclOracle) -> None:
             assert (verdict in ALLOWING) == allowed, (operation, name, principal, host, acls)
 
 
-def test_order_of_the_rules() -> None:
+def test_super_users_precede_deny_which_precedes_allow() -> None:
     allow = acl(Permission.ALLOW, Operation.READ)
     deny = acl(Permission.DENY, Operation.READ, "*", principal="User:*")
     asked = (ANN, "10.0.0.1", Operation.READ, ResourceType.TOPIC, "a")
@@ -194,7 +194,7 @@ def test_order_of_the_rules() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_what_is_implied(operation: Operation) -> None:
+def test_implied_operations_are_allowed(operation: Operation) -> None:
     for asked in OPERATIONS:
         verdict = rules_of(acl(Permission.ALLOW, operation)).decide(ANN, "h", asked, ResourceType.TOPIC, "a")
         implied = operation is Operation.ALL or operation in brute_force.allowed_by(asked)
@@ -206,7 +206,7 @@ def test_what_is_implied(operation: Operation) -> None:
         assert (verdict is Verdict.DENIED) == (operation in (asked, Operation.ALL)), "a DENY implies nothing"
 
 
-def test_types_do_not_mix() -> None:
+def test_acls_apply_only_to_their_resource_type() -> None:
     for kind in RESOURCE_TYPES:
         rules = rules_of(acl(Permission.ALLOW, Operation.ALL, "*", kind=kind))
         for asked in RESOURCE_TYPES:
@@ -223,7 +223,7 @@ def test_types_do_not_mix() -> None:
         ("10.0.0.1", "::ffff:10.0.0.1"),
     ],
 )
-def test_spellings_of_an_address(written: str, came: str) -> None:
+def test_addresses_are_compared_in_any_spelling(written: str, came: str) -> None:
     rules = rules_of(acl(Permission.DENY, Operation.READ, host=written))
     assert rules.decide(ANN, came, Operation.READ, ResourceType.TOPIC, "a") is Verdict.DENIED
     assert rules.decide(ANN, "10.9.9.9", Operation.READ, ResourceType.TOPIC, "a") is Verdict.NOT_ALLOWED

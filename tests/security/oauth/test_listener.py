@@ -124,7 +124,7 @@ _TOKENS: dict[str, Callable[[], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", _TOKENS)
-def test_each_token_gets_what_genuine_kafka_says(places: list[_Place], kind: str) -> None:
+def test_each_token_gets_the_response_of_genuine_kafka(places: list[_Place], kind: str) -> None:
     tokens = _TOKENS[kind]()
     ours, genuine = (login(place.port, "OAUTHBEARER", tokens) for place in places)
     assert ours == genuine
@@ -258,7 +258,7 @@ def test_javas_console_clients_fetch_their_token_and_are_served(issuer: Issuer, 
         place.server.stop()
 
 
-def test_new_keys_are_fetched_when_one_is_missing_and_no_more_often_than_that(tmp_path: Path) -> None:
+def test_new_keys_are_fetched_only_when_one_is_missing(tmp_path: Path) -> None:
     with Issuer(_KEY) as issuer:
         place = _ours(tmp_path, SECURED, _secured(issuer))
         place.server.start()
@@ -282,7 +282,7 @@ def test_new_keys_are_fetched_when_one_is_missing_and_no_more_often_than_that(tm
             place.server.stop()
 
 
-def test_keys_that_cannot_be_fetched_again_stay_as_they_are(tmp_path: Path) -> None:
+def test_keys_are_kept_when_a_fetch_fails(tmp_path: Path) -> None:
     answers = itertools.cycle(
         [(500, b"no"), (200, b"rubbish"), (200, b"[" * 900_000), (200, b"x" * 3_000_000), None]
     )
@@ -324,14 +324,14 @@ def _refusal(directory: Path, handler: str, others: Mapping[str, str]) -> str:
     "url",
     ["file:///etc/passwd", "ftp://127.0.0.1/", "http://", "127.0.0.1/keys", "http://a b/", "http://a:0/", ""],
 )
-def test_keys_come_by_http_or_not_at_all(url: str) -> None:
+def test_the_url_of_the_keys_must_be_http(url: str) -> None:
     _, _, settings = _settings(SECURED, {"sasl.oauthbearer.jwks.endpoint.url": url})
     config = BrokerConfig.from_properties(settings).for_listener("SASL_PLAINTEXT")
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
         validator_of(config, {}, lambda source: pytest.fail(str(source)))
 
 
-def test_keys_do_not_come_from_where_another_scheme_leads(tmp_path: Path) -> None:
+def test_redirects_to_another_scheme_are_not_followed(tmp_path: Path) -> None:
     with Issuer(_KEY) as issuer:
         issuer.location = "file:///etc/passwd"
         issuer.keys_answer = lambda: (302, b"")
@@ -344,7 +344,7 @@ def test_no_class_is_loaded_by_name(tmp_path: Path) -> None:
     assert "Traceback" not in refusal
 
 
-def test_unsecured_tokens_are_believed_only_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_unsecured_tokens_are_accepted_only_if_configured(tmp_path: Path) -> None:
     token = f"{part({'alg': 'none'})}.{part({'sub': 'alice', 'exp': 4e9})}."
     place = _ours(tmp_path, UNSECURED, {})
     place.server.start()

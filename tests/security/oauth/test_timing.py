@@ -21,7 +21,7 @@ from kafka_compat.security.oauth.login import RefreshWindow, token_of
 from kafka_compat.security.oauth.unsecured import AccessTokenText
 
 
-def test_a_missing_key_is_asked_for_once_a_minute() -> None:
+def test_a_missing_key_is_requested_once_a_minute() -> None:
     early = EarlyRefresh()
     assert early.missed("k", 0)
     assert not early.missed("k", RETRY_MS - 1)
@@ -31,7 +31,7 @@ def test_a_missing_key_is_asked_for_once_a_minute() -> None:
     assert early.missed("k", RETRY_MS + 1)
 
 
-def test_ids_that_somebody_invents_take_no_memory() -> None:
+def test_invented_key_ids_take_no_memory() -> None:
     early = EarlyRefresh()
     assert not early.missed("k" * (ID_CHARACTERS_MAX + 1), 0)
     for number in range(IDS_MAX + 1):
@@ -40,7 +40,7 @@ def test_ids_that_somebody_invents_take_no_memory() -> None:
     assert not early.missed(str(IDS_MAX), 1)
 
 
-def test_fetches_out_of_turn_have_some_time_between_them() -> None:
+def test_unscheduled_fetches_are_spaced() -> None:
     early = EarlyRefresh()
     assert early.wait_ms(0) == 0
     early.fetching(100)
@@ -79,7 +79,7 @@ def _answer(claims: object) -> bytes:
     return json.dumps({"access_token": f"e30.{part}.x"}).encode()
 
 
-def test_the_answer_of_a_token_endpoint() -> None:
+def test_the_response_of_a_token_endpoint_is_parsed() -> None:
     token = token_of(_answer({"iat": 1, "exp": 2.5}))
     assert (token.begins_ms, token.expires_ms) == (1000, 2500)
     assert "e30" not in repr(token)
@@ -101,6 +101,6 @@ def test_the_answer_of_a_token_endpoint() -> None:
         _answer({"exp": None}),
     ],
 )
-def test_another_answer_is_a_problem_of_one_kind(answer: bytes) -> None:
+def test_invalid_responses_raise_one_kind_of_error(answer: bytes) -> None:
     with pytest.raises(Unreachable):
         token_of(answer)

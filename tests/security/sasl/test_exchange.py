@@ -40,7 +40,7 @@ class World:
         self.exchange.token(token)
 
 
-def test_a_client_that_keeps_to_the_order_gets_in() -> None:
+def test_a_client_that_follows_the_protocol_is_authenticated() -> None:
     exchange = World().exchange
     exchange.versions_reported()
     assert exchange.stage.name == "HANDSHAKE"
@@ -51,7 +51,7 @@ def test_a_client_that_keeps_to_the_order_gets_in() -> None:
     assert not exchange.ends and exchange.session_lifetime_ms == 0
 
 
-def test_no_token_without_a_handshake_and_no_handshake_in_the_middle() -> None:
+def test_requests_out_of_order_are_rejected() -> None:
     exchange = World().exchange
     with pytest.raises(UnexpectedRequest):
         exchange.token(GOOD)
@@ -60,7 +60,7 @@ def test_no_token_without_a_handshake_and_no_handshake_in_the_middle() -> None:
         exchange.handshake("PLAIN", tokens_are_bare=False)
 
 
-def test_who_was_refused_has_no_second_try() -> None:
+def test_a_rejected_client_cannot_retry() -> None:
     exchange = World().exchange
     exchange.handshake("PLAIN", tokens_are_bare=False)
     with pytest.raises(Refused):
@@ -72,7 +72,7 @@ def test_who_was_refused_has_no_second_try() -> None:
         exchange.handshake("PLAIN", tokens_are_bare=False)
 
 
-def test_a_mechanism_that_is_not_offered() -> None:
+def test_a_disabled_mechanism_is_rejected() -> None:
     exchange = World().exchange
     with pytest.raises(UnsupportedMechanism, match="PLAIN, EXPIRING"):
         exchange.handshake("SCRAM-SHA-256", tokens_are_bare=False)
@@ -88,7 +88,7 @@ def test_a_mechanism_that_is_not_offered() -> None:
         (0, 999_000, "EXPIRING", 0),
     ],
 )
-def test_a_session_ends_with_the_proof_or_the_setting(
+def test_a_session_ends_with_the_credential_or_the_setting(
     session_max_ms: int, expires_ms: int | None, mechanism: str, lifetime_ms: int | None
 ) -> None:
     world = World(session_max_ms, expires_ms)
@@ -100,7 +100,7 @@ def test_a_session_ends_with_the_proof_or_the_setting(
     assert exchange.has_ended is (lifetime_ms is not None)
 
 
-def test_authenticating_again_begins_a_new_session() -> None:
+def test_reauthentication_starts_a_new_session() -> None:
     world = World(session_max_ms=5000)
     world.log_in()
     world.now_ms += 4000
@@ -111,7 +111,7 @@ def test_authenticating_again_begins_a_new_session() -> None:
     assert not world.exchange.has_ended
 
 
-def test_again_comes_once_a_second_and_where_there_is_an_end() -> None:
+def test_reauthentication_is_limited_to_sessions_and_once_a_second() -> None:
     world = World(session_max_ms=5000)
     assert not world.exchange.begin_again(), "there is nothing to repeat yet"
     world.log_in()
@@ -126,7 +126,7 @@ def test_again_comes_once_a_second_and_where_there_is_an_end() -> None:
     assert not endless.exchange.begin_again()
 
 
-def test_nobody_becomes_somebody_else_by_authenticating_again() -> None:
+def test_reauthentication_cannot_change_the_principal() -> None:
     world = World(session_max_ms=5000)
     world.log_in()
     assert world.exchange.begin_again()
@@ -136,7 +136,7 @@ def test_nobody_becomes_somebody_else_by_authenticating_again() -> None:
     assert world.exchange.stage is Stage.FAILED
 
 
-def test_the_mechanism_stays_the_same() -> None:
+def test_reauthentication_cannot_change_the_mechanism() -> None:
     world = World(session_max_ms=5000, expires_ms=9_000_000)
     world.log_in()
     assert world.exchange.begin_again()
@@ -145,7 +145,7 @@ def test_the_mechanism_stays_the_same() -> None:
         world.exchange.token(GOOD)
 
 
-def test_what_the_client_is_told() -> None:
+def test_clients_get_the_reason_of_a_rejection() -> None:
     world = World(session_max_ms=5000)
     world.exchange.handshake("PLAIN", tokens_are_bare=False)
     untold, told = Refused("why"), Refused("why", "this")
@@ -173,7 +173,7 @@ def test_what_the_client_is_told() -> None:
         ),
     ],
 )
-def test_plain_refuses_in_kafkas_words(token: bytes, told: str) -> None:
+def test_plain_rejects_in_kafkas_words(token: bytes, told: str) -> None:
     mechanism = Plain({"alice": "secret", "bob": "b"})
     with pytest.raises(Refused) as refused:
         mechanism.evaluate(token)
@@ -182,6 +182,6 @@ def test_plain_refuses_in_kafkas_words(token: bytes, told: str) -> None:
 
 
 @pytest.mark.parametrize("token", [GOOD, b"alice\0alice\0secret"])
-def test_plain_lets_in_who_knows_the_password(token: bytes) -> None:
+def test_plain_authenticates_by_password(token: bytes) -> None:
     mechanism = Plain(SimpleNamespace(get={"alice": "secret"}.get))  # type: ignore[arg-type]
     assert mechanism.evaluate(token) == b"" and mechanism.principal == ALICE

@@ -32,7 +32,7 @@ def _first(server: Scram, message: str) -> dict[str, str]:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @settings(max_examples=25, deadline=None)
 @given(name=NAMES, password=st.text(max_size=20), wrong=st.text(max_size=20))
-def test_who_knows_the_password_gets_in_and_nobody_else(
+def test_only_the_right_password_is_authenticated(
     mechanism: str, name: str, password: str, wrong: str
 ) -> None:
     for said in (password, wrong):
@@ -48,7 +48,7 @@ def test_who_knows_the_password_gets_in_and_nobody_else(
             assert refused.value.client_message is None and server.principal is None
 
 
-def test_the_example_of_the_rfc() -> None:
+def test_messages_are_those_of_the_example_in_the_rfc() -> None:
     """RFC 7677: SCRAM-SHA-256 of `user` with the password `pencil`."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     credential = scram.from_password("pencil", salt, 4096, "SCRAM-SHA-256")
@@ -65,7 +65,7 @@ def test_the_example_of_the_rfc() -> None:
     )
 
 
-def test_nobody_learns_who_is_a_user() -> None:
+def test_unknown_users_are_indistinguishable() -> None:
     """A name that does not exist gets an answer of the same form, the same at each try, and one refusal."""
     answers = []
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_nobody_learns_who_is_a_user() -> None:
         lambda final, nonce: final + ",e=x",
     ],
 )
-def test_a_final_message_that_was_changed_is_refused(change: object) -> None:
+def test_a_changed_final_message_is_rejected(change: object) -> None:
     """CVE-2024-56128 was a nonce of which only the end counted."""
     assert callable(change)
     server, client = _server("SCRAM-SHA-256"), ScramClient("SCRAM-SHA-256", "alice", "secret")
@@ -124,13 +124,13 @@ def test_a_final_message_that_was_changed_is_refused(change: object) -> None:
         "n,,n=älice,r=abc",
     ],
 )
-def test_a_first_message_of_another_form_is_refused(first: str) -> None:
+def test_an_invalid_first_message_is_rejected(first: str) -> None:
     with pytest.raises(Refused) as refused:
         _server("SCRAM-SHA-256").evaluate(first.encode())
     assert refused.value.client_message is None
 
 
-def test_nobody_becomes_somebody_else_by_an_authorization_id() -> None:
+def test_an_authorization_id_of_another_user_is_rejected() -> None:
     """CVE-2017-12610."""
     with pytest.raises(Refused, match="different from username") as refused:
         _server("SCRAM-SHA-256").evaluate(b"n,a=admin,n=alice,r=abc")
@@ -138,7 +138,7 @@ def test_nobody_becomes_somebody_else_by_an_authorization_id() -> None:
     assert _first(_server("SCRAM-SHA-256"), "n,a=alice,n=alice,r=abc")["i"] == "4096"
 
 
-def test_a_credential_with_too_few_iterations_is_of_no_use() -> None:
+def test_a_credential_with_too_few_iterations_is_rejected() -> None:
     with pytest.raises(Refused, match="less than the minimum"):
         _server("SCRAM-SHA-256", iterations=4095).evaluate(b"n,,n=alice,r=abc")
 
@@ -147,7 +147,7 @@ def test_a_credential_with_too_few_iterations_is_of_no_use() -> None:
     "challenge",
     ["", "r=other,s=YQ==,i=4096", "r={},s=YQ==,i=4096", "r={}x,s=YQ==,i=1", "r={}x,s=YQ==,i=99999"],
 )
-def test_a_client_talks_to_no_server_that_makes_no_sense(challenge: str) -> None:
+def test_a_client_rejects_invalid_messages_of_the_server(challenge: str) -> None:
     """One that asks for one iteration would get what the password can be guessed from."""
     client = ScramClient("SCRAM-SHA-256", "alice", "secret")
     nonce = client.first().decode().split("r=")[1]
@@ -155,7 +155,7 @@ def test_a_client_talks_to_no_server_that_makes_no_sense(challenge: str) -> None
         client.next(challenge.format(nonce).encode())
 
 
-def test_a_client_notices_a_server_that_does_not_know_the_password() -> None:
+def test_a_client_rejects_a_server_without_the_password() -> None:
     client = ScramClient("SCRAM-SHA-256", "alice", "secret")
     nonce = client.first().decode().split("r=")[1]
     assert client.next(f"r={nonce}x,s=YQ==,i=4096".encode()) is not None
@@ -165,7 +165,7 @@ def test_a_client_notices_a_server_that_does_not_know_the_password() -> None:
 
 @given(st.binary(min_size=1), st.integers(4096, 16384))
 @settings(max_examples=50, deadline=None)
-def test_what_is_stored_is_read_again(salt: bytes, iterations: int) -> None:
+def test_stored_credentials_are_read_back(salt: bytes, iterations: int) -> None:
     credential = scram.from_salted(b"salted", salt, iterations, "SCRAM-SHA-512")
     assert scram.decode(scram.encode(credential)) == credential
     assert "salt" not in repr(credential)
@@ -174,6 +174,6 @@ def test_what_is_stored_is_read_again(salt: bytes, iterations: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "salt=YQ==", "salt=a,stored_key=b,server_key=c,iterations=x", "iterations"]
 )
-def test_what_is_no_credential_is_refused(text: str) -> None:
+def test_invalid_credentials_are_rejected(text: str) -> None:
     with pytest.raises(ValueError):
         scram.decode(text)

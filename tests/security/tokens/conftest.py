@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 
 from tests.security.authority import Authority
-from tests.security.tokens.world import Place, genuine_broker, our_broker
+from tests.security.tokens.world import World, genuine_broker, our_broker
 from tests.support.process import wait_until
 from tests.support.servers import ZooKeeper
-
-
-class World(NamedTuple):
-    """`ours` is alone; `beside` is ours, too, on the ZooKeeper of `genuine`, whose address is `zookeeper`.
-    `authority` is whom the first two trust over TLS.
-    """
-
-    ours: Place
-    genuine: Place
-    beside: Place
-    zookeeper: str
-    authority: Authority
 
 
 @pytest.fixture(scope="package")

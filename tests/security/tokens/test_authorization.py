@@ -21,6 +21,7 @@ from tests.security.logins import Login
 from tests.security.tokens import world
 from tests.security.tokens.world import PASSWORDS, Place
 from tests.support.servers import Server
+from tests.support.waiting import until
 
 Asked = tuple[str, Operation, ResourceType, str]
 
@@ -84,9 +85,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
 
 async def as_user(room: Room, name: str) -> Login:
     """Logged in as soon as the broker knows the user."""
-    async with asyncio.timeout(10):
-        while not await asyncio.to_thread(room.place.knows_users):  # noqa: ASYNC110 -- nobody tells of it
-            await asyncio.sleep(0.01)
+    await until(lambda: asyncio.to_thread(room.place.knows_users))
     assert name in PASSWORDS
     return await asyncio.to_thread(room.place.login, name)
 
@@ -102,7 +101,7 @@ async def seen(login: Login, *owners: str) -> set[str]:
     return {token["token_id"] for token in await asyncio.to_thread(world.described, login, *owners)}
 
 
-async def test_making_tokens_of_others_needs_leave(room: Room) -> None:
+async def test_creating_tokens_for_others_needs_permission(room: Room) -> None:
     login = await as_user(room, "alice")
     with login.connection:
         assert (await create(login))["error_code"] == 0
@@ -119,7 +118,7 @@ async def test_making_tokens_of_others_needs_leave(room: Room) -> None:
         assert await seen(login, "bob") == {made["token_id"]}
 
 
-async def test_seeing_tokens_of_others_needs_leave(room: Room) -> None:
+async def test_describing_tokens_of_others_needs_permission(room: Room) -> None:
     alice, bob, carol = [await as_user(room, name) for name in ("alice", "bob", "carol")]
     with alice.connection, bob.connection, carol.connection:
         first = (await create(alice))["token_id"]

@@ -68,7 +68,7 @@ async def create(keeper: Keeper, lifetime_ms: int = -1) -> Issued:
     return await keeper.create(ALICE, ALICE, (BOB,), lifetime_ms)
 
 
-async def test_what_one_does_the_others_hear_of(brokers: Brokers) -> None:
+async def test_changes_of_one_broker_reach_the_others(brokers: Brokers) -> None:
     one, other = await brokers.keeper(), await brokers.keeper()
     token, secret = await create(one)
     await until(lambda: ids(other) == ids(one))
@@ -89,7 +89,7 @@ async def test_what_one_does_the_others_hear_of(brokers: Brokers) -> None:
     assert not ids(late)
 
 
-async def test_a_token_that_was_ended_elsewhere_does_not_come_back(brokers: Brokers) -> None:
+async def test_a_token_expired_elsewhere_does_not_return(brokers: Brokers) -> None:
     """Renewed by a broker that has not heard yet, as when its notices are late."""
     one, other = await brokers.keeper(), await brokers.keeper()
     for attempt in range(20):
@@ -122,7 +122,7 @@ class Deaf(CurrentSession):
         return await super().children(path, watch)
 
 
-async def test_a_broker_that_is_late_decides_by_what_is_stored(brokers: Brokers) -> None:
+async def test_a_broker_behind_its_notices_decides_by_the_store(brokers: Brokers) -> None:
     """A token that ended elsewhere is not renewed by who has not heard of it, and one that was made longer
     is."""
     session = Deaf(brokers.tree.connect())
@@ -144,7 +144,7 @@ async def test_a_broker_that_is_late_decides_by_what_is_stored(brokers: Brokers)
     await until(lambda: ids(late) == ids(one))
 
 
-async def test_changes_at_the_same_time_are_all_made(brokers: Brokers) -> None:
+async def test_concurrent_changes_are_all_made(brokers: Brokers) -> None:
     keepers = [await brokers.keeper() for _ in range(3)]
     token, secret = await create(keepers[0])
     await until(lambda: all(token.token_id in ids(keeper) for keeper in keepers))
@@ -156,7 +156,7 @@ async def test_changes_at_the_same_time_are_all_made(brokers: Brokers) -> None:
     await until(lambda: ids(keepers[0]) == ids(keepers[1]) == ids(keepers[2]))
 
 
-async def test_a_new_session_reads_what_was_missed(brokers: Brokers) -> None:
+async def test_a_new_session_reads_missed_changes(brokers: Brokers) -> None:
     one = await brokers.keeper()
     current = CurrentSession(brokers.tree.connect())
     following = Keeper(current, "key", TERMS, brokers.tasks, lambda: brokers.now_ms)
@@ -173,7 +173,7 @@ async def test_a_new_session_reads_what_was_missed(brokers: Brokers) -> None:
     assert await following.renew(ALICE, added.hmac, 5) == brokers.now_ms + 5
 
 
-async def test_the_controller_alone_removes_what_has_expired(brokers: Brokers) -> None:
+async def test_only_the_controller_deletes_expired_tokens(brokers: Brokers) -> None:
     one, other = await brokers.keeper(), await brokers.keeper()
     short, long = await create(one, 10), await create(one)
     await until(lambda: len(ids(other)) == 2)
@@ -197,7 +197,9 @@ async def test_the_controller_alone_removes_what_has_expired(brokers: Brokers) -
     removing.cancel()
 
 
-async def test_a_start_waits_for_no_credentials(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_startup_does_not_wait_for_credentials(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They take ms each; a token that is asked for before its turn is served nonetheless."""
     one = await brokers.keeper()
     token, _ = await create(one)
@@ -222,7 +224,7 @@ async def test_a_start_waits_for_no_credentials(brokers: Brokers, monkeypatch: p
     await until(lambda: len(brokers.tasks) == 2)
 
 
-async def test_a_token_that_no_zookeeper_takes_is_refused(brokers: Brokers) -> None:
+async def test_a_token_too_large_for_zookeeper_is_rejected(brokers: Brokers) -> None:
     keeper = await brokers.keeper()
     for count, fits in ((10_000, True), (40_000, False)):
         renewers = tuple(Principal("User", f"{number:020}") for number in range(count))
@@ -241,7 +243,7 @@ async def test_secrets_are_not_shown(brokers: Brokers) -> None:
     assert issued.token.token_id in repr(issued)
 
 
-async def test_a_malformed_node_costs_its_token_until_it_is_mended(
+async def test_a_malformed_node_affects_only_its_token_until_repaired(
     brokers: Brokers, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = await brokers.keeper()
@@ -269,7 +271,7 @@ async def test_a_malformed_node_costs_its_token_until_it_is_mended(
 
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
-async def test_changes_whose_answers_are_lost(brokers: Brokers, lost: list[bool]) -> None:
+async def test_changes_with_lost_responses_are_recognized(brokers: Brokers, lost: list[bool]) -> None:
     session = LosingAnswers(brokers.tree.connect())
     one, other = await brokers.keeper(session), await brokers.keeper()
     session.lost = list(lost)

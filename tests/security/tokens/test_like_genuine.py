@@ -13,8 +13,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import differences
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.security.logins import Refused, TlsConnection, TokenClient, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import PASSWORDS, Place, create, genuine_broker, our_broker
+from tests.security.tokens.world import PASSWORDS, Place, World, create, genuine_broker, our_broker
 from tests.support.process import wait_until
 
 VERSIONS = {
@@ -119,7 +118,7 @@ def both(world: World) -> Iterator[Open]:
         each.close()
 
 
-def test_a_token_from_its_first_to_its_last_day(both: Open) -> None:
+def test_the_life_of_a_token_is_that_of_genuine_kafka(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     tokens = alice.create(3, renewers=[user("bob"), user("x, y=*~ü")], max_lifetime_ms=30 * MINUTE_MS)
     assert tokens["ours"]["error_code"] == 0
@@ -143,12 +142,12 @@ def test_a_token_from_its_first_to_its_last_day(both: Open) -> None:
 
 
 @pytest.mark.parametrize("lifetime_ms", [-5, 0, 1000, 2 * 86_400_000, 8 * 86_400_000, LONG_MAX])
-def test_how_long_a_token_lasts(both: Open, lifetime_ms: int) -> None:
+def test_token_lifetimes_are_those_of_genuine_kafka(both: Open, lifetime_ms: int) -> None:
     tokens = both("alice").create(max_lifetime_ms=lifetime_ms)
     assert tokens["ours"]["error_code"] == 0
 
 
-def test_a_token_that_has_expired_is_there_and_good_for_nothing(both: Open, world: World) -> None:
+def test_an_expired_token_is_listed_and_unusable(both: Open, world: World) -> None:
     alice = both("alice")
     tokens = alice.create(3)
     assert alice.expire(tokens, 0, 2) == 0
@@ -164,7 +163,7 @@ def test_a_token_that_has_expired_is_there_and_good_for_nothing(both: Open, worl
     assert alice.expire(tokens, -1, 2) == 0
 
 
-def test_who_makes_tokens_of_others(both: Open) -> None:
+def test_creating_tokens_for_others_gets_the_same_responses(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob", "renewers": [user("carol")]}
     tokens = alice.create(3, **for_bob)
@@ -179,7 +178,7 @@ def test_who_makes_tokens_of_others(both: Open) -> None:
         alice.create(3, owner_principal_type=kind, owner_principal_name=name)
 
 
-def test_requests_that_are_refused(both: Open) -> None:
+def test_invalid_requests_get_the_same_errors(both: Open) -> None:
     alice = both("alice")
     no_user = {"principal_type": "Group", "principal_name": "g"}
     refused = alice.create(renewers=[user("bob"), no_user])["ours"]["error_code"]
@@ -206,7 +205,7 @@ def ask_everything(client: Both, tokens: dict[str, Plain]) -> set[int]:
     return codes
 
 
-def test_strangers_and_holders_of_tokens_ask_in_vain(both: Open, world: World) -> None:
+def test_anonymous_clients_and_token_holders_get_no_tokens(both: Open, world: World) -> None:
     tokens = both("alice").create(3)
     not_allowed = {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
     assert ask_everything(both(None), tokens) == not_allowed
@@ -220,7 +219,7 @@ def test_strangers_and_holders_of_tokens_ask_in_vain(both: Open, world: World) -
     assert ask_everything(holder, tokens) == not_allowed
 
 
-def test_by_tls_only_who_shows_a_certificate_asks_for_tokens(both: Open, world: World) -> None:
+def test_over_tls_only_clients_with_a_certificate_get_tokens(both: Open, world: World) -> None:
     tokens = both("alice").create(3)
     certificate = world.authority.sign("dave")
     for shown in (None, certificate):
@@ -239,7 +238,7 @@ def test_by_tls_only_who_shows_a_certificate_asks_for_tokens(both: Open, world: 
         assert client.expire(own, -1, 2) == 0
 
 
-def test_tokens_by_which_nobody_logs_in(world: World) -> None:
+def test_unusable_tokens_are_rejected_at_login(world: World) -> None:
     """A wrong secret, an id that nobody has, and a user's name and password said to be a token's."""
     for place in (world.ours, world.genuine):
         alice = place.login("alice")
@@ -255,7 +254,7 @@ def test_tokens_by_which_nobody_logs_in(world: World) -> None:
             assert "due to invalid credentials with SASL mechanism SCRAM-SHA-256" in str(refused.value)
 
 
-def test_a_session_of_a_token_goes_on_as_its_owner(world: World) -> None:
+def test_a_session_by_token_belongs_to_its_owner(world: World) -> None:
     """It may log in again by another of the same user's tokens, and not by somebody else's (KIP-368)."""
     mechanism = "SCRAM-SHA-256"
     for place in (world.ours, world.genuine):

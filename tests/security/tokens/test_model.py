@@ -33,7 +33,9 @@ STEPS = st.lists(
 
 
 @given(terms=TERMS, lifetime_ms=st.one_of(st.integers(-5, 20_000), LONG), steps=STEPS)
-def test_a_life(terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]) -> None:
+def test_only_owner_and_renewers_change_a_token_within_its_limits(
+    terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]
+) -> None:
     """Only the owner and renewers change it, no wish makes it outlive its longest, none wakes it again."""
     now_ms = 1_000_000
     token = model.issued(ALICE, BOB, (CAROL,), lifetime_ms, terms, now_ms)
@@ -73,7 +75,7 @@ def test_a_life(terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal
     renewers=st.lists(PRINCIPALS, max_size=3),
     times=st.tuples(LONG, LONG, LONG),
 )
-def test_a_node_holds_all_of_a_token(
+def test_a_token_is_read_back_from_its_node(
     owner: Principal, requester: Principal, renewers: list[Principal], times: tuple[int, int, int]
 ) -> None:
     token = Token("id", owner, requester, tuple(renewers), *times)
@@ -81,18 +83,18 @@ def test_a_node_holds_all_of_a_token(
 
 
 @given(data=st.one_of(st.binary(max_size=50), st.none()))
-def test_a_node_that_holds_something_else_is_refused(data: bytes | None) -> None:
+def test_an_invalid_node_is_rejected(data: bytes | None) -> None:
     with pytest.raises(MalformedNode, match=r"^/delegation_token/tokens/id: "):
         delegation_token.decode_token("id", data)
 
 
 @pytest.mark.parametrize("token_id", ["", "a/b", "..", "\0", "\ud800"])
-def test_a_notice_that_names_no_node_is_refused(token_id: str) -> None:
+def test_an_invalid_notice_is_rejected(token_id: str) -> None:
     with pytest.raises(MalformedNode):
         delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 
 
-def test_secrets() -> None:
+def test_secrets_are_the_hmac_of_the_id() -> None:
     """As Kafka makes them: HmacSHA512 of the id. The password is the secret in base64."""
     secret = model.hmac_of("id", b"key")
     assert secret == hmac.new(b"key", b"id", "sha512").digest()

@@ -14,8 +14,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Plain
 from tests.security.logins import Login, Refused, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import Place, create, described, expire, renew
+from tests.security.tokens.world import Place, World, create, described, expire, renew
 from tests.support.process import wait_until
 
 TOKENS = "/delegation_token/tokens"
@@ -47,7 +46,7 @@ def _may_log_in(place: Place, token: Plain, mechanism: str) -> bool:
         return login.connection.ask(ApiKey.METADATA, 4, {"topics": []})["controller_id"] in (1, 2)
 
 
-def test_a_token_counts_on_both(makers: tuple[Place, Place]) -> None:
+def test_a_token_is_valid_on_our_and_genuine_brokers(makers: tuple[Place, Place]) -> None:
     maker, other = makers
     alice, there = maker.login("alice"), other.login("alice")
     with alice.connection, there.connection:
@@ -85,7 +84,7 @@ def _await_token(login: Login, token_id: str) -> None:
     wait_until(known, 20, "the broker knows the token", 0.05)
 
 
-def test_nodes_are_kafkas_to_the_byte(world: World, client: KazooClient) -> None:
+def test_nodes_are_those_of_kafka_byte_for_byte(world: World, client: KazooClient) -> None:
     """Each side writes the other's token anew when it renews it: but for the time nothing is another."""
     for maker, other in ((world.beside, world.genuine), (world.genuine, world.beside)):
         alice, there = maker.login("alice"), other.login("alice")
@@ -104,7 +103,9 @@ def test_nodes_are_kafkas_to_the_byte(world: World, client: KazooClient) -> None
     assert all(name.startswith("token_change_0") for name in changes)
 
 
-def test_nodes_of_older_brokers_and_broken_ones(world: World, client: KazooClient) -> None:
+def test_nodes_of_older_brokers_are_read_and_malformed_ones_ignored(
+    world: World, client: KazooClient
+) -> None:
     """Before version 3 nobody but the owner requests a token. What cannot be read is no token."""
     owned = {"owner": "User%3Aalice", "renewers": [], "issueTimestamp": 1}
     times = {"maxTimestamp": 2**62, "expiryTimestamp": 2**62}

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.security.logins import Refused, log_in_by_token
-from tests.security.tokens.conftest import World
-from tests.security.tokens.world import PASSWORDS, Place, create, expire, our_broker, renew
+from tests.security.tokens.world import PASSWORDS, Place, World, create, expire, our_broker, renew
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import wait_until
 
@@ -116,7 +115,9 @@ def _everything(tools: JavaTools, places: Sequence[Place], directory: Path) -> l
     return [_neutral(each) for each in printed]
 
 
-def test_the_tool_and_java_clients(tools: JavaTools, world: World, tmp_path: Path) -> None:
+def test_kafka_delegation_tokens_and_java_clients_work(
+    tools: JavaTools, world: World, tmp_path: Path
+) -> None:
     printed = []
     for number, places in enumerate([(world.ours,), (world.genuine, world.beside)]):
         directory = tmp_path / str(number)
@@ -125,9 +126,7 @@ def test_the_tool_and_java_clients(tools: JavaTools, world: World, tmp_path: Pat
     assert printed[0] == printed[1]
 
 
-def test_a_java_client_outlives_its_session_as_long_as_the_token_is_renewed(
-    tools: JavaTools, tmp_path: Path
-) -> None:
+def test_a_java_client_stays_connected_while_its_token_is_renewed(tools: JavaTools, tmp_path: Path) -> None:
     """It logs in again by itself before its session ends (KIP-368); without retries a connection that is
     closed would cost records."""
     place = our_broker(tmp_path / "ours", {"delegation.token.expiry.time.ms": "3000"})

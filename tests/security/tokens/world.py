@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security import scram_credential as scram
@@ -144,3 +145,15 @@ def described(login: Login, *owners: str) -> list[Plain]:
     assert answer["error_code"] == 0
     tokens: list[Plain] = answer["tokens"]
     return tokens
+
+
+class World(NamedTuple):
+    """`ours` is alone; `beside` is ours, too, on the ZooKeeper of `genuine`, whose address is `zookeeper`.
+    `authority` is whom the first two trust over TLS.
+    """
+
+    ours: Place
+    genuine: Place
+    beside: Place
+    zookeeper: str
+    authority: Authority

@@ -1,0 +1,47 @@
+"""Client settings of the Java client that this client reads, and the errors in them that it reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.client.connection_settings import (
+    WrongSettings,
+    addresses,
+    connection_settings,
+    read_settings,
+    whole_number,
+)
+
+
+def test_bootstrap_servers_are_split_into_hosts_and_ports() -> None:
+    assert addresses("one:9092, two:9093,[::1]:9094") == [("one", 9092), ("two", 9093), ("::1", 9094)]
+
+
+@pytest.mark.parametrize("text", ["", "one", "one:port", "one:0", "one:65536", ":9092"])
+def test_an_invalid_address_is_rejected(text: str) -> None:
+    with pytest.raises(WrongSettings):
+        addresses(text)
+
+
+def test_an_unknown_security_protocol_is_rejected_with_the_known_ones() -> None:
+    with pytest.raises(WrongSettings, match="PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"):
+        connection_settings({"security.protocol": "TLS"}, 10)
+
+
+def test_the_default_is_a_connection_without_tls_and_login() -> None:
+    settings = connection_settings({}, 10)
+    assert (settings.security_protocol, settings.tls, settings.mechanism) == ("PLAINTEXT", None, None)
+
+
+def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("# comment\nsasl.mechanism = PLAIN\nclient.id: a\\u00e4\\\n  b\n")
+    assert read_settings(str(path)) == {"sasl.mechanism": "PLAIN", "client.id": "aäb"}
+
+
+def test_an_integer_setting_that_is_no_number_is_rejected_by_name() -> None:
+    assert whole_number({"linger.ms": " 5 "}, "linger.ms", 0) == 5
+    with pytest.raises(ValueError, match=r"linger\.ms"):
+        whole_number({"linger.ms": "five"}, "linger.ms", 0)

@@ -1,0 +1,42 @@
+"""The partitioner of the client chooses the same partitions as other clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, strategies
+from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
+
+from kafka_compat.client.partitioner import Sticky, murmur2, partition_of
+
+
+@given(strategies.binary(max_size=40))
+def test_keys_hash_as_in_kafka_python(key: bytes) -> None:
+    assert murmur2(key) == murmur2_of_kafka_python(key) & 0xFFFFFFFF
+
+
+def test_a_key_chooses_the_partition_that_kafkas_producer_chooses() -> None:
+    # UtilsTest.testMurmur2 in Apache Kafka has these hashes, as signed numbers.
+    hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+    for key, signed in hashes.items():
+        assert partition_of(key, 7) == (signed & 0x7FFFFFFF) % 7
+
+
+def _first(partitions: Sequence[int]) -> int:
+    return partitions[0]
+
+
+def test_records_without_a_key_keep_their_partition_until_a_batch_is_full() -> None:
+    sticky = Sticky(100, _first)
+    assert [sticky.partition("t", [0, 1], 40) for _ in range(5)] == [0, 0, 0, 1, 1]
+
+
+def test_records_without_a_key_leave_a_partition_that_lost_its_leader() -> None:
+    sticky = Sticky(100, _first)
+    assert sticky.partition("t", [0, 1], 1) == 0
+    assert sticky.partition("t", [1], 1) == 1
+
+
+def test_a_full_batch_stays_on_the_only_partition_with_a_leader() -> None:
+    sticky = Sticky(10, _first)
+    assert [sticky.partition("t", [2], 20) for _ in range(3)] == [2, 2, 2]

@@ -1,0 +1,17 @@
+"""The modules that scripts/compile compiles."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.support.servers import PROJECT
+
+
+def compiled_modules() -> list[Path]:
+    """The modules of the list in setup.py."""
+    tree = ast.parse((PROJECT / "setup.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":
+            return [PROJECT / path for path in ast.literal_eval(node.value)]
+    raise AssertionError("setup.py has no COMPILED")

@@ -1,0 +1,117 @@
+"""The broker that Spark reads and writes."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, Server
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A broker that tests may kill and start again, and what they do with it by clients other than Spark."""
+
+    server: Server
+    written: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+    """topic → partition → values, for topics that were filled by `fill`."""
+
+    @property
+    def address(self) -> str:
+        return self.server.address
+
+    @property
+    def is_genuine(self) -> bool:
+        return isinstance(self.server, GenuineKafka)
+
+    def create_topic(self, name: str = "", partitions: int = 1) -> str:
+        """Create a topic that keeps records however old they are; a new name unless one is given."""
+        name = name or f"t-{uuid.uuid4().hex[:10]}"
+        admin = AdminClient({"bootstrap.servers": self.address})
+        topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})
+        wait_until(lambda: self._created(admin, topic), 60, f"{name} is created")
+        return name
+
+    def _created(self, admin: AdminClient, topic: NewTopic) -> bool:
+        """Ask once; genuine Kafka sometimes leaves the first requests after its start without an answer."""
+        try:
+            admin.create_topics([topic], request_timeout=10)[topic.topic].result(15)
+        except TimeoutError:
+            return False
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
+
+    def delete_topic(self, name: str) -> None:
+        """Delete, and return once the name is free again."""
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.delete_topics([name])[name].result(30)
+        wait_until(lambda: self._is_free(admin, name), 30, f"{name} is deleted")
+
+    def _is_free(self, admin: AdminClient, name: str) -> bool:
+        try:
+            admin.create_topics([NewTopic(name, 1, 1)], validate_only=True)[name].result(30)
+        except KafkaException:
+            return False
+        return True
+
+    def add_partitions(self, name: str, total: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.create_partitions([NewPartitions(name, total)])[name].result(30)
+
+    def producer(self, **settings: Any) -> Producer:
+        defaults = {"bootstrap.servers": self.address, "enable.idempotence": True, "linger.ms": 20}
+        return Producer({**defaults, **settings})
+
+    def fill(self, topic: str, partitions: int, records: Any) -> None:
+        """Write (key, value, timestamp, headers) round robin: record i is in partition i % partitions."""
+        producer = self.producer(**{"queue.buffering.max.messages": 1_000_000})
+        values: dict[int, list[bytes]] = defaultdict(list)
+        for i, (key, value, timestamp, headers) in enumerate(records):
+            partition = i % partitions
+            values[partition].append(value)
+            producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+            if i % 10_000 == 0:
+                producer.poll(0)
+        assert producer.flush(120) == 0
+        self.written[topic] = dict(values)
+
+    def read(self, topic: str, partition: int, count: int, **settings: Any) -> list[Any]:
+        """`count` messages of a partition from its beginning, by confluent-kafka."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": f"g-{uuid.uuid4().hex}",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **settings,
+            }
+        )
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        messages: list[Any] = []
+        while len(messages) < count:
+            batch = consumer.consume(count - len(messages), 30)
+            assert batch, f"{len(messages)} of {count} messages of {topic}-{partition} within 30 s"
+            assert all(message.error() is None for message in batch)
+            messages += batch
+        consumer.close()
+        return messages
+
+    def ends(self, topic: str) -> Counter[int]:
+        """Partition → next offset; partitions without records are left out, as counters compare."""
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": f"g-{uuid.uuid4().hex}"})
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        ends = Counter(
+            {
+                p: consumer.get_watermark_offsets(TopicPartition(topic, p), 30, cached=False)[1]
+                for p in partitions
+            }
+        )
+        consumer.close()
+        return ends

@@ -1,0 +1,73 @@
+"""One Spark session, one broker with the flights in it, for all tests of this folder.
+
+KAFKA_COMPAT_SPARK_AGAINST=genuine runs the same tests against Apache Kafka 3.9.1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.session import SparkSettings, create_session
+from tests.pipelines.cluster import Cluster
+from tests.pipelines.environment import QUICK_START
+from tests.pipelines.flights import PARTITIONS, flights
+from tests.support.kafka_jars import cache_directory
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+
+FLIGHTS_TOPIC = "flights"
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("spark-broker")
+    if os.environ.get("KAFKA_COMPAT_SPARK_AGAINST") == "genuine":
+        server: Server = GenuineKafka(directory)
+    else:
+        server = KafkaCompatBroker(directory)
+    server.start()
+    yield Cluster(server)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def flights_topic(kafka: Cluster) -> str:
+    """All 336,776 flights in 4 partitions: flight i is at offset i // 4 of partition i % 4."""
+    kafka.create_topic(FLIGHTS_TOPIC, PARTITIONS)
+    kafka.fill(FLIGHTS_TOPIC, PARTITIONS, flights())
+    return FLIGHTS_TOPIC
+
+
+@pytest.fixture(scope="session")
+def connector_jars() -> Path:
+    """A folder with the connector's jars, filled as `kafka-compat spark jars` does."""
+    directory = cache_directory() / f"spark-{SPARK_VERSION}"
+    copy_jars(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def spark(connector_jars: Path) -> Iterator[Any]:
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUICK_START.items():
+            patch.setenv(name, value)
+        session = create_session("tests", SparkSettings("local[2]", connector_jars), settings=settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def read_batch(spark: Any, kafka: Cluster) -> Callable[..., Any]:
+    """`read_batch(topic, option=value, …)`: a batch DataFrame of Spark's Kafka source."""
+
+    def read(topic: str, options: Mapping[str, str] | None = None) -> Any:
+        own = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, "includeHeaders": "true"}
+        return spark.read.format("kafka").options(**{**own, **(options or {})}).load()
+
+    return read

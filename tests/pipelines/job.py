@@ -1,0 +1,157 @@
+"""`kafka-compat pipeline NAME …` as a process of its own, in a process group of its own."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafka_compat.cli import main
+from tests.pipelines.environment import QUICK_START
+from tests.support.campaign import enabled
+from tests.support.servers import PROJECT, Server
+
+
+class Job:
+    """A job that tests may kill; its messages (stderr) are read as they come."""
+
+    def __init__(self, name: str, *arguments: str) -> None:
+        line = [sys.executable, "-m", "kafka_compat", "pipeline", name, *arguments]
+        self.process = subprocess.Popen(
+            line,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT,
+            env={**os.environ, **QUICK_START},
+            start_new_session=True,
+        )
+        self.messages: list[str] = []
+        self._ended = False
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read_messages, daemon=True)
+        self._reader.start()
+
+    def _read_messages(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._news:
+                self.messages.append(line)
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    def await_message(self, text: str, timeout_s: float = 600, *, or_end: bool = False) -> bool:
+        """Whether the message came, before the job's end; AssertionError else, unless `or_end`."""
+        with self._news:
+            self._news.wait_for(lambda: self._ended or self._said(text), timeout_s)
+            arrived = self._said(text)
+        assert arrived or (or_end and self._ended), f"no {text!r}: {''.join(self.messages)}"
+        return arrived
+
+    def _said(self, text: str) -> bool:
+        return any(text in line for line in self.messages)
+
+    def finish(self, exit_code: int = 0, timeout_s: float = 900) -> str:
+        """Wait for the end; its standard output."""
+        assert self.process.stdout is not None
+        output = self.process.stdout.read()
+        code = self.process.wait(timeout_s)
+        self._reader.join(10)
+        assert code == exit_code, f"exit code {code}: {''.join(self.messages)}"
+        return output
+
+    def kill(self, whole_group: bool) -> None:
+        """kill -9 of Python and Java at once, or of Python alone, which leaves its JVM to notice."""
+        if whole_group:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            self.process.kill()
+        self.process.wait()
+
+
+def run_here(name: str, *arguments: str, exit_code: int = 0) -> Any:
+    """The same command in this process, whose Spark session stands already; its report (--json)."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        code = main(["pipeline", name, *arguments, "--json"])
+    assert code == exit_code, output.getvalue()
+    return json.loads(output.getvalue())
+
+
+def kills_of_a_campaign() -> int:
+    """Ten, or KAFKA_COMPAT_SPARK_KILLS."""
+    return int(os.environ.get("KAFKA_COMPAT_SPARK_KILLS", "10"))
+
+
+def kill_and_finish(
+    name: str,
+    arguments: Sequence[str],
+    server: Server,
+    *,
+    longest_s: float = 3.0,
+    killed: Callable[[], None] = lambda: None,
+) -> Any:
+    """Kill -9 the job and the server at random moments of the job's work, then run the job to its end.
+
+    `killed` is called after each kill of the job. Returns the last run's report. Every day one job sees both
+    kills, and the last run takes place in this process; a campaign kills the job ten times (or
+    KAFKA_COMPAT_SPARK_KILLS times), and the server after that, under a job that must get over it by itself.
+    """
+    if enabled():
+        kills = kills_of_a_campaign()
+        hit = kill_repeatedly(lambda: Job(name, *arguments), kills, longest_s, killed)
+        print(f"{name}: killed {hit} times at its work")
+        job = Job(name, *arguments, "--json")
+        job.await_message("offsets to read")
+        server.restart(kill=True)
+        return json.loads(job.finish())
+    job = Job(name, *arguments)
+    job.await_message("offsets to read")
+    server.restart(kill=True)
+    job.await_message(": batch ")
+    threading.Event().wait(random.uniform(0, 1))
+    job.kill(whole_group=True)
+    killed()
+    return run_here(name, *arguments)
+
+
+def kill_repeatedly(
+    start: Callable[[], Job],
+    kills: int,
+    longest_s: float = 3.0,
+    killed: Callable[[], None] = lambda: None,
+    began: str = "offsets to read",
+) -> int:
+    """Start the job and kill it -9 at a random moment of its work, `kills` times, or until its work is done.
+
+    Its work begins with the message `began`.
+
+    Returns how often it was alive when it was killed.
+
+    The moment is random on purpose: steps between two messages have no event of their own. Every other kill
+    waits for a batch first, so that both the first batch and later ones are cut short.
+    """
+    for kill in range(kills):
+        job = start()
+        job.await_message(began)
+        if kill % 2 == 1 and not job.await_message(": batch ", or_end=True):
+            return kill
+        threading.Event().wait(random.uniform(0, longest_s))
+        if job.process.poll() is not None:
+            return kill
+        job.kill(whole_group=kill % 2 == 0)
+        killed()
+    return kills
+
+
+def batch_of(records: int) -> int:
+    """--offsets-per-batch that leaves work for every kill."""
+    return records // (6 * kills_of_a_campaign() if enabled() else 4)

@@ -1,0 +1,244 @@
+"""The archive's commit protocol, without Spark: killed before every step, read by pyarrow in between."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as dataset
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_compat.pipelines import archive_store
+from kafka_compat.pipelines.archive_store import ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_writer import day_name, write_range
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.offset_runs import OffsetRuns, gaps_in, int64_array, merged, runs_of
+
+DAY_US = 86_400_000_000
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+class Killed(BaseException):
+    """Stands for kill -9: no handler of the code under test may catch it."""
+
+
+def records(partition: int, offsets: list[int], days: list[int], topic: str = "t") -> pa.RecordBatch:
+    rows = [
+        {
+            "key": str(o).encode(),
+            "topic": topic,
+            "partition": partition,
+            "offset": o,
+            "timestamp": day * DAY_US,
+        }
+        for o, day in zip(offsets, days, strict=True)
+    ]
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+
+def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]]) -> list[StagedFile]:
+    """What the executors do for a batch: one task per range."""
+    directory = store.staging_directory(batch_id)
+    files = []
+    for batches in ranges:
+        for row in pa.Table.from_batches(write_range(iter(batches), str(directory))).to_pylist():
+            edges = (int64_array(row.pop("runs_first")), int64_array(row.pop("runs_last")))
+            files.append(StagedFile(**row, runs=OffsetRuns(*edges)))
+    return files
+
+
+def visible(directory: Path) -> Counter[tuple[str, int, int]]:
+    """How often a plain reader sees each (topic, partition, offset)."""
+    if not any(directory.glob("topic_dir=*/*/*")):
+        return Counter()
+    table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table()
+    return Counter(zip(*(table.column(c).to_pylist() for c in ("topic", "partition", "offset")), strict=True))
+
+
+def archive_two_batches(directory: Path) -> None:
+    """A job that goes on where the folder stands; Spark's checkpoint hands it the same ranges each time."""
+    store = ArchiveStore(directory)
+    store.open()
+    (directory / "_checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
+    if not store.is_committed(0):
+        files = staged(store, 0, [[records(0, [0, 1, 2, 3], [1, 2, 1, 2])], [records(1, [0, 1], [1, 1])]])
+        store.commit(0, files, {"t": {0: 0, 1: 0}}, {"t": {0: 4, 1: 2}}, {"t": "id"})
+    if not store.is_committed(1):
+        files = staged(store, 1, [[records(0, [4, 6], [2, 3])]])
+        store.commit(1, files, {"t": {0: 4, 1: 2}}, {"t": {0: 8, 1: 2}}, {"t": "id"})
+
+
+EXPECTED = Counter({("t", 0, o): 1 for o in (0, 1, 2, 3, 4, 6)} | {("t", 1, o): 1 for o in (0, 1)})
+STEPS = (
+    [(os, name) for name in ("replace", "fsync")]
+    + [(shutil, "rmtree"), (Path, "mkdir"), (Path, "write_bytes"), (Path, "unlink")]
+    + [(archive_store, "add_batch")]
+)  # fmt: skip
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
+    """Raise Killed at the `step`-th operation on the file system; returns the count of operations so far."""
+    count = [0]
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any, **kwargs: Any) -> Any:
+            count[0] += 1
+            if count[0] > step:
+                raise Killed
+            return original(*args, **kwargs)
+
+        return operation
+
+    for owner, name in STEPS:
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+    return count
+
+
+def test_a_kill_at_any_step_leaves_each_record_once(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        steps = kill_at(patch, 1_000_000)
+        archive_two_batches(tmp_path / "whole")
+    assert visible(tmp_path / "whole") == EXPECTED
+    assert steps[0] > 40
+    for step in range(steps[0]):
+        directory = tmp_path / str(step)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+            kill_at(patch, step)
+            archive_two_batches(directory)
+        assert all(times == 1 for times in visible(directory).values()), f"killed at step {step}"
+        archive_two_batches(directory)
+        assert visible(directory) == EXPECTED, f"killed at step {step}, then run again"
+
+
+def test_two_kills_leave_each_record_once(tmp_path: Path) -> None:
+    for first in range(10, 40, 3):
+        for second in range(2, 20, 3):
+            directory = tmp_path / f"{first}-{second}"
+            for step in (first, second):
+                with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+                    kill_at(patch, step)
+                    archive_two_batches(directory)
+                assert all(times == 1 for times in visible(directory).values())
+            archive_two_batches(directory)
+            assert visible(directory) == EXPECTED
+
+
+def test_files_have_names_and_totals_by_offsets(tmp_path: Path) -> None:
+    archive_two_batches(tmp_path)
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("topic_dir=*/*/*"))
+    assert names == [
+        "topic_dir=t/day_utc=1970-01-02/0-0-2.parquet",
+        "topic_dir=t/day_utc=1970-01-02/1-0-1.parquet",
+        "topic_dir=t/day_utc=1970-01-03/0-1-3.parquet",
+        "topic_dir=t/day_utc=1970-01-03/0-4-4.parquet",
+        "topic_dir=t/day_utc=1970-01-04/0-6-6.parquet",
+    ]
+    totals = ArchiveStore(tmp_path).state().topics["t"]
+    assert (totals[0].first, totals[0].last, totals[0].rows, totals[0].gaps) == (0, 6, 6, 2)
+    assert totals[0].gap_ranges == [[5, 5], [7, 7]]
+    assert (totals[1].first, totals[1].last, totals[1].rows, totals[1].gaps) == (0, 1, 2, 0)
+
+
+def test_a_batch_that_would_repeat_or_skip_records_is_rejected(tmp_path: Path) -> None:
+    archive_two_batches(tmp_path)
+    before = visible(tmp_path)
+    store = ArchiveStore(tmp_path)
+    store.open()
+    again = staged(store, 2, [[records(0, [6, 7], [1, 1])]])
+    with pytest.raises(RecordsLost, match="begins at 6, but the archive ends at 8"):
+        store.commit(2, again, {"t": {0: 6}}, {"t": {0: 8}}, {})
+    skipped = staged(store, 2, [[records(0, [9], [1])]])
+    with pytest.raises(RecordsLost, match="begins at 9"):
+        store.commit(2, skipped, {"t": {0: 9}}, {"t": {0: 10}}, {})
+    doubled = staged(store, 2, [[records(0, [8, 9], [1, 1])], [records(0, [9], [1])]])
+    with pytest.raises(RecordsLost, match="Offset 9 was read twice"):
+        store.commit(2, doubled, {"t": {0: 8}}, {"t": {0: 10}}, {})
+    foreign = staged(store, 2, [[records(5, [0], [1])]])
+    with pytest.raises(RecordsLost, match="outside of the batch"):
+        store.commit(2, foreign, {"t": {0: 8}}, {"t": {0: 8}}, {})
+    assert visible(tmp_path) == before
+
+
+def test_a_directory_that_is_not_an_archive_stays_untouched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(NotStarted, match="not empty and not an archive"):
+        ArchiveStore(tmp_path).open()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_without_its_checkpoint_an_archive_is_not_started_over(tmp_path: Path) -> None:
+    archive_two_batches(tmp_path)
+    shutil.rmtree(tmp_path / "_checkpoint")
+    with pytest.raises(NotStarted, match="checkpoint is missing"):
+        ArchiveStore(tmp_path).open()
+
+
+def test_the_log_of_the_archive_stays_short(tmp_path: Path) -> None:
+    store = ArchiveStore(tmp_path)
+    store.open()
+    for batch_id in range(archive_store.LOG_ENTRIES_KEPT + 5):
+        store.commit(batch_id, [], {"t": {0: batch_id}}, {"t": {0: batch_id + 1}}, {})
+    assert len(list((tmp_path / "_log").iterdir())) == archive_store.LOG_ENTRIES_KEPT
+    assert store.state().topics["t"][0].gaps == archive_store.LOG_ENTRIES_KEPT + 5
+    assert store.is_committed(0)
+
+
+def test_runs_merge_over_days_and_files() -> None:
+    even, odd = runs_of([pa.array([0, 2, 4])]), runs_of([pa.array([1]), pa.array([3, 7], pa.int64())])
+    both = merged([odd, even])
+    assert both.rows == 6
+    gaps = gaps_in(both, 0, 10)
+    assert (gaps.count, gaps.ranges) == (4, [[5, 6], [8, 9]])
+    assert gaps_in(merged([]), 3, 3).count == 0
+    with pytest.raises(RecordsLost, match="outside"):
+        gaps_in(both, 1, 10)
+    with pytest.raises(RecordsLost, match="backwards"):
+        gaps_in(both, 10, 3)
+
+
+@pytest.mark.parametrize("chunks", [[[3, 2]], [[3, 3]], [[1, 2], [2, 3]], [[5], [4]]])
+def test_offsets_out_of_order_are_rejected(chunks: list[list[int]]) -> None:
+    with pytest.raises(RecordsLost):
+        runs_of([pa.array(chunk, pa.int64()) for chunk in chunks])
+
+
+def test_days_of_extreme_timestamps_are_clamped() -> None:
+    assert day_name(0) == "1970-01-01"
+    assert day_name(-1) == "1969-12-31"
+    assert day_name(20_000_000) == "9999-12-31"
+    assert day_name(-20_000_000) == "0001-01-01"
+
+
+def test_many_days_at_once_keep_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More days than open files, and buffers that overflow: days get several files, records stay whole."""
+    monkeypatch.setattr("kafka_compat.pipelines.archive_writer.OPEN_FILES_MAX", 3)
+    monkeypatch.setattr("kafka_compat.pipelines.archive_writer.BUFFER_BYTES", 200)
+    batches = [records(0, list(range(i, i + 7)), [1, 2, 3, 4, 5, 1, 2]) for i in range(0, 70, 7)]
+    files = pa.Table.from_batches(write_range(iter(batches), str(tmp_path))).to_pylist()
+    found = []
+    for file in files:
+        table = pq.ParquetFile(tmp_path / file["name"]).read()
+        offsets = table.column("offset").to_pylist()
+        assert offsets == sorted(offsets)
+        assert (offsets[0], offsets[-1]) == (file["first"], file["last"])
+        assert {str(t.date()) for t in table.column("timestamp").to_pylist()} == {file["day"]}
+        found += offsets
+    assert sorted(found) == list(range(70))
+    assert len({(file["day"], file["first"], file["last"]) for file in files}) == len(files)
+
+
+def test_a_task_with_two_partitions_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(RecordsLost, match="several partitions"):
+        list(write_range(iter([records(0, [0], [1]), records(1, [0], [1])]), str(tmp_path)))

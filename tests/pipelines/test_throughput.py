@@ -1,0 +1,94 @@
+"""Acceptance runs: archive and copy beside the same jobs against genuine Kafka; much in little memory."""
+
+import contextlib
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipelines.cluster import Cluster
+from tests.pipelines.flights import FLIGHTS, PARTITIONS, flights
+from tests.pipelines.job import Job, run_here
+from tests.support.campaign import enabled
+from tests.support.servers import GenuineKafka
+
+PAIRS = 5
+pytestmark = pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["archive", "copy"])
+def test_spark_is_no_slower_than_on_genuine_kafka(
+    name: str,
+    spark: Any,
+    kafka: Cluster,
+    genuine: GenuineKafka,
+    connector_jars: Path,
+    tmp_path: Path,
+    capsys: Any,
+) -> None:
+    """All flights, one after the other in turns; the median of the pairs' ratios."""
+    clusters = {"ours": kafka, "genuine": Cluster(genuine)}
+    topics = {}
+    for who, cluster in clusters.items():
+        topics[who] = cluster.create_topic(partitions=PARTITIONS)
+        cluster.fill(topics[who], PARTITIONS, flights())
+    ratios = []
+    for pair in range(PAIRS + 1):
+        seconds = {}
+        for who in sorted(clusters, reverse=pair % 2 == 0):
+            cluster = clusters[who]
+            arguments = ["--bootstrap-server", cluster.address, "--topic", topics[who]]
+            arguments += ["--to", str(tmp_path / f"{who}-{pair}"), "--jars", str(connector_jars)]
+            if name == "copy":
+                arguments += ["--to-topic", cluster.create_topic(partitions=PARTITIONS)]
+            started = time.perf_counter()
+            assert run_here(name, *arguments)["rows"] == FLIGHTS
+            seconds[who] = time.perf_counter() - started
+        with capsys.disabled():
+            print({who: f"{FLIGHTS / s:,.0f} records/s" for who, s in seconds.items()})
+        # The first pair warms Spark and both brokers up.
+        ratios += [seconds["genuine"] / seconds["ours"]] if pair else []
+    ratio = statistics.median(ratios)
+    with capsys.disabled():
+        print(f"{name}: {ratio:.2f} of genuine Kafka's throughput")
+    assert ratio >= 1.0
+
+
+@pytest.mark.timeout(1800)
+def test_three_million_records_are_archived_within_three_gigabytes(
+    kafka: Cluster, connector_jars: Path, tmp_path: Path, capsys: Any
+) -> None:
+    """100 bytes each; memory is that of Spark's JVM, Python and its workers together."""
+    topic, count = kafka.create_topic(partitions=PARTITIONS), 3_000_000
+    producer: Any = kafka.producer(**{"queue.buffering.max.messages": 1_000_000, "compression.type": "lz4"})
+    for number in range(count):
+        producer.produce(topic, b"%0100d" % number, partition=number % PARTITIONS)
+        if number % 10_000 == 0:
+            producer.poll(0.01)
+    assert producer.flush(120) == 0
+    arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(tmp_path / "archive")]
+    job = Job("archive", *arguments, "--jars", str(connector_jars), "--driver-memory", "2g", "--json")
+    largest = 0
+    while job.process.poll() is None:
+        largest = max(largest, _resident_bytes(job.process.pid))
+        time.sleep(0.5)  # interval of measuring memory
+    assert json.loads(job.finish())["rows"] == count
+    with capsys.disabled():
+        print(f"3 million records: {largest / 2**30:.2f} GiB at most")
+    assert largest < 3 * 2**30
+
+
+def _resident_bytes(group: int) -> int:
+    """Of all processes of a process group."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        # A process may end at any of these calls.
+        with contextlib.suppress(OSError, ValueError):
+            if os.getpgid(int(folder.name)) == group:
+                total += int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return total

@@ -1,0 +1,212 @@
+"""Two logs that share files: whatever one side does, the other holds what it held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log.fork import COPIED_BYTES_MAX
+from kafka_compat.storage.log.log import Log
+from tests.storage.log_support import START_MS, Harness, append, batch
+
+FORK_ID = UUID("0b1e2d3c-7dec-41d0-a765-00a0c91e6bf6")
+CONFIG = LogConfig(segment_bytes=4096, index_interval_bytes=200, file_delete_delay_ms=0)
+SEGMENTS = 6
+SOURCE, FORK = ("t", 0), ("u", 0)
+
+
+def filled(harness: Harness) -> Log:
+    """A log of some closed segments, with an idempotent producer's batches."""
+    log = harness.log()
+    for number in range(SEGMENTS * 6):
+        append(log, batch(3, size_bytes=200, producer_id=7, sequence=number * 3), leader_epoch=number // 10)
+    assert len(log.segments.all) >= SEGMENTS
+    return log
+
+
+def content(log: Log) -> bytes:
+    found, offset = b"", log.log_start_offset
+    while offset < log.log_end_offset:
+        part = log.read(offset, 1 << 30)
+        assert part is not None
+        data = part.read()
+        found += data
+        offset = (
+            log.segments.base_offsets[log.segments.number_of(offset) :][1:2][0]
+            if (log.segments.number_of(offset) + 1 < len(log.segments.all))
+            else log.log_end_offset
+        )
+    return found
+
+
+def files(log: Log) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes() for path in Path(log.directory).iterdir() if path.suffix != ".metadata"
+    }
+
+
+def links(log: Log) -> list[int]:
+    """Of each segment's file, the names that it has."""
+    return [os.stat(segment.path(".log")).st_nlink for segment in log.segments.all]
+
+
+def test_a_fork_shares_closed_segments_and_has_the_same_records(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    log = filled(harness)
+    fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    assert links(fork) == [2] * (len(log.segments.all) - 1) + [1, 1]
+    assert content(fork) == content(log)
+    assert (fork.log_start_offset, fork.log_end_offset) == (log.log_start_offset, log.log_end_offset)
+    assert fork.leader_epochs.entries == log.leader_epochs.entries
+    assert fork.topic_id == FORK_ID != log.topic_id
+    harness.crash()
+    assert content(harness.dirs.logs[FORK]) == content(harness.dirs.logs[SOURCE])
+    assert not harness.report.truncated
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_producers_start_again_in_a_fork_and_keep_their_epochs(tmp_path: Path, killed: bool) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    filled(harness)
+    harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    if killed:
+        harness.crash()
+    log, fork = harness.dirs.logs[SOURCE], harness.dirs.logs[FORK]
+    assert not append(fork, batch(3, producer_id=7, sequence=0)).duplicate
+    assert append(log, batch(3, producer_id=7, sequence=(SEGMENTS * 6 - 1) * 3)).duplicate
+    if killed:
+        harness.crash()
+    fork = harness.dirs.logs[FORK]
+    assert append(fork, batch(3, producer_id=7, sequence=0)).duplicate
+    assert not append(fork, batch(3, producer_id=7, sequence=3)).duplicate
+
+
+def test_a_large_active_segment_is_closed_first(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    log = harness.log()
+    append(log, batch(1, size_bytes=COPIED_BYTES_MAX))
+    fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    assert links(log) == links(fork) == [2, 1]
+
+
+def write(log: Log) -> None:
+    for number in range(40):
+        append(log, batch(1, size_bytes=300, timestamps=[START_MS + number]))
+
+
+def truncate(log: Log) -> None:
+    """In the midst of a closed segment, which is the active one then."""
+    log.truncate_to(log.segments.base_offsets[2] + 4)
+    write(log)
+
+
+def truncate_all(log: Log) -> None:
+    log.truncate_fully_and_start_at(3)
+    write(log)
+
+
+def delete(log: Log) -> None:
+    log.advance_log_start_offset(log.segments.base_offsets[3])
+    log.apply_retention(START_MS, log.log_end_offset)
+
+
+def make_indexes_anew(log: Log) -> None:
+    for segment in log.segments.all:
+        segment.index_interval_bytes = 1
+        segment.rebuild_indexes()
+
+
+@pytest.mark.parametrize("change", [write, truncate, truncate_all, delete, make_indexes_anew])
+@pytest.mark.parametrize("side", [SOURCE, FORK])
+def test_changes_on_one_side_do_not_affect_the_other(
+    tmp_path: Path, change: Callable[[Log], None], side: tuple[str, int]
+) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    filled(harness)
+    harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    other = harness.dirs.logs[FORK if side == SOURCE else SOURCE]
+    before, held = files(other), content(other)
+    changed = harness.dirs.logs[side]
+    change(changed)
+    now = content(changed)
+    assert files(other) == before
+    harness.crash()
+    assert content(harness.dirs.logs[side]) == now
+    assert content(harness.dirs.logs[other.topic, 0]) == held
+    harness.dirs.delete(*side)
+    harness.dirs.tick(START_MS)
+    assert content(harness.dirs.logs[other.topic, 0]) == held
+
+
+@pytest.mark.parametrize("torn", [SOURCE, FORK])
+def test_a_recovery_that_truncates_a_shared_segment_leaves_the_other_side(
+    tmp_path: Path, torn: tuple[str, int]
+) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    filled(harness)
+    harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    whole = harness.dirs.logs[SOURCE if torn == FORK else FORK]
+    before = content(whole)
+    # The end of the fourth segment is lost: those behind it go.
+    segment = harness.dirs.logs[torn].segments.all[3]
+    path = Path(segment.path(".log"))
+    bytes_of_it = path.read_bytes()
+    path.unlink()
+    path.write_bytes(bytes_of_it[:-7])
+    harness.crash()
+    assert harness.report.truncated.keys() == {torn}
+    cut = harness.dirs.logs[torn]
+    assert content(cut) == before[: len(content(cut))]
+    # Its last segment, which is shared, is written to now.
+    harness.dirs.logs[torn].truncate_to(harness.dirs.logs[torn].segments.base_offsets[2] + 3)
+    write(harness.dirs.logs[torn])
+    assert content(harness.dirs.logs[whole.topic, 0]) == before
+
+
+def test_a_start_that_finds_a_shared_segment_the_newest_copies_it(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    log = filled(harness)
+    fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    held = content(log)
+    Path(fork.segments.active.path(".log")).unlink()
+    harness.crash()
+    fork = harness.dirs.logs[FORK]
+    assert held.startswith(content(fork))
+    assert fork.segments.active.size_bytes > 0
+    write(fork)
+    assert content(harness.dirs.logs[SOURCE]) == held
+    assert links(fork)[-1] == 1
+
+
+def test_a_fork_interrupted_by_a_kill_does_not_exist(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    filled(harness)
+    fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    # As it is called until it is whole.
+    (tmp_path / "u-0").rename(tmp_path / "u-0.0123456789abcdef0123456789abcdef-delete")
+    assert fork.topic_id == FORK_ID
+    harness.crash()
+    assert harness.dirs.logs.keys() == {SOURCE}
+    harness.dirs.tick(START_MS)
+    assert not list(tmp_path.glob("u-0*"))
+
+
+def test_damage_found_by_a_recovery_is_left_on_the_other_side(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, config=CONFIG)
+    log = filled(harness)
+    log.flush()
+    harness.dirs.checkpoint_recovery_points()
+    fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
+    path = Path(log.segments.all[2].path(".log"))
+    with path.open("r+b") as file:
+        file.seek(-3, os.SEEK_END)
+        file.write(b"\xff\xff\xff")
+    damaged, end_offset = path.read_bytes(), fork.log_end_offset
+    harness.crash()
+    assert harness.dirs.logs[FORK].log_end_offset < end_offset == harness.dirs.logs[SOURCE].log_end_offset
+    assert path.read_bytes() == damaged

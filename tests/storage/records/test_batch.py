@@ -1,0 +1,91 @@
+"""The header of a batch: fields, stamping in place, CRC."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch
+
+from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.records.batch import HEADER_SIZE, add_sequence, crc_ok, read_header, stamp
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+from kafka_compat.storage.records.records import Record, build_batch
+
+
+def batch_of_two(**settings: object) -> bytearray:
+    records = [Record(timestamp=1000, key=b"a", value=b"1"), Record(timestamp=1700, value=b"2")]
+    return bytearray(build_batch(records, **settings))  # type: ignore[arg-type]
+
+
+def test_the_header_has_the_values_of_the_builder() -> None:
+    batch = batch_of_two(
+        base_offset=40,
+        compression=CompressionType.GZIP,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=2**31 - 1,
+        transactional=True,
+        timestamp_type=TimestampType.LOG_APPEND_TIME,
+        leader_epoch=5,
+    )
+    header = read_header(batch)
+    assert header.size_bytes == len(batch)
+    assert (header.base_offset, header.last_offset, header.next_offset) == (40, 41, 42)
+    assert (header.partition_leader_epoch, header.magic, header.record_count) == (5, 2, 2)
+    assert (header.base_timestamp, header.max_timestamp) == (1000, 1700)
+    assert header.compression is CompressionType.GZIP
+    assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert (header.is_transactional, header.is_control, header.has_producer_id) == (True, False, True)
+    assert (header.base_sequence, header.last_sequence) == (2**31 - 1, 0)
+
+
+def test_header_equals_what_kafka_python_reads() -> None:
+    batch = batch_of_two(base_offset=9, producer_id=5, producer_epoch=1, base_sequence=100)
+    header, theirs = read_header(batch), DefaultRecordBatch(bytes(batch))
+    assert header.base_offset == theirs.base_offset
+    assert header.crc == theirs.crc
+    assert header.attributes == theirs.attributes
+    assert header.last_offset_delta == theirs.last_offset_delta
+    assert header.base_timestamp == theirs.first_timestamp
+    assert header.max_timestamp == theirs.max_timestamp
+    assert header.producer_id == theirs.producer_id
+    assert header.producer_epoch == theirs.producer_epoch
+    assert header.base_sequence == theirs.base_sequence
+    assert header.record_count == theirs.records_count
+
+
+def test_stamping_keeps_the_crc_valid_and_changes_one_batch() -> None:
+    first, second = batch_of_two(), batch_of_two()
+    both = bytearray(first + second)
+    stamp(both, len(first), base_offset=123_456_789_012, leader_epoch=8)
+    assert both[: len(first)] == first
+    header = read_header(both, len(first))
+    assert (header.base_offset, header.partition_leader_epoch) == (123_456_789_012, 8)
+    assert crc_ok(both, len(first), header)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_any_changed_byte_after_the_crc_is_detected(data: st.DataObject) -> None:
+    batch = batch_of_two()
+    position = data.draw(st.integers(21, len(batch) - 1))
+    batch[position] ^= data.draw(st.integers(1, 255))
+    assert not crc_ok(batch, 0, read_header(batch))
+
+
+def test_a_batch_that_is_cut_off_has_no_valid_crc() -> None:
+    batch = batch_of_two()
+    assert not crc_ok(batch[:-1], 0, read_header(batch))
+
+
+@pytest.mark.parametrize("size", [0, 17, HEADER_SIZE - 1])
+def test_too_few_bytes_for_a_header_are_rejected(size: int) -> None:
+    with pytest.raises(CorruptRecord):
+        read_header(batch_of_two()[:size])
+
+
+def test_sequences_wrap_to_zero() -> None:
+    assert add_sequence(2**31 - 2, 1) == 2**31 - 1
+    assert add_sequence(2**31 - 1, 1) == 0
+    assert add_sequence(0, -1) == 2**31 - 1

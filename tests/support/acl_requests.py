@@ -1,0 +1,44 @@
+"""Requests about ACLs, and the codes of the enumerations in them."""
+
+from __future__ import annotations
+
+from tests.conformance.wire import Plain
+
+AUTHORIZER = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": "User:admin",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7
+ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+ALL, READ, WRITE, ALTER, DESCRIBE = 2, 3, 4, 7, 8
+DENY, ALLOW = 2, 3
+
+
+def acl(name: str, **fields: object) -> Plain:
+    """ALLOW READ on a literal topic for User:ann from everywhere, but for the fields given."""
+    return {
+        "resource_type": TOPIC,
+        "resource_name": name,
+        "resource_pattern_type": LITERAL,
+        "principal": "User:ann",
+        "host": "*",
+        "operation": READ,
+        "permission_type": ALLOW,
+        **fields,
+    }
+
+
+def taking(**fields: object) -> Plain:
+    """A filter that takes everything, but for the fields given."""
+    return {
+        "resource_type_filter": ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": ANY,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": ANY,
+        "permission_type": ANY,
+        **fields,
+    }

@@ -1,0 +1,7 @@
+"""Whether the compiled form of the broker is under test."""
+
+from __future__ import annotations
+
+from kafka_compat.storage.log import log as log_module
+
+COMPILED = not str(log_module.__file__).endswith(".py")

@@ -1,0 +1,73 @@
+"""Programs that copy records from one topic to another exactly once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.clients.programs import java_command
+from tests.support import java
+from tests.support.client_security import java_file
+from tests.support.servers import PROJECT
+from tests.transactions.copier import GROUP, TRANSACTIONAL_ID
+
+JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+
+
+class Copier:
+    """A process that is started again when it ends too early."""
+
+    def __init__(self, client: str, address: str, total: int, log: Path) -> None:
+        if client.startswith("java-"):
+            self._line = _java_line(client.removeprefix("java-"), address, total)
+        else:
+            self._line = [sys.executable, "-m", "tests.transactions.copier", client, address, str(total)]
+        self._log = log
+        self._process: subprocess.Popen[Any] | None = None
+        self.lives = 0
+
+    def start(self) -> None:
+        self.lives += 1
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._line, cwd=PROJECT, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def keep_alive(self) -> bool:
+        """Start it again when it failed; whether it has ended well."""
+        assert self._process is not None
+        code = self._process.poll()
+        if code:
+            self.start()
+        return code == 0
+
+
+def _java_line(version: str, address: str, total: int) -> list[str]:
+    """Of Kafka's own copier; where clients log in, which that one cannot, of ours."""
+    if java_file() is not None:
+        source = Path(__file__).with_name("Copier.java")
+        return [*java_command("Copier", version, (str(source),)), address, str(total)]
+    arguments = {
+        "--broker-list": address,
+        "--input-topic": "source",
+        "--input-partition": "0",
+        "--output-topic": "target",
+        "--consumer-group": GROUP,
+        "--transactional-id": TRANSACTIONAL_ID,
+        "--transaction-size": "20",
+        "--transaction-timeout": "20000",
+        "--max-messages": str(total),
+    }
+    return java.command(
+        JAVA_COPIER,
+        *[part for pair in arguments.items() for part in pair],
+        "--enable-random-aborts",
+        version=version,
+        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+    )
