@@ -141,7 +141,7 @@ def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
     assert "security.protocol=TLS: expected one of PLAINTEXT" in refused("--command-config", str(file))
     file.write_text("request.timeout.ms=soon\n")
     assert "request.timeout.ms=soon: expected a number" in refused("--command-config", str(file))
-    assert "expected a number of seconds above 0" in refused("--watch", "0")
+    assert "expected seconds, more than 0" in refused("--watch", "0")
     assert "expected 1 or more" in refused("--rows", "none")
 
 

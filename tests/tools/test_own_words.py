@@ -58,7 +58,7 @@ def test_messages_may_be_kafkas_where_tests_compare_them_but_docstrings_may_not(
 
 
 def test_a_finding_has_all_words_of_the_run() -> None:
-    text = Text("docs/x.md", 1, f"It says: {KAFKAS.upper()}, and more.")
+    text = Text("docs/start.md", 1, f"It says: {KAFKAS.upper()}, and more.")
     (found,) = findings(iter([text]), runs_of(iter([KAFKAS])))
     assert found.words == KAFKAS.lower() and len(found.words.split()) > RUN
 
