@@ -45,6 +45,18 @@ def anchors(page: str) -> set[str]:
     return found
 
 
+def paragraphs(page: str) -> Iterator[tuple[int, str]]:
+    """The page's paragraphs, items and cells of tables with their lines; no examples and no headings."""
+    plain = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), page)
+    number = 1
+    for part in re.split(r"(\n(?=\s*(?:[-*|#<]|\d+\. |\n)))", plain):
+        text = " ".join(part.split())
+        if text and not text.startswith(("#", "<", "|--")):
+            for cell in text.strip("|").split(" | ") if text.startswith("|") else [text.lstrip("-* ")]:
+                yield number + (len(part) - len(part.lstrip("\n"))), cell.strip()
+        number += part.count("\n")
+
+
 def wrapped(page: str, columns: int = 100) -> str:
     """The page with its paragraphs in lines of so many columns; examples, tables and headings stay."""
     parts = []
