@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class FaultRules:
     """Fault rules and other test manipulations of a process's brokers.
 
-    A request is compared with the rules in order of creation; the first match applies, and is used up by one.
+    Of the rules that match a request and are due, the one created first applies, and its count of hits grows.
     """
 
     def __init__(self) -> None:

@@ -156,7 +156,7 @@ class Rule:
 
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
         """The fault that this rule applies to a request; None if it does not match."""
-        if not self._fits(ctx, request):
+        if self._is_used_up or not self._fits(ctx, request):
             return None
         if self.corrupts and ctx.api_key is ApiKey.FETCH:
             return self._corrupts_records(ctx, request)
@@ -178,9 +178,13 @@ class Rule:
         self.hits += 1
         return True
 
+    @property
+    def _is_used_up(self) -> bool:
+        return self.count is not None and self.hits >= self.count
+
     def _is_due(self) -> bool:
         """Whether a matching request is hit now, rather than let pass."""
-        if self.count is not None and self.hits >= self.count:
+        if self._is_used_up:
             return False
         if self.skip:
             self.skip -= 1

@@ -206,6 +206,17 @@ def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBrok
     client.close()
 
 
+def test_a_later_rule_applies_once_a_corrupting_one_is_used_up(broker: KafkaBroker) -> None:
+    broker.create_topic("t")
+    produce(broker, "t")
+    good = fetched(broker, "t")
+    first = broker.control.fault(api="Fetch", topic="t", corrupt=True, count=1)
+    second = broker.control.fault(api="Fetch", topic="t", delay_ms=1, count=1)
+    assert not is_whole(fetched(broker, "t"))
+    assert fetched(broker, "t") == good
+    assert (first.hits, second.hits) == (1, 1)
+
+
 def test_a_corrupt_response_keeps_its_length(broker: KafkaBroker) -> None:
     asked: Plain = {"topics": []}
     connection = Connection(broker.bootstrap_servers)
