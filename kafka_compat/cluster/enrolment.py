@@ -1,5 +1,5 @@
-"""Registration of a broker for its lifetime: it registers and starts session-dependent parts, and does both
-again after a session expires.
+"""Registration of a broker for its lifetime: it registers, applies for the controller role and watches
+settings, and does so again after a session expires.
 
 Rules
 1. As long as the broker runs, it is registered or retries: no failure ends the attempts. Unexpected errors

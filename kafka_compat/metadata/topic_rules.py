@@ -1,4 +1,4 @@
-"""Validation of new topics: names, partitions, replicas and settings. Pure.
+"""Validation of new topics and of added partitions: names, counts, replicas and settings. No I/O.
 
 Every rejection is a KafkaError with the error code and message of the client's response.
 """

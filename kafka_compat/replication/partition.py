@@ -1,4 +1,4 @@
-"""A partition replica on this broker: its log, leadership and high watermark.
+"""A partition replica on this broker: its log, leadership, high watermark, and when writes are acknowledged.
 
 Rules
 1. Only the leader appends for clients. A record is committed once every in-sync replica has it (rules in
