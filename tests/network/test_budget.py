@@ -51,7 +51,7 @@ class Frame:
     sizes=st.lists(st.integers(1, 200), min_size=1, max_size=20),
     order=st.lists(st.integers(0, 19), min_size=1, max_size=50),
 )
-def test_every_frame_is_completed_and_only_one_exceeds_the_budget(
+def test_every_frame_is_completed_and_at_most_one_exceeds_the_budget(
     limit_bytes: int, sizes: list[int], order: list[int]
 ) -> None:
     budget = RequestBudget(limit_bytes)

@@ -134,7 +134,7 @@ async def test_every_kind_of_disconnection_removes_the_client(world: World) -> N
             await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
 
 
-async def test_requests_before_the_end_are_served(world: World) -> None:
+async def test_requests_sent_right_before_a_disconnection_are_served(world: World) -> None:
     """A client that sends and leaves at once, as one with acks=0 may."""
     seen: list[bytes] = []
     all_seen = asyncio.Event()

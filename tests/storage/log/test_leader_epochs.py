@@ -102,7 +102,9 @@ def test_truncation_from_the_start_keeps_the_epoch_of_the_start() -> None:
     )
 )
 @settings(deadline=None)
-def test_epochs_and_offsets_always_rise_and_survive_the_file(steps: list[tuple[str, int, int]]) -> None:
+def test_epochs_and_offsets_increase_and_are_read_back_from_the_file(
+    steps: list[tuple[str, int, int]],
+) -> None:
     known = LeaderEpochs()
     for kind, first, second in steps:
         before = known.entries
