@@ -99,7 +99,7 @@ async def test_a_topic_setting_allows_unclean_elections(cluster: EmbeddedCluster
     await until(lambda: cluster.leader("t") == follower)
 
 
-async def test_topic_settings_that_cannot_be_read_are_read_again(
+async def test_unreadable_topic_settings_are_read_again(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that is made meanwhile must not lose what its topic's own settings keep."""
@@ -123,7 +123,7 @@ async def test_topic_settings_that_cannot_be_read_are_read_again(
         assert broker.services.membership.topic_settings.overrides.log_config("t").compact
 
 
-async def test_settings_changed_during_a_start_apply(tmp_path: Path) -> None:
+async def test_settings_changed_during_startup_apply(tmp_path: Path) -> None:
     """It has read its settings by then, and hears of nothing yet."""
     tree = EmbeddedMetadataStore(str(tmp_path / "journal"))
 

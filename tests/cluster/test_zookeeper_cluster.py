@@ -73,7 +73,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.zookeeper.kill()
 
 
-def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
+def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     cluster.topics("--create", "--topic", "t", "--replica-assignment", "1:2:3")
     assert cluster.state("t") == (1, ALL)
     cluster.brokers[1].kill()

@@ -72,7 +72,7 @@ def records(broker: Serving, topic: str) -> list[tuple[bytes | None, bytes | Non
 # Records
 
 
-def test_a_produced_record_has_the_typed_content(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name)
     wanted: list[tuple[dict[str, object], tuple[bytes | None, bytes | None, object]]] = [
         ({"key": "k", "value": "größer"}, (b"k", "größer".encode(), None)),
@@ -93,7 +93,9 @@ def test_a_produced_record_has_the_typed_content(broker: KafkaBroker, page: Aske
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_a_key_chooses_the_partition_that_clients_choose(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_key_is_assigned_the_same_partition_as_by_clients(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name, 7)
     client = producer(broker, partitioner="murmur2_random")
     sent: dict[str, int] = {}
@@ -133,7 +135,7 @@ def test_invalid_records_are_rejected_with_a_reason(
     assert records(broker, "small") == []
 
 
-def test_records_are_validated_by_the_topic(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_records_are_validated_by_the_topics_settings(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name, config={"cleanup.policy": "compact"})
     status, told = page.try_act("produce", name=name, value="no key")
     assert status == 409 and "INVALID_RECORD" in told["detail"] and "compacted" in told["detail"].lower()
@@ -264,7 +266,7 @@ def test_offsets_are_shown_before_they_are_changed(
     client.close()
 
 
-def test_offsets_of_an_unread_topic_can_be_set_for_some_partitions(
+def test_offsets_can_be_set_for_some_partitions_of_an_unread_topic(
     broker: KafkaBroker, page: Asked, read: tuple[str, str]
 ) -> None:
     broker.create_topic("fresh", 4)
@@ -319,7 +321,7 @@ def test_invalid_offset_changes_are_rejected_with_a_reason(
     assert (found, reason in told["detail"]) == (status, True), told
 
 
-def test_forms_submitted_by_a_browser_make_the_same_changes(
+def test_forms_submitted_by_a_browser_have_the_same_effect(
     broker: KafkaBroker, page: Asked, name: str
 ) -> None:
     broker.create_topic(name)
@@ -345,7 +347,7 @@ def test_forms_submitted_by_a_browser_make_the_same_changes(
 # Who may
 
 
-def test_changes_need_a_setting() -> None:
+def test_changes_must_be_enabled_by_a_setting() -> None:
     with KafkaBroker({"kafka.compat.http.page.enable": "true"}) as running:
         page = Asked(running.control.url)
         running.create_topic("t")

@@ -28,7 +28,7 @@ credentials = st.builds(Credential, st.binary(), st.binary(), st.binary(), st.in
         st.text(min_size=1), st.dictionaries(st.sampled_from(sorted(scram.MECHANISMS)), credentials)
     )
 )
-def test_a_file_of_users_is_read_as_it_was_written(users: dict[str, dict[str, Credential]]) -> None:
+def test_a_users_file_is_read_back_unchanged(users: dict[str, dict[str, Credential]]) -> None:
     try:
         content = first_users.encode(users)
     except UnicodeEncodeError:
@@ -72,7 +72,7 @@ async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_p
     assert await store.children(CHANGES) == [], "nobody else runs who would have to hear of it"
 
 
-async def test_running_brokers_get_the_new_users(store: MetadataStore, tmp_path: Path) -> None:
+async def test_running_brokers_learn_of_new_users(store: MetadataStore, tmp_path: Path) -> None:
     await store.ensure(znodes.broker_path(7))
     await first_users.take_over(write(tmp_path / "users", alice="secret"), store)
     (change,) = await store.children(CHANGES)
@@ -80,7 +80,7 @@ async def test_running_brokers_get_the_new_users(store: MetadataStore, tmp_path:
     assert znodes.decode_config_change(CHANGES, data) == "users/alice"
 
 
-async def test_later_changes_are_kept(store: MetadataStore, tmp_path: Path) -> None:
+async def test_later_changes_to_users_are_kept(store: MetadataStore, tmp_path: Path) -> None:
     path = write(tmp_path / "users", alice="secret", bob="secret")
     await first_users.take_over(path, store)
     await store.delete("/config/users/alice")

@@ -135,7 +135,7 @@ _CHOICES = {
 
 
 @pytest.mark.parametrize("kind", _CHOICES)
-def test_security_layers_get_the_responses_of_genuine_kafka(world: _World, kind: str) -> None:
+def test_security_layers_get_the_same_responses_as_from_genuine_kafka(world: _World, kind: str) -> None:
     def seen(place: _Place) -> list[object]:
         client = _Client(world, _CHOICES[kind])
         found: list[object] = []
@@ -160,7 +160,7 @@ def test_security_layers_get_the_responses_of_genuine_kafka(world: _World, kind:
 
 
 @pytest.mark.parametrize("handshake", [True, False])
-def test_tokens_may_be_frames_without_a_header(world: _World, handshake: bool) -> None:
+def test_tokens_can_be_sent_without_a_kafka_header(world: _World, handshake: bool) -> None:
     """As clients of Kafka 0.10 send them after a SaslHandshake v0, and those of 0.9 right away."""
     for place in world.places:
         client = _Client(world, _CHOICES["no layer"])
@@ -174,7 +174,9 @@ def test_tokens_may_be_frames_without_a_header(world: _World, handshake: bool) -
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_commands_log_in_by_a_key_table_or_by_tickets(world: _World, tmp_path: Path, has_key: bool) -> None:
+def test_commands_log_in_with_a_key_table_or_with_cached_tickets(
+    world: _World, tmp_path: Path, has_key: bool
+) -> None:
     cache = tmp_path / "tickets"
     if has_key:
         login = f'useKeyTab=true keyTab="{world.alice}" principal="alice@{REALM}"'
