@@ -59,7 +59,7 @@ async def ask(connection: Connection, key: ApiKey, version: int, request: dict[s
 
 
 @pytest.mark.parametrize("account", [None, lambda served: None])
-async def test_a_handler_knows_the_client_of_the_request(account: Account | None) -> None:
+async def test_a_handler_knows_the_client_that_sent_the_request(account: Account | None) -> None:
     seen: list[Principal] = []
 
     def heartbeat(ctx: RequestContext, request: object) -> HeartbeatResponse:

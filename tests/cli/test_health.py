@@ -18,7 +18,7 @@ def test_a_serving_broker_is_healthy(shared_broker: KafkaCompatBroker) -> None:
     assert health(everywhere) == (0, "")
 
 
-def test_a_missing_broker_is_reported_with_its_address() -> None:
+def test_an_unreachable_broker_is_reported_with_its_address() -> None:
     address = f"127.0.0.1:{free_port()}"
     code, told = health(address)
     assert code == 1

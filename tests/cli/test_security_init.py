@@ -105,7 +105,7 @@ def test_the_certificate_has_the_host_names_that_clients_use(tmp_path: Path) -> 
     assert strict.cert_store_stats()["x509_ca"] == 1
 
 
-def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) -> None:
+def test_each_of_several_brokers_gets_a_certificate_and_settings(tmp_path: Path) -> None:
     addresses = ["--advertised", "one.example:9093", "--advertised", "[fd00::2]:9094"]
     told = json.loads(init(tmp_path / "a", *addresses, "--zookeeper", "zk:2181/kafka", "--json"))
     assert told["bootstrap_servers"] == "one.example:9093,[fd00::2]:9094"

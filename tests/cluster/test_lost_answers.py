@@ -107,7 +107,7 @@ def requests() -> Iterator[Asked]:
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
 @pytest.mark.parametrize("asked", list(requests()), ids=lambda asked: asked.key.name)
-async def test_a_request_with_a_lost_response_is_applied_once(
+async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
     cluster: EmbeddedCluster, asked: Asked, lost: list[bool]
 ) -> None:
     current = cluster.controller.store

@@ -205,7 +205,7 @@ def _chosen() -> list[Damage]:
 @pytest.mark.parametrize(
     "damage", _chosen(), ids=lambda damage: f"{damage.path[:50]} {damage.data[:40] if damage.data else '-'}"
 )
-async def test_the_cluster_keeps_its_controller_despite_malformed_nodes(
+async def test_the_cluster_keeps_a_controller_despite_malformed_nodes(
     case: Case, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     epoch = case.epoch()

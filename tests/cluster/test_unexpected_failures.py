@@ -67,7 +67,7 @@ async def test_unreadable_settings_are_read_again(
     assert held is not None and held.log.config.compact and not held.log.config.delete
 
 
-async def test_concurrent_setting_reads_complete_before_a_broker_stops(
+async def test_a_concurrent_read_of_settings_waits_for_the_pending_read(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = cluster.brokers[1].membership.topic_settings

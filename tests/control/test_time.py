@@ -133,7 +133,7 @@ def test_all_brokers_of_a_cluster_share_one_clock() -> None:
         assert watermarks(cluster, "t") == (3, 4)
 
 
-def test_paused_time_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None:
+def test_a_stopped_clock_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None:
     broker.control.stand_still()
     before_ms = broker.control.now_ms()
     broker.create_topic("t", config={"retention.ms": DAY_MS, "message.timestamp.type": "LogAppendTime"})
@@ -149,7 +149,7 @@ def test_paused_time_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None
     wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "time goes on")
 
 
-def test_jobs_due_while_time_was_paused_run_afterward(broker: KafkaBroker) -> None:
+def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     broker.control.stand_still()
     dead_member(broker, "t", session_timeout_ms=6000)
@@ -162,6 +162,6 @@ def test_jobs_due_while_time_was_paused_run_afterward(broker: KafkaBroker) -> No
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.0001])
-def test_time_cannot_be_set_back(broker: KafkaBroker, seconds: float) -> None:
+def test_time_can_only_be_advanced(broker: KafkaBroker, seconds: float) -> None:
     with pytest.raises(ControlFailed, match=r"advance_ms=.*: expected a whole number of at least 1"):
         broker.control.advance(seconds)

@@ -70,7 +70,7 @@ def test_a_format_that_does_not_fit_is_explained(content: bytes, asked: str, for
     assert found.format == form and found.problem is not None and reason in found.problem
 
 
-def test_a_large_value_is_cut() -> None:
+def test_a_large_value_is_truncated() -> None:
     whole = "ä" * 100
     found = decoded(whole.encode()[:21], "auto", {}, size_bytes=200)
     assert (found.format, found.text, found.size_bytes, found.is_cut) == ("text", "ä" * 10, 200, True)
@@ -78,7 +78,7 @@ def test_a_large_value_is_cut() -> None:
 
 
 @given(st.binary(max_size=200) | st.none(), st.sampled_from(FORMATS))
-def test_any_bytes_are_shown(content: bytes | None, asked: str) -> None:
+def test_random_bytes_are_shown(content: bytes | None, asked: str) -> None:
     found = decoded(content, asked, {})
     assert (found.text is None) == (content is None)
     json.dumps(found)
@@ -112,7 +112,7 @@ def test_json_is_indented_without_changing_its_content(value: object) -> None:
         ("1.5", "double", struct.pack(">d", 1.5)),
     ],
 )
-def test_typed_text_becomes_bytes(text: str, form: str, content: bytes) -> None:
+def test_entered_text_is_converted_to_bytes(text: str, form: str, content: bytes) -> None:
     assert bytes_of(text, form) == content
 
 
@@ -121,13 +121,13 @@ def test_typed_text_becomes_bytes(text: str, form: str, content: bytes) -> None:
     [("0", "hex"), ("é", "hex"), ("a", "base64"), ("1.5", "long"), ("70000", "short"), ("x", "double"),
      ("\ud800", "text"), ("1", "money")],
 )  # fmt: skip
-def test_invalid_typed_text_is_rejected(text: str, form: str) -> None:
+def test_invalid_entered_text_is_rejected(text: str, form: str) -> None:
     with pytest.raises(NotSo):
         bytes_of(text, form)
 
 
 @given(st.binary(max_size=64))
-def test_shown_text_can_be_typed_back(content: bytes) -> None:
+def test_displayed_text_can_be_entered_again(content: bytes) -> None:
     for form in ("hex", "base64"):
         shown = decoded(content, form, {}).text
         assert shown is not None and bytes_of(shown, form) == content

@@ -49,7 +49,7 @@ def test_pages_named_in_sources_exist() -> None:
     assert lost == []
 
 
-def test_links_and_anchors_of_a_page_are_found() -> None:
+def test_the_links_and_anchors_of_a_page_are_found() -> None:
     page = (
         "# A `b`, c: d\n\n[x](y.md#z) `[no](code)` [out](https://example.com)\n\n"
         "```sh\n# no heading\n[no](link)\n```\n\n## Twice\n\n## Twice\n"

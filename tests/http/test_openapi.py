@@ -59,7 +59,7 @@ class Reader(HTMLParser):
         self.loaded += [value or "" for name, value in attrs if name in ("src", "action") or tag == "link"]
 
 
-def test_the_page_shows_every_route_and_loads_nothing() -> None:
+def test_the_api_page_shows_every_route_without_external_resources() -> None:
     reader = Reader()
     reader.feed(page(ROUTES, "http://127.0.0.1:1"))
     assert "do <it> & more" in reader.texts and "delay_ms" in reader.texts and "state" in reader.texts

@@ -19,11 +19,11 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
-def test_the_controller_acts_as_in_its_transcript(path: Path) -> None:
+def test_the_controller_behaves_as_in_its_transcript(path: Path) -> None:
     check_transcript(path, Player().play)
 
 
-def test_known_topics_are_a_view() -> None:
+def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
     """Whoever asks of each of 2,000 names whether it is known would else copy 2,000 names 2,000 times."""
     world = World()
     world.start_broker(1)

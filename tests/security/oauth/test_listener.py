@@ -338,7 +338,7 @@ def test_redirects_to_another_scheme_are_not_followed(tmp_path: Path) -> None:
         assert "another scheme" in _refusal(tmp_path, SECURED, _secured(issuer))
 
 
-def test_configured_callback_classes_are_never_loaded(tmp_path: Path) -> None:
+def test_other_callback_handler_classes_are_rejected_and_never_loaded(tmp_path: Path) -> None:
     refusal = _refusal(tmp_path, "os.system", {})
     assert "sasl.server.callback.handler.class" in refusal and SECURED.rpartition(".")[2] in refusal
     assert "Traceback" not in refusal

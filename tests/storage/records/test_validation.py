@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_invalid_batches_are_counted_by_cause(case: str) -> None:
+def test_each_invalid_batch_raises_the_error_for_its_cause(case: str) -> None:
     make, error, policy = REFUSED[case]
     with pytest.raises(error) as caught:
         validate(make(), **policy)  # type: ignore[arg-type]
