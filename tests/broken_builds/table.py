@@ -84,14 +84,14 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/fetch_reader.py",
         "if target.last_fetched_epoch >= 0:",
         "if False:",
-        KNOWN_CASES + "test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader",
+        KNOWN_CASES + "test_kip_279_logs_that_diverged_several_times_converge_after_quick_leader_changes",
     ),
     BrokenBuild(
         "truncation to the high watermark, as before KIP-101",
         "kafka_compat/replication/follower.py",
         "if partition.log.leader_epochs.latest_epoch < 0:",
         "if True:",
-        KNOWN_CASES + "test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark",
+        KNOWN_CASES + "test_kip_101_a_follower_keeps_records_acknowledged_above_its_high_watermark",
     ),
     BrokenBuild(
         "a controller writes without comparing its epoch",
@@ -147,14 +147,14 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/follower.py",
         "                else:\n                    self._session.lost()\n",
         "",
-        KNOWN_CASES + "test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again",
+        KNOWN_CASES + "test_a_high_watermark_sent_during_a_leader_epoch_change_is_sent_again",
     ),
     BrokenBuild(
         "a follower asks for nothing after it started anew",
         "kafka_compat/replication/partition.py",
         "        self.durable_end_offset = offset\n",
         "",
-        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_starts_again_there",
+        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_restarts_from_that_offset",
     ),
     BrokenBuild(
         "a new leader asks for min.insync.replicas only after it has begun to commit",

@@ -124,7 +124,7 @@ def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_ti
     assert [each > 0 for each in times_ms] == [False, False, False, True, False]
 
 
-def test_a_full_fetch_that_is_throttled_opens_no_session(addresses: list[str]) -> None:
+def test_a_throttled_full_fetch_does_not_create_a_session(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         client, topic = unique("client"), unique("topic")
         create_topic(address, topic)
@@ -249,7 +249,7 @@ def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
     assert all(each > 1_000 for each in times_ms)
 
 
-def test_a_client_without_an_id_has_no_client_quota(addresses: list[str]) -> None:
+def test_client_id_quotas_do_not_apply_to_clients_without_an_id(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         topic = unique("topic")
         create_topic(address, topic)

@@ -145,7 +145,7 @@ def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
     assert "expected 1 or more" in refused("--rows", "none")
 
 
-def test_bootstrap_servers_can_be_in_the_file(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_bootstrap_servers_can_be_set_in_the_file(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={shared_broker.address}\n")
     done = run_kafka_compat("status", "--command-config", str(file))
@@ -249,7 +249,7 @@ def _of_terminal(*arguments: str) -> tuple[int, str]:
         return process.wait(30), printed.decode()
 
 
-def test_a_terminal_has_colours_unless_disabled(
+def test_output_to_a_terminal_is_coloured_unless_disabled(
     broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.make_topic(broker.address, "orders", [[1]])

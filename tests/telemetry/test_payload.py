@@ -147,7 +147,7 @@ def test_millions_of_empty_messages_are_not_read(where: str) -> None:
     assert refused.value.is_too_large
 
 
-def test_payloads_that_decompress_to_too_much_are_rejected() -> None:
+def test_payloads_that_are_too_large_when_decompressed_are_rejected() -> None:
     bomb = compress(CompressionType.ZSTD, bytes(2 * MIB))
     with pytest.raises(PushRefused, match="decompress to more than") as refused:
         read_push(bomb, CompressionType.ZSTD, MIB, 10)

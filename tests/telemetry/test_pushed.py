@@ -81,7 +81,7 @@ def test_metrics_of_silent_clients_expire() -> None:
     assert (pushed.clients(), pushed.series) == ([], 0)
 
 
-def test_one_client_may_use_a_tenth_of_the_series(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_client_can_use_at_most_a_tenth_of_the_series(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     pushed = PushedMetrics(100)
     for _ in range(3):
