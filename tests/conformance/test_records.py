@@ -48,7 +48,7 @@ def test_producing_to_unknown_partitions_fails(pair: Pair) -> None:
     pair.same(ApiKey.PRODUCE, produce_request("a/b", batch()), versions)
 
 
-def test_log_append_time_replaces_record_timestamps(pair: Pair) -> None:
+def test_produce_responses_contain_the_log_append_time(pair: Pair) -> None:
     topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, batch()))
     for answer in (ours, genuine):

@@ -93,7 +93,7 @@ async def peers() -> AsyncIterator[NeverAnswering]:
 # --- what waits for other brokers
 
 
-async def test_topic_creation_waits_until_the_assigned_brokers_have_registered(tmp_path: Path) -> None:
+async def test_topic_creation_waits_until_enough_brokers_have_registered(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=2)
     await cluster.start_broker(1)
     try:
@@ -107,7 +107,7 @@ async def test_topic_creation_waits_until_the_assigned_brokers_have_registered(t
         await cluster.stop()
 
 
-async def test_pending_markers_of_a_broker_that_is_no_longer_leader_are_not_awaited(
+async def test_markers_do_not_wait_for_a_broker_that_is_no_longer_leader(
     cache: MetadataCache, peers: NeverAnswering
 ) -> None:
     cache.put_topic(topic("t", 2))
@@ -122,7 +122,7 @@ async def test_pending_markers_of_a_broker_that_is_no_longer_leader_are_not_awai
     assert outcomes == [(("t", 0), ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 
 
-async def test_a_broker_that_is_no_longer_coordinator_is_not_awaited(
+async def test_requests_do_not_wait_for_a_broker_that_is_no_longer_coordinator(
     cache: MetadataCache, peers: NeverAnswering
 ) -> None:
     cache.put_topic(topic(TRANSACTIONS_TOPIC, 2))
@@ -246,7 +246,7 @@ async def test_conditions_awaited_by_the_control_api_are_checked_after_changes(c
     assert await asyncio.wait_for(waiting, 10)
 
 
-async def test_subscriptions_survive_a_restart_of_the_embedded_broker(
+async def test_subscriptions_survive_suspending_and_resuming_the_broker(
     broker: LocalBroker,
 ) -> None:
     created: list[str] = []

@@ -65,7 +65,7 @@ def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_the_health_endpoint_does_not_require_a_token(tmp_path: Path) -> None:
+def test_health_endpoints_do_not_require_a_token(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",

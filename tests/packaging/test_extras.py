@@ -50,7 +50,9 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
 
 
 @pytest.mark.parametrize("extra", ["", "[fast]"])
-def test_the_wheel_installs_only_its_own_packages(wheel: Path, tmp_path: Path, extra: str) -> None:
+def test_the_wheel_runs_a_broker_and_installs_only_its_own_packages(
+    wheel: Path, tmp_path: Path, extra: str
+) -> None:
     """Alone, and with what makes it faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (

@@ -185,7 +185,7 @@ def test_an_archive_without_its_checkpoint_is_not_overwritten(tmp_path: Path) ->
         ArchiveStore(tmp_path).open()
 
 
-def test_the_transaction_log_of_an_archive_stays_short(tmp_path: Path) -> None:
+def test_the_commit_log_of_an_archive_stays_short(tmp_path: Path) -> None:
     store = ArchiveStore(tmp_path)
     store.open()
     for batch_id in range(archive_store.LOG_ENTRIES_KEPT + 5):
