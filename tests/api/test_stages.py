@@ -159,7 +159,7 @@ async def test_a_long_response_is_counted_once_it_is_encoded() -> None:
     ]
 
 
-async def test_a_connection_is_unmuted_when_its_last_mute_ends() -> None:
+async def test_a_connection_is_unmuted_when_its_last_mute_expires() -> None:
     """Two answers that are both throttled: what comes after them waits for the longer of the two."""
     throttled = iter([50, 250, 0])
     waiting: list[Deferred] = []

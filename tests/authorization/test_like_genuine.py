@@ -128,7 +128,7 @@ def reading(*topics: str) -> Policy:
 
 
 @pytest.mark.parametrize("version", [7, 11, 12, 13, 16])
-def test_denied_partitions_stay_in_the_fetch_session(brokers: World, version: int) -> None:
+def test_denied_partitions_remain_in_the_fetch_session(brokers: World, version: int) -> None:
     guest, admin = brokers.guest, brokers.admin
     kept, lost = admin.topic(), admin.topic()
     brokers.set_policy(reading(kept, lost))

@@ -105,7 +105,7 @@ BROKEN_BUILDS = (
         "kafka_compat/cluster/controller_orders.py",
         "if controller_epoch < self.controller_epoch:",
         "if False:",
-        FENCES + "test_requests_of_a_replaced_controller_are_rejected",
+        FENCES + "test_requests_from_a_replaced_controller_are_rejected",
     ),
     BrokenBuild(
         "a broker does not compare its own epoch",
@@ -163,7 +163,7 @@ BROKEN_BUILDS = (
         "                self._call_soon(\n"
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
-        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_commits_nothing",
+        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_does_not_commit_records",
     ),
     BrokenBuild(
         "a deletion leaves what open transactions have written",

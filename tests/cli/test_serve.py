@@ -101,7 +101,7 @@ def test_a_second_broker_in_the_same_directory_does_not_affect_the_first(
     assert broker.stop() == (0, "")
 
 
-def test_a_port_in_use_is_reported_and_no_directory_created(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_without_creating_a_directory(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = refusal(*on(tmp_path / "data", port))
@@ -118,7 +118,7 @@ def test_a_port_in_use_is_reported_and_no_directory_created(tmp_path: Path) -> N
         ("num.partitions", "expected name=value"),
     ],
 )
-def test_an_invalid_value_is_reported_and_no_directory_created(
+def test_an_invalid_value_is_reported_without_creating_a_directory(
     tmp_path: Path, setting: str, said: str
 ) -> None:
     assert said in refusal(*on(tmp_path / "data"), "--override", setting)
@@ -186,7 +186,7 @@ def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[
     assert broker.stop() == (0, "")
 
 
-def test_packages_named_like_ours_do_not_interfere(tmp_path: Path) -> None:
+def test_packages_with_the_names_of_ours_do_not_interfere(tmp_path: Path) -> None:
     for name in ("storage", "coordination"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")

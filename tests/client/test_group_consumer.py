@@ -26,7 +26,7 @@ def test_a_member_rejoins_with_the_id_assigned_by_the_coordinator() -> None:
     assert member.member_id == "member-1"
 
 
-def test_a_heartbeat_is_due_one_interval_after_the_last_response() -> None:
+def test_a_heartbeat_is_due_one_interval_after_the_previous_response() -> None:
     member = stable_member()
     assert not member.is_heartbeat_due(12.9)
     assert member.is_heartbeat_due(13.0)

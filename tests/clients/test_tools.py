@@ -302,7 +302,7 @@ def test_perf_tools_count_all_records(tools: tuple[Tools, Tools]) -> None:
     _same(tools, scenario)
 
 
-def test_log_dirs_and_api_versions_tools_read_the_responses(tools: tuple[Tools, Tools]) -> None:
+def test_log_dirs_and_api_versions_tools_accept_the_responses(tools: tuple[Tools, Tools]) -> None:
     """kafka-log-dirs and kafka-broker-api-versions understand the broker."""
 
     def scenario(run: Tools) -> Any:

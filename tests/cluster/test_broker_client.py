@@ -36,7 +36,7 @@ async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
         await server.wait_closed()
 
 
-async def test_requests_of_several_apis_are_pipelined() -> None:
+async def test_requests_to_several_apis_are_pipelined() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await read_request(reader)
         second = await read_request(reader)

@@ -58,7 +58,7 @@ async def test_acknowledged_records_survive_the_loss_of_their_leader(cluster: Em
     assert {held.log.log_end_offset for held in logs if held is not None} == {6}
 
 
-async def test_a_preferred_election_brings_the_leader_back(cluster: EmbeddedCluster) -> None:
+async def test_a_preferred_election_restores_the_preferred_leader(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.leader("t")
     await cluster.stop_broker(first)
@@ -194,7 +194,7 @@ async def _late(call: Callable[..., Awaitable[Any]], *request: object) -> Any:
     return await call(*request)
 
 
-async def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> None:
+async def test_acks_all_requires_min_insync_replicas(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t", configs={"min.insync.replicas": "3"})
     leader = cluster.leader("t")
     assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE

@@ -156,7 +156,7 @@ async def known(tmp_path: Path) -> AsyncIterator[Known]:
     await cluster.stop()
 
 
-async def test_requests_of_a_replaced_controller_are_rejected(known: Known) -> None:
+async def test_requests_from_a_replaced_controller_are_rejected(known: Known) -> None:
     before, old = known.belief(), known.controller_epoch - 1
     later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -217,7 +217,7 @@ async def test_a_replaced_controller_cannot_write(known: Known) -> None:
     assert await known.stored() == known.state
 
 
-async def test_a_controller_without_a_session_allocates_no_producer_ids(
+async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
     known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asked asks again, where the controller is then."""

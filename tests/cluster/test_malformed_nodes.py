@@ -269,7 +269,7 @@ async def test_a_topic_deletion_waits_until_its_node_is_repaired(case: Case) -> 
     await until(lambda: not case.folders())
 
 
-async def test_a_leader_with_a_malformed_registration_keeps_serving(case: Case) -> None:
+async def test_a_leader_with_a_malformed_registration_continues_to_serve_clients(case: Case) -> None:
     leader = case.cluster.leader("victim")
     await case.break_node(Damage(f"/brokers/ids/{leader}", b"{"))
     await case.lives()

@@ -62,7 +62,7 @@ async def test_topic_settings_apply_on_every_broker(cluster: EmbeddedCluster) ->
     assert await cluster.produce(leader, "t", b"x" * 200) == ErrorCode.NONE
 
 
-async def test_broker_settings_apply_on_all_brokers_or_on_one(cluster: EmbeddedCluster) -> None:
+async def test_broker_settings_apply_to_all_brokers_or_to_a_single_one(cluster: EmbeddedCluster) -> None:
     def values() -> list[int]:
         return [broker.config.int("log.cleaner.threads") for _, broker in sorted(cluster.brokers.items())]
 
@@ -78,7 +78,7 @@ async def test_broker_settings_apply_on_all_brokers_or_on_one(cluster: EmbeddedC
     await until(lambda: values() == [1, 2, 1])
 
 
-async def test_a_topic_setting_allows_unclean_elections(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_setting_can_enable_unclean_elections(cluster: EmbeddedCluster) -> None:
     """The controller hears what any broker was told, and a partition without a leader gets one at once."""
     await cluster.create_topic("t", replicas=2)
     leader = cluster.leader("t")

@@ -82,7 +82,7 @@ def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all in sync again")
 
 
-def test_the_last_broker_stops_at_once_at_the_second_signal(cluster: Cluster) -> None:
+def test_the_last_broker_stops_at_once_on_the_second_signal(cluster: Cluster) -> None:
     """Nobody can take over what it leads; it would ask for a successor three times, 5 s apart."""
     cluster.topics("--create", "--topic", "u", "--replica-assignment", "3:2:1")
     for broker_id in (1, 2):

@@ -103,7 +103,7 @@ def test_errors_never_contain_secrets() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_command_line_overrides_the_environment_overrides_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_and_the_file(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("num.partitions=2\nlog.segment.bytes=1000\nbroker.rack=a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_BROKER_RACK": "b", "KAFKA_HEAP_OPTS": "-Xmx1G"}
@@ -228,7 +228,7 @@ def test_invalid_topic_settings_are_rejected() -> None:
     check_topic_config(config, {"leader.replication.throttled.replicas": "0:1,1:2", "retention.ms": " 5 "})
 
 
-def test_dynamic_settings_override_in_any_unit_and_can_be_removed() -> None:
+def test_dynamic_settings_override_static_ones_in_any_unit_and_can_be_removed() -> None:
     config = BrokerConfig({"log.retention.ms": "5"})
     changed = config.set_dynamic(
         {"log.retention.hours": "1", "num.io.threads": "9"}, {"num.io.threads": "10"}
@@ -243,6 +243,6 @@ def test_dynamic_settings_override_in_any_unit_and_can_be_removed() -> None:
     assert log_config(config, {}).retention_ms == 5
 
 
-def test_unknown_names_are_kept_for_a_warning() -> None:
+def test_unknown_names_are_collected_for_a_warning() -> None:
     config = BrokerConfig({"num.partition": "3", "listener.name.internal.ssl.keystore.location": "/x"})
     assert config.unknown == ("num.partition",)

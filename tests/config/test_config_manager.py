@@ -171,7 +171,7 @@ async def test_list_settings_can_be_appended_to_and_subtracted_from(world: World
         (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics"),
     ],
 )
-async def test_invalid_changes_get_kafkas_errors_and_change_nothing(
+async def test_invalid_changes_return_kafkas_errors_and_have_no_effect(
     world: World, kind: int, name: str, change: Change, code: ErrorCode, message: str
 ) -> None:
     with pytest.raises(KafkaError) as refused:
@@ -191,7 +191,7 @@ async def test_a_setting_can_be_changed_only_once_per_request(world: World) -> N
         await world.manager.alter(TOPIC, "t", [("retention.ms", None), ("flush.ms", None)], False)
 
 
-async def test_broker_settings_reach_topics_through_every_source(world: World) -> None:
+async def test_broker_settings_from_every_source_apply_to_topics(world: World) -> None:
     await world.set(BROKER, "", log_retention_ms="50000")
     assert await world.value(TOPIC, "t", "retention.ms") == ("50000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     await world.set(BROKER, "1", log_retention_ms="60000")

@@ -68,7 +68,7 @@ def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> No
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_client_software_names_get_the_same_errors(pair: Pair, name: str) -> None:
+def test_invalid_client_software_names_get_the_same_errors(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
@@ -76,7 +76,7 @@ def test_client_software_names_get_the_same_errors(pair: Pair, name: str) -> Non
             assert bool(ours["api_keys"]) == bool(genuine["api_keys"])
 
 
-def test_describe_cluster_gives_the_same_response(pair: Pair) -> None:
+def test_describe_cluster_returns_the_same_response(pair: Pair) -> None:
     pair.same(ApiKey.DESCRIBE_CLUSTER, {})
     pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
     for endpoint_type in (2, 9):
@@ -93,7 +93,7 @@ def test_features_cannot_be_changed(pair: Pair) -> None:
         pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": [update]}, (0,))
 
 
-def test_describe_log_dirs_gives_the_same_response(pair: Pair) -> None:
+def test_describe_log_dirs_returns_the_same_response(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
     parts = [{"topic": topic, "partitions": [0, 1]}]
@@ -141,7 +141,7 @@ def test_sasl_requests_fail_on_a_listener_without_sasl(pair: Pair, mechanism: st
     pair.same(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": mechanism.encode()})
 
 
-def test_describe_topic_partitions_gives_the_same_response(pair_41: Pair) -> None:
+def test_describe_topic_partitions_returns_the_same_response(pair_41: Pair) -> None:
     """Pages of partitions, sorted by topic, with a cursor (KIP-966)."""
     first, second = sorted([pair_41.topic(3), pair_41.topic(2)])
     asked = [{"name": second}, {"name": first}, {"name": pair_41.name("absent")}, {"name": "a/b"}]

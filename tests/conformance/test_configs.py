@@ -102,7 +102,7 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="nothing"),
     ],
 )
-def test_incremental_changes_give_the_same_responses_and_values(
+def test_incremental_changes_return_the_same_responses_and_values(
     pair: Pair, changes: list[tuple[int, str, str | None]]
 ) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):

@@ -31,7 +31,7 @@ def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bo
     return {"group_id": group, "topics": listed, "groups": groups, "require_stable": stable}
 
 
-def test_find_coordinator_gives_the_same_response_in_every_version(pair: Pair) -> None:
+def test_find_coordinator_returns_the_same_response_in_every_version(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.FIND_COORDINATOR, {"key": group, "coordinator_keys": [group]})
     several = {"key_type": 0, "coordinator_keys": [group, f"{group}-2", group]}

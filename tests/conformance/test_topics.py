@@ -202,7 +202,7 @@ def metadata(pair: Pair, request: Any, low: int = 0, high: int = 99) -> Plain:
     return pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, low, high))
 
 
-def test_metadata_gives_the_same_response_for_topics(pair: Pair) -> None:
+def test_metadata_returns_the_same_response_for_topics(pair: Pair) -> None:
     topic, other = pair.topic(3), pair.topic()
     metadata(pair, {"topics": [{"name": topic}, {"name": other}], "allow_auto_topic_creation": False})
     no_topics: Plain = {"topics": []}
@@ -227,7 +227,7 @@ def test_metadata_for_missing_and_invalid_topics_gets_the_same_errors(pair: Pair
     metadata(pair, {"topics": [{"name": "a/b"}], "allow_auto_topic_creation": True}, low=4)
 
 
-def test_metadata_gives_the_same_response_for_topic_ids(pair: Pair) -> None:
+def test_metadata_returns_the_same_response_for_topic_ids(pair: Pair) -> None:
     ids = pair.ids(pair.topic(2))
     by_id = metadata(pair, lambda side: {"topics": [{"topic_id": ids[side], "name": None}]}, low=12)
     assert by_id["topics"][0]["error_code"] == 0

@@ -238,7 +238,7 @@ def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
     pair.close()
 
 
-def test_each_transaction_of_version_2_gets_an_epoch(pair_41: Pair) -> None:
+def test_each_transaction_of_version_2_has_its_own_epoch(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic(2)
     one.init()

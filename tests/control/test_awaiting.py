@@ -76,7 +76,7 @@ def test_the_arrival_of_records_ends_the_wait(broker: KafkaBroker) -> None:
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
-def test_the_end_of_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -> None:
+def test_completing_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "an id/of mine"})
     client.init_transactions(20)
@@ -88,7 +88,7 @@ def test_the_end_of_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -
     broker.control.await_transaction("an id/of mine", f"Complete{end.capitalize()}")
 
 
-def test_the_expiry_of_a_session_ends_the_wait(broker: KafkaBroker) -> None:
+def test_expiring_a_session_ends_the_wait(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = KafkaConsumer(
         "t", bootstrap_servers=broker.bootstrap_servers, group_id="g", session_timeout_ms=45_000

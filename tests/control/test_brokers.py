@@ -87,7 +87,7 @@ def test_a_paused_broker_responds_after_it_is_resumed(broker: KafkaBroker) -> No
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_leaders_move_from_a_broker_that_is_paused_for_too_long(broker: KafkaBroker) -> None:
+def test_leadership_moves_away_from_a_broker_that_is_paused_for_too_long(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.pause(leader)
     broker.control.advance(20)

@@ -29,7 +29,7 @@ def test_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
 
 
 @pytest.mark.parametrize("name", ["MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD"])
-def test_a_permanent_error_reaches_the_client(broker: KafkaBroker, name: str) -> None:
+def test_a_non_retriable_error_is_reported_to_the_client(broker: KafkaBroker, name: str) -> None:
     broker.create_topic("t")
     with broker.control.fault(api="Produce", error=name, count=1) as fault:
         told = sent(producer(broker), "t", b"1", b"2")

@@ -55,7 +55,7 @@ def test_a_fork_has_the_same_settings_and_is_compacted_independently(broker: Kaf
     assert held(broker, "v") == held(broker, "u") == compacted
 
 
-def test_committed_offsets_are_copied_on_request(broker: KafkaBroker) -> None:
+def test_committed_offsets_are_copied_to_the_fork_on_request(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 10)
     for number, group in enumerate("abc"):
@@ -134,7 +134,7 @@ def is_compacted(now: Held, before: Held) -> bool:
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_a_fork_is_complete_or_missing(killed: KafkaBroker) -> None:
+def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) -> None:
     """Forks, writes to both sides, compaction, deletion, and kill -9 in the midst of it."""
     chance = random.Random(16)
     config = {"segment.bytes": 16384, "cleanup.policy": "compact,delete", "retention.ms": -1}
@@ -201,7 +201,7 @@ MEGABYTE = 1024**2 - 1024
 
 @pytest.mark.skipif(not enabled(), reason="writes 10 GB")
 @pytest.mark.timeout(3000)
-def test_a_fork_of_ten_gigabytes_takes_milliseconds(killed: KafkaBroker) -> None:
+def test_forking_ten_gigabytes_takes_milliseconds(killed: KafkaBroker) -> None:
     killed.create_topic("t", config={"segment.bytes": 1024**3, "retention.ms": -1})
     client = producer(
         killed, acks=1, **{"message.max.bytes": 2 * MEGABYTE, "queue.buffering.max.kbytes": 65536}

@@ -124,7 +124,7 @@ def test_a_reset_deletes_everything_on_all_brokers(broker: KafkaCluster) -> None
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_a_fork_is_complete_or_missing() -> None:
+def test_after_a_kill_a_fork_is_either_complete_or_missing() -> None:
     chance = random.Random(16)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 4, replication_factor=3, config={"segment.bytes": 16384})

@@ -83,7 +83,7 @@ def test_an_append_that_timed_out_applies_once_it_is_committed(
     assert len(answers) == 2
 
 
-def test_an_append_on_too_few_replicas_counts_despite_its_error(
+def test_an_append_to_too_few_replicas_still_applies_despite_its_error(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -175,7 +175,7 @@ class SlowScheduler(ManualScheduler):
         return (self.looks - begun) // 2
 
 
-def test_loading_yields_every_few_milliseconds(log: ReplicatedLog) -> None:
+def test_loading_yields_to_the_event_loop_every_few_milliseconds(log: ReplicatedLog) -> None:
     for number in range(100):
         log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
     scheduler = SlowScheduler()
@@ -204,7 +204,7 @@ def test_a_group_is_served_as_soon_as_its_shard_is_ready(log: ReplicatedLog) -> 
     assert error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_marker_that_arrives_during_loading_applies_after_it(log: ReplicatedLog) -> None:
+def test_a_marker_received_during_loading_applies_after_loading(log: ReplicatedLog) -> None:
     for number in range(2_000):
         record = encode_record(OffsetRecord("g", "topic", 0, position(number)))
         log.batches.append(ReplayedBatch(number + 1, 7, None, [record]))

@@ -32,7 +32,7 @@ from kafka_compat.decoding.wire_format import message_indexes
         (b"\xff" * 5, "hex", "ff ff ff ff ff"),
     ],
 )
-def test_the_format_is_guessed_by_default(content: bytes | None, form: str, text: str | None) -> None:
+def test_the_format_is_detected_by_default(content: bytes | None, form: str, text: str | None) -> None:
     found = decoded(content, "auto", {})
     assert (found.format, found.text, found.problem) == (form, text, None)
     assert found.size_bytes == (-1 if content is None else len(content))
@@ -65,7 +65,9 @@ def test_a_requested_format_is_used(content: bytes, asked: str, text: str) -> No
         (b"abc", "schema", "text", "as values of a schema registry do"),
     ],
 )
-def test_a_format_that_does_not_fit_is_explained(content: bytes, asked: str, form: str, reason: str) -> None:
+def test_a_format_that_does_not_match_is_reported_with_the_reason(
+    content: bytes, asked: str, form: str, reason: str
+) -> None:
     found = decoded(content, asked, {})
     assert found.format == form and found.problem is not None and reason in found.problem
 

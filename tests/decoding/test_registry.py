@@ -197,7 +197,7 @@ async def test_hostile_avro_data_is_rejected(served: SchemaRegistry, content: by
     "items",
     ["null", {"type": "record", "name": "R", "fields": []}, {"type": "fixed", "name": "F", "size": 0}],
 )
-async def test_endless_lists_are_not_read(served: SchemaRegistry, items: object) -> None:
+async def test_lists_with_excessive_item_counts_are_not_read(served: SchemaRegistry, items: object) -> None:
     fields = [{"name": "all", "type": ["null", {"type": "array", "items": items}]}]
     served.add(1, {"type": "record", "name": "Many", "fields": fields})
     endless = b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x0f"
@@ -274,7 +274,9 @@ async def test_the_number_of_schemas_requested_at_once_is_limited(served: Schema
     assert not any(isinstance(each, str) for each in found.values())
 
 
-async def test_a_registry_with_authentication_needs_credentials(served: SchemaRegistry) -> None:
+async def test_credentials_are_sent_to_a_registry_that_requires_authentication(
+    served: SchemaRegistry,
+) -> None:
     served.user_info = "alice:secret"
     served.add(1, NODE)
     assert "HTTP 401" in str((await shown(served.registry(), framed(1, b"\x00")))[2])

@@ -194,7 +194,7 @@ FAULTS = (full, write_fails, sync_fails, read_only, all_fail)
 
 
 @pytest.mark.timeout(1800)
-def test_no_acknowledged_record_is_lost_by_a_disk_fault(disks: Disks) -> None:
+def test_disk_faults_do_not_lose_acknowledged_records(disks: Disks) -> None:
     rounds = campaign.rounds(len(FAULTS), 30)
     for number in range(rounds):
         disks.load.wait_for_acknowledgement()

@@ -24,7 +24,7 @@ def files(*kinds: str) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def test_links_have_targets() -> None:
+def test_every_link_has_a_target() -> None:
     pages = {path: path.read_text() for path in files(".md")}
     lost = []
     for path, text in pages.items():
@@ -38,7 +38,7 @@ def test_links_have_targets() -> None:
     assert lost == []
 
 
-def test_pages_named_in_sources_exist() -> None:
+def test_pages_mentioned_in_sources_exist() -> None:
     """In comments, docstrings, messages, tests: docs/testing.md, or docs/design/decisions/0009 for short."""
     lost = []
     for path in files(".py", ".cfg", ".toml", ".yml", ".json", "", ".sh"):

@@ -258,7 +258,7 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
             assert list(fetched) == [("other", 0)]
 
 
-def test_groups_are_listed_by_state_and_type_in_any_case() -> None:
+def test_groups_are_filtered_by_state_and_type_ignoring_case() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -314,7 +314,7 @@ def test_session_timeouts_outside_the_limits_and_empty_group_ids_are_rejected() 
     ]
 
 
-def test_a_closed_coordinator_has_no_timers_and_rejects_requests() -> None:
+def test_a_closed_coordinator_cancels_its_timers_and_rejects_requests() -> None:
     coordinator = Coordinator()
     coordinator.start()
     stable_member(coordinator, "g")

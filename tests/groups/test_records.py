@@ -73,7 +73,7 @@ def test_a_group_is_encoded_as_by_kafka() -> None:
     assert decode_record(GROUP_KEY, value) == record
 
 
-def test_an_empty_group_has_no_protocol_and_no_leader() -> None:
+def test_an_empty_group_has_neither_protocol_nor_leader() -> None:
     record = GroupRecord("g", GroupSnapshot("consumer", 4, None, None, 9, ()))
     key, value = encode_record(record)
     assert value == bytes.fromhex("0003 0008 636f6e73756d6572 00000004 ffff ffff 0000000000000009 00000000")

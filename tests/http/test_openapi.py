@@ -66,7 +66,7 @@ def test_the_api_page_shows_every_route_without_external_resources() -> None:
     assert reader.loaded == []
 
 
-def test_a_broker_serves_the_document_of_its_own_routes() -> None:
+def test_a_broker_serves_the_openapi_document_of_its_own_routes() -> None:
     with KafkaBroker() as broker:
         url = broker.control.url
         with urllib.request.urlopen(f"{url}/openapi.json", timeout=20) as answer:

@@ -145,7 +145,7 @@ def test_a_signal_reaches_the_broker_through_a_shell_that_waits_for_it(root: Roo
     assert container.returncode == 0
 
 
-def test_a_zookeeper_that_a_script_starts_is_not_used(root: Root) -> None:
+def test_a_zookeeper_started_by_a_script_is_not_used(root: Root) -> None:
     port = free_port()
     (root.folder / "zookeeper.properties").write_text(f"dataDir=/nowhere\nclientPort={port}\n")
     script = (
@@ -213,13 +213,13 @@ def test_a_warning_is_logged_for_a_configured_quorum(root: Root) -> None:
     assert "alone" not in root.container(KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093")
 
 
-def test_generated_cluster_ids_have_kafkas_form(root: Root) -> None:
+def test_generated_cluster_ids_have_kafkas_format(root: Root) -> None:
     found = {root.run("kafka-storage", "random-uuid").strip() for _ in range(20)}
     assert len(found) == 20
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", each) for each in found)
 
 
-def test_each_command_exists_under_all_its_names(root: Root) -> None:
+def test_each_command_is_available_under_all_its_names(root: Root) -> None:
     assert (root.folder / "opt" / "bitnami" / "kafka" / "bin").readlink() == Path("/opt/kafka/bin")
     folder = root.folder / "opt" / "kafka" / "bin"
     for tool in TOOLS:

@@ -91,7 +91,7 @@ def test_producer_snapshots_contain_our_producers(written: Folder) -> None:
     assert re.search(r"producerId: \d+ producerEpoch: 0 .*lastSequence: 199 ", shown)
 
 
-def test_the_offsets_topic_decodes_to_groups_and_commits(written: Folder) -> None:
+def test_the_offsets_topic_is_decoded_to_groups_and_committed_offsets(written: Folder) -> None:
     shown = _dump(written.path.glob("__consumer_offsets-*/*.log"), "--offsets-decoder", "--deep-iteration")
     for group, offsets in written.contents.groups.items():
         for (topic, partition), (offset, _) in offsets.items():

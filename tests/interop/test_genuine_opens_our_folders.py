@@ -133,7 +133,7 @@ def test_genuine_kafka_logs_no_problems(handover: Handover) -> None:
     assert (handover.ours.log_dir / JOURNAL_NAME).exists()
 
 
-def test_kafkas_group_tool_shows_our_groups(handover: Handover) -> None:
+def test_kafkas_consumer_groups_tool_shows_our_groups(handover: Handover) -> None:
     shown = java.run(
         "kafka-consumer-groups", "--bootstrap-server", handover.genuine.address, "--describe", "--all-groups"
     ).stdout

@@ -36,7 +36,7 @@ def test_the_default_format_is_text(start_broker: StartBroker) -> None:
     )
 
 
-def test_json_has_one_object_per_line(start_broker: StartBroker) -> None:
+def test_json_logs_contain_one_object_per_line(start_broker: StartBroker) -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     broker = start_broker(JSON | {"kafka.compat.log.level": "INFO", "no.such.setting": "x"})
     make_topic(broker, "orders", 2)

@@ -41,7 +41,7 @@ def cache() -> MetadataCache:
     return MetadataCache("cluster", 1)
 
 
-def test_a_topic_is_created_grows_moves_and_is_deleted(cache: MetadataCache) -> None:
+def test_creation_growth_reassignment_and_deletion_of_a_topic_are_published(cache: MetadataCache) -> None:
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1))
     assert [each.name for each in seen.last.created] == ["t"]
@@ -133,7 +133,7 @@ def test_a_change_made_by_a_subscriber_is_published_as_the_next_version(cache: M
     assert [(each.version, each.created[0].name) for each in seen.deltas] == [(1, "first"), (2, "second")]
 
 
-def test_a_failing_subscriber_does_not_keep_the_delta_from_others(
+def test_a_failing_subscriber_does_not_prevent_others_from_receiving_the_delta(
     cache: MetadataCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: MetadataDelta) -> None:

@@ -196,7 +196,7 @@ async def test_other_brokers_are_notified_of_stored_settings(tmp_path: Path) -> 
         await cluster.stop()
 
 
-async def test_partitions_do_not_wait_for_a_removed_broker(tmp_path: Path) -> None:
+async def test_partitions_are_notified_when_a_broker_is_removed(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1)
     await cluster.start()
     try:
@@ -269,7 +269,7 @@ def test_the_web_console_drops_the_rate_of_a_deleted_topic() -> None:
     assert rates.of("u") == 10
 
 
-def test_metrics_do_not_keep_the_log_of_a_deleted_topic() -> None:
+def test_metrics_do_not_hold_a_reference_to_the_log_of_a_deleted_topic() -> None:
     times: Any = RecordTimes()
     times._now["t", 0, 5] = times._before["t", 0, 4] = times._now["u", 0, 5] = object()
     times.forget_topic("t")

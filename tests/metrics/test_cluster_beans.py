@@ -83,7 +83,7 @@ def test_a_lagging_follower_is_counted(cluster: KafkaCluster) -> None:
     assert Scrape(url).value(f"{FETCHERS}failedpartitionscount", **REPLICA) == 0
 
 
-def test_fetches_of_followers_are_counted(cluster: KafkaCluster) -> None:
+def test_follower_fetches_are_counted(cluster: KafkaCluster) -> None:
     url = cluster.control.url
     cluster.create_topic("asked")
     leader = cluster.control.partition("asked", 0)["leader"]

@@ -132,7 +132,7 @@ def test_a_cluster_in_one_process_is_scraped_as_a_single_target() -> None:
         assert seen.value("kafka_topic_under_replicated_partitions", topic="t") == 1
 
 
-def test_a_scrape_needs_the_token(tmp_path: Path) -> None:
+def test_scraping_requires_the_token(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",

@@ -16,7 +16,7 @@ from tests.network.serving import LargeAnswers, Slices, echo, frame, read_frame,
 from tests.support.waiting import until
 
 
-async def test_pipelined_requests_are_answered_in_order() -> None:
+async def test_responses_to_pipelined_requests_are_sent_in_order() -> None:
     async with serving(echo) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         bodies = [str(i).encode() * (1 + i % 50) for i in range(1000)]
@@ -253,7 +253,7 @@ async def test_memory_of_an_idle_client_is_freed_for_waiting_clients(
         assert server.request_budget.used_bytes == 0
 
 
-async def test_requests_before_an_invalid_frame_are_answered() -> None:
+async def test_requests_before_an_invalid_frame_get_responses() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         return bytes(body) != b"bad" and echo(connection, body)
 

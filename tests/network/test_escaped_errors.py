@@ -131,7 +131,7 @@ async def test_an_unexpected_produce_error_is_returned_per_partition(
         assert await lives(connection)
 
 
-async def test_requests_behind_a_failed_one_are_answered_in_order(
+async def test_responses_behind_a_failed_request_are_sent_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*arguments: object, **options: object) -> None:

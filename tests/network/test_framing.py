@@ -104,7 +104,7 @@ def test_buffered_bytes_are_bounded_by_received_bytes(announced: int, came: int,
 
 @pytest.mark.parametrize("size", [-1, 0, 1001, -(2**31), 2**31 - 1])
 @pytest.mark.parametrize("cut", [1, 4, 64])
-def test_a_size_outside_the_limits_is_rejected_without_an_allocation(size: int, cut: int) -> None:
+def test_a_frame_size_outside_the_limits_is_rejected_without_allocating_memory(size: int, cut: int) -> None:
     reader = FrameReader(memoryview(bytearray(64)), 1000)
     with pytest.raises(InvalidFrame) as refused:
         feed(reader, struct.pack(">i", size) + b"x" * 60, [cut])

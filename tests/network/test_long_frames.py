@@ -184,7 +184,7 @@ def join_group(count: int) -> tuple[ApiKey, int, object, object]:
 
 
 @pytest.mark.parametrize("made", [fetch, produce, metadata, join_group])
-async def test_a_long_request_does_not_delay_others(
+async def test_a_long_request_does_not_delay_other_clients(
     made: Callable[[int], tuple[ApiKey, int, object, object]],
 ) -> None:
     key, version, request, response = made(MANY)

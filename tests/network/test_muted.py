@@ -89,7 +89,7 @@ async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
         writer.close()
 
 
-async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
+async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):

@@ -11,7 +11,7 @@ from kafka_compat.otlp.schedule import Outcome, Schedule
 FAILED = Outcome("refused")
 
 
-def test_pauses_double_after_failures_up_to_five_minutes() -> None:
+def test_retry_intervals_double_up_to_five_minutes() -> None:
     schedule = Schedule("http://h", 60.0)
     assert schedule.pause_s(1.5) == 58.5
     assert schedule.pause_s(70.0) == 0.0

@@ -25,7 +25,7 @@ def test_every_listed_module_is_compiled() -> None:
     assert {name: file for name, file in found.items() if not file.endswith(".so")} == {}
 
 
-def test_processes_started_by_tests_run_compiled() -> None:
+def test_processes_started_by_tests_run_compiled_code() -> None:
     asked = [sys.executable, "-c", "import kafka_compat.storage.log.log as log; print(log.__file__)"]
     printed = subprocess.run(asked, cwd=PROJECT, check=True, capture_output=True, text=True, env=os.environ)
     assert printed.stdout.strip().endswith(".so")

@@ -159,7 +159,9 @@ def test_a_record_is_acknowledged_by_all_replicas(cluster: KafkaCluster, name: s
 # Copies
 
 
-def test_a_copy_on_a_standalone_broker_is_a_fork(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_copying_a_topic_on_a_standalone_broker_creates_a_fork(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name, 3)
     fill(broker, name)
     commit_position(broker, f"{name}-g", name, 5)
@@ -172,7 +174,7 @@ def test_a_copy_on_a_standalone_broker_is_a_fork(broker: KafkaBroker, page: Aske
     assert page.act("copy", name=name, target=f"{name}-bare")["groups"] == []
 
 
-def test_a_copy_in_a_cluster_copies_each_record(cluster: KafkaCluster, name: str) -> None:
+def test_copying_a_topic_in_a_cluster_copies_each_record(cluster: KafkaCluster, name: str) -> None:
     page = Asked(cluster.control.url)
     cluster.create_topic(name, 3, config={"retention.ms": "-1", "segment.bytes": "16384"})
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -249,7 +251,7 @@ def read(broker: KafkaBroker) -> tuple[str, str]:
         ("shift", "100", {0: 10, 1: 10, 2: 10}),
     ],
 )
-def test_offsets_are_shown_before_they_are_changed(
+def test_offset_changes_are_previewed_before_they_are_applied(
     broker: KafkaBroker, page: Asked, read: tuple[str, str], to: str, value: str, wanted: dict[int, int]
 ) -> None:
     topic, group = read
@@ -277,7 +279,9 @@ def test_offsets_can_be_set_for_some_partitions_of_an_unread_topic(
     assert plan["offsets"] == [] and "no committed offset" in plan["partitions"][0]["note"]
 
 
-def test_offsets_of_a_group_with_members_are_not_changed(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_offsets_of_a_group_with_members_cannot_be_changed(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name)
     client = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "auto.offset.reset": "earliest"}

@@ -108,7 +108,7 @@ def test_records_are_found_by_timestamp_and_offset(broker: KafkaBroker, page: As
     assert keys(found) == ["6", "7", "8", "9"]
 
 
-def test_records_of_transactions_are_marked_as_committed_aborted_or_open(
+def test_transactional_records_are_marked_as_committed_aborted_or_open(
     broker: KafkaBroker, page: Asked, topic: str
 ) -> None:
     broker.create_topic(topic)

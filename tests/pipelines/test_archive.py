@@ -175,7 +175,7 @@ def test_a_recreated_topic_is_rejected(kafka: Cluster, archive: Callable[..., Ar
         archive(topic)
 
 
-def test_transactions_leave_gaps_that_are_reported(
+def test_offset_gaps_left_by_transactions_are_reported(
     genuine: GenuineKafka, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     """Control records take offsets, and aborted records are not read; both are gaps, none is an error."""

@@ -60,7 +60,7 @@ def test_an_outdated_java_runtime_is_reported(monkeypatch: pytest.MonkeyPatch, t
         ("WARNING: nothing of note", "[JAVA_GATEWAY_EXITED]"),
     ],
 )
-def test_a_spark_that_does_not_start_is_reported(tmp_path: Path, says: str, told: str) -> None:
+def test_a_failure_to_start_spark_is_reported(tmp_path: Path, says: str, told: str) -> None:
     """Its own reason is told, and the file with all that it said."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

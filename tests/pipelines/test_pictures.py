@@ -58,7 +58,7 @@ def names(axes: Any) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def test_each_axis_of_the_report_has_its_unit(report: LogReport) -> None:
+def test_each_axis_in_the_report_is_labelled_with_its_unit(report: LogReport) -> None:
     fields = drawn(report)
     assert {title: axes.get_xlabel() for title, axes in fields.items()} == {
         "Space by topic": "MiB on disk",
@@ -98,7 +98,7 @@ def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
         assert sorted(round(line.get_ydata()[row]) for line in marks.values()) == [row] * 3
 
 
-def test_the_mean_of_a_topic_shows_its_skew(report: LogReport) -> None:
+def test_the_mean_of_a_topic_reveals_its_skew(report: LogReport) -> None:
     axes = drawn(report)["Records by partition"]
     (marks,) = axes.collections
     assert [tuple(place) for place in marks.get_offsets()] == [(2000, 1), (2000, 2)]
@@ -300,7 +300,7 @@ def test_the_audit_page_lists_the_differences(tiers: dict[str, dict[Bucket, Coun
     assert equal.summary == "All 2 tiers hold the same 5,760 records, by partition and hour."
 
 
-def test_the_command_in_the_caption_shows_no_password() -> None:
+def test_the_command_in_the_caption_does_not_contain_passwords() -> None:
     line = ["pipeline", "audit", "--plot", "a b", "--kafka-option", "sasl.jaas.config=x password='p';"]
     line += ["--kafka-option=ssl.key.password=secret", "--kafka-option", "security.protocol=SSL"]
     assert common.command(argparse.Namespace(line=line)) == (

@@ -142,5 +142,5 @@ def test_a_missing_topic_is_not_created(kafka: Cluster, read_batch: ReadBatch) -
     )
 
 
-def test_read_committed_reads_plain_records(flights_topic: str, read_batch: ReadBatch) -> None:
+def test_read_committed_reads_non_transactional_records(flights_topic: str, read_batch: ReadBatch) -> None:
     assert read_batch(flights_topic, {"kafka.isolation.level": "read_committed"}).count() == FLIGHTS

@@ -88,7 +88,7 @@ def test_health_checks_every_process(three: Command) -> None:
     assert f"no broker responds at 127.0.0.1:{three.port + 3}" in one_more.stderr
 
 
-def test_the_parent_process_is_small(three: Command) -> None:
+def test_the_parent_process_uses_little_memory(three: Command) -> None:
     status = Path(f"/proc/{three.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found is not None
@@ -231,7 +231,7 @@ def refusal(*arguments: str) -> str:
         ),
     ],
 )
-def test_invalid_options_are_reported_and_no_directory_created(
+def test_invalid_options_are_reported_without_creating_a_directory(
     tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     assert said in refusal(*arguments, f"--override=log.dirs={tmp_path / 'data'}")

@@ -46,7 +46,7 @@ def test_the_header_of_a_future_api_versions_request_is_readable() -> None:
     assert decode_request_header(wire) == (RequestHeader(ApiKey.API_VERSIONS, 32767, 9, "a"), len(wire))
 
 
-def test_a_key_without_a_schema_is_malformed() -> None:
+def test_a_header_with_an_unknown_api_key_is_malformed() -> None:
     with pytest.raises(MalformedRequest, match="unknown API key 999"):
         decode_request_header(bytes.fromhex("03e7 0000 00000001 ffff"))
 

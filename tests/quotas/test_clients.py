@@ -250,7 +250,7 @@ LEVELS: list[Who] = [
 @campaign_only
 @pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
 @pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_a_quota_of_each_level_overrides_the_less_specific_ones(
+def test_a_quota_at_each_level_overrides_the_less_specific_ones(
     start_broker: StartBroker, level: int, kind: str
 ) -> None:
     """It counts, whatever the less specific ones say."""

@@ -141,7 +141,7 @@ def test_a_throttled_full_fetch_does_not_create_a_session(addresses: list[str]) 
     both(addresses, told)
 
 
-def test_the_request_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_request_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
     """A client is held back for a window at a time, whatever it took."""
 
     def told(address: str) -> list[int]:
@@ -169,7 +169,7 @@ def created(connection: Connection, version: int, name: str, partitions: int, **
     return connection.ask(ApiKey.CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 15_000, **more})
 
 
-def test_the_controller_mutation_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
     """New clients are refused while they owe something, old ones served and muted (KIP-599)."""
     codes: list[list[tuple[int, str | None]]] = []
 

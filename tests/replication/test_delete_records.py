@@ -65,7 +65,9 @@ def cut_off(cluster: EmbeddedCluster, topic: str = "t") -> int:
     return follower
 
 
-async def test_the_response_waits_for_the_followers(cluster: EmbeddedCluster) -> None:
+async def test_the_response_waits_until_all_followers_have_advanced_their_log_start(
+    cluster: EmbeddedCluster,
+) -> None:
     result = await delete(cluster, 3)
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
     assert starts(cluster) == [3, 3, 3]

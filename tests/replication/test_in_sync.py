@@ -215,7 +215,7 @@ def test_a_rejected_isr_change_is_proposed_again_only_by_an_up_to_date_leader(
     assert len(leader.asked) == (2 if asked_again else 1)
 
 
-def test_a_response_older_than_leader_and_isr_is_ignored(leader: Leader) -> None:
+def test_a_response_older_than_the_current_leader_and_isr_is_ignored(leader: Leader) -> None:
     leader.append()
     leader.time_ms += LAG_TIME_MAX_MS + 1
     leader.partition.maybe_shrink_isr(leader.time_ms)
@@ -230,7 +230,7 @@ def test_an_older_partition_epoch_is_ignored(leader: Leader) -> None:
     assert leader.partition.leader_epoch == 5
 
 
-def test_below_min_insync_replicas_acks_all_is_rejected_and_nothing_is_committed(leader: Leader) -> None:
+def test_below_min_insync_replicas_acks_all_requests_are_rejected_without_a_commit(leader: Leader) -> None:
     leader.partition.min_insync_replicas = 2
     leader.shrink_to_leader()
     with pytest.raises(KafkaError) as refused:
@@ -266,7 +266,7 @@ def test_a_consumer_is_redirected_to_a_follower_in_its_rack_with_its_offset(lead
     assert nearest_replica(leader.partition, "b", {1: "a", 2: "b"}, end) == LEADER
 
 
-def test_a_new_leader_with_too_small_an_isr_commits_nothing(leader: Leader) -> None:
+def test_a_new_leader_with_too_small_an_isr_does_not_commit_records(leader: Leader) -> None:
     """Also not in the moment in which it begins."""
     log = leader.log_dirs.create("u", 0, uuid4())
     batch = build_batch([Record(timestamp=1, value=b"v")])

@@ -65,7 +65,7 @@ def test_with_flush_messages_3_two_records_are_committed_before_their_flush(
     assert room.partition.high_watermark == 3
 
 
-def test_a_failed_flush_ends_leadership_and_fails_waiting_requests(
+def test_a_failed_flush_resigns_leadership_and_fails_waiting_requests(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=1))

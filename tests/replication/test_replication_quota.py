@@ -76,7 +76,7 @@ def test_one_large_batch_throttles_a_replica_for_at_most_all_windows() -> None:
     assert not quota.is_exceeded(61_000)
 
 
-def test_without_a_quota_nothing_is_throttled() -> None:
+def test_replicas_are_not_throttled_without_a_quota() -> None:
     quota = ReplicationQuota()
     quota.record(10**15, 50_000)
     assert not quota.is_exceeded(50_000)

@@ -179,7 +179,7 @@ def test_a_truncated_log_file_fails_its_partition_and_is_recovered_at_the_next_s
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["oldest", "middle", "active"])
-def test_a_missing_log_file_loses_only_its_records(
+def test_a_missing_log_file_affects_only_its_own_records(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kill: bool
 ) -> None:
     logs[number].unlink()

@@ -40,7 +40,7 @@ matches = st.one_of(
     max_bytes=st.sampled_from([1, 400, 2000, 1 << 20]),
     sorted_times=st.booleans(),
 )
-def test_every_record_is_found_once(
+def test_every_record_is_found_exactly_once(
     seed: int,
     count: int,
     partition_count: int,
@@ -106,7 +106,9 @@ def test_large_values_are_truncated() -> None:
     ),
     st.integers(0, 1 << 62),
 )
-def test_a_cursor_is_parsed_back_from_its_link(left: dict[int, tuple[int, int]], total: int) -> None:
+def test_a_cursor_is_parsed_back_unchanged_from_its_link(
+    left: dict[int, tuple[int, int]], total: int
+) -> None:
     cursor = Cursor(left, total)
     text = cursor.text()
     assert cursor_of(text) == cursor

@@ -63,7 +63,7 @@ async def stored(store: MetadataStore, user: str) -> dict[str, str]:
     return znodes.decode_config(path, (await store.get(path))[0])
 
 
-async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_path: Path) -> None:
+async def test_users_are_stored_as_by_kafka(store: MetadataStore, tmp_path: Path) -> None:
     await store.put("/config/users/alice", znodes.encode_config({"producer_byte_rate": "1024"}))
     await first_users.take_over(write(tmp_path / "users", alice="secret", **{"b o": "other"}), store)
     expected = scram.encode(scram.from_password("secret", b"salt", 4096, MECHANISM))
@@ -106,7 +106,7 @@ async def test_later_changes_to_users_are_kept(store: MetadataStore, tmp_path: P
         (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
     ],
 )
-async def test_an_invalid_file_aborts_startup(
+async def test_an_invalid_users_file_aborts_startup(
     store: MetadataStore, tmp_path: Path, content: bytes, problem: str
 ) -> None:
     path = tmp_path / "users"
@@ -117,7 +117,7 @@ async def test_an_invalid_file_aborts_startup(
     assert await store.children("/config/users") == []
 
 
-async def test_a_missing_file_is_reported(
+async def test_a_missing_users_file_is_reported(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)

@@ -266,7 +266,7 @@ async def test_a_broker_authenticates_to_other_brokers(world: _World) -> None:
         await client.close()
 
 
-async def test_a_broker_logs_why_it_cannot_authenticate(world: _World) -> None:
+async def test_a_broker_logs_the_reason_for_an_authentication_failure(world: _World) -> None:
     ours = world.places[0]
     unknown = BrokerClient("localhost", ours.port, "test", security=_own_user(world, "other"))
     with pytest.raises(ConnectionError, match=r"other@localhost: .*not found in Kerberos database"):
@@ -280,7 +280,7 @@ async def test_a_broker_logs_why_it_cannot_authenticate(world: _World) -> None:
     await another.close()
 
 
-async def test_a_silent_kdc_does_not_delay_others(
+async def test_an_unresponsive_kdc_does_not_delay_other_clients(
     world: _World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = socket.create_server(("127.0.0.1", 0))
@@ -331,7 +331,7 @@ def _config(**others: str) -> Any:
     return BrokerConfig.from_properties(settings | others).for_listener("SASL_PLAINTEXT")
 
 
-def test_invalid_settings_are_explained(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_with_the_reason(tmp_path: Path) -> None:
     options = {
         "useKeyTab": "true",
         "keyTab": str(tmp_path / "no"),

@@ -131,7 +131,7 @@ def test_a_trust_store_can_be_read_without_its_password(kind: str, tmp_path: Pat
     assert trusted(path, password=None) == der(authority())
 
 
-def test_a_pkcs12_trust_store_needs_its_password(tmp_path: Path) -> None:
+def test_a_pkcs12_trust_store_requires_its_password(tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate])
     with pytest.raises(StoreError, match="requires a password") as caught:
         trusted(path, password=None)

@@ -56,7 +56,7 @@ def shake_hands(
     return server_end, client_end
 
 
-def test_client_and_server_contexts_complete_a_handshake() -> None:
+def test_client_and_server_contexts_can_complete_a_handshake() -> None:
     made = context({**in_settings(authority().issue()), "ssl.client.auth": "required"})
     server, client = shake_hands(made.server, made.client)
     assert server.version() == "TLSv1.3"

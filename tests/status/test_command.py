@@ -99,7 +99,7 @@ def test_a_standalone_broker_is_healthy(broker: KafkaCompatBroker) -> None:
     assert status(broker.address)[0] == 0
 
 
-def test_problems_set_the_exit_code(broker: KafkaCompatBroker) -> None:
+def test_problems_determine_the_exit_code(broker: KafkaCompatBroker) -> None:
     world.make_topic(broker.address, "orders", [[1]], **{"min.insync.replicas": "2"})
     code, found = status(broker.address)
     (problem,) = found["problems"]
@@ -152,7 +152,7 @@ def test_bootstrap_servers_can_be_set_in_the_file(shared_broker: KafkaCompatBrok
     assert done.returncode in (0, 1) and shared_broker.address in done.stdout
 
 
-def test_many_groups_need_few_requests(broker: KafkaCompatBroker) -> None:
+def test_many_groups_are_queried_in_few_requests(broker: KafkaCompatBroker) -> None:
     asked = []
 
     class Counting(Cluster):
@@ -264,7 +264,7 @@ def test_output_to_a_terminal_is_coloured_unless_disabled(
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
 
 
-def test_watch_redraws_in_place_and_leaves_the_last_state(broker: KafkaCompatBroker) -> None:
+def test_watch_redraws_in_place_and_keeps_the_last_state_on_exit(broker: KafkaCompatBroker) -> None:
     code, printed = _of_terminal("--bootstrap-server", broker.address, "--watch", "0.1")
     assert code == 0
     during, _, after = printed.partition("\x1b[?1049l")
@@ -273,7 +273,7 @@ def test_watch_redraws_in_place_and_leaves_the_last_state(broker: KafkaCompatBro
     assert "Traceback" not in printed
 
 
-def test_brokers_that_have_left_get_no_requests(broker: KafkaCompatBroker) -> None:
+def test_requests_are_not_sent_to_brokers_that_have_left(broker: KafkaCompatBroker) -> None:
     """Their connections are hung up; another broker may have their address."""
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker

@@ -35,7 +35,7 @@ def test_partitions_without_a_leader_are_reported_with_the_eligible_brokers() ->
     ]
 
 
-def test_too_few_in_sync_replicas_are_reported_as_rejecting_producers() -> None:
+def test_partitions_below_min_isr_are_reported_as_rejecting_producers() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1,)), partition(1, 1, (1, 2, 3)), min_isr=2)
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (

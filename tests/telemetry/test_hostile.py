@@ -60,7 +60,7 @@ def test_a_decompression_bomb_is_rejected_as_too_large(address: str, codec: Comp
 
 
 @pytest.mark.parametrize("where", EMPTY)
-def test_millions_of_empty_messages_do_not_delay_others(broker: KafkaBroker, where: str) -> None:
+def test_millions_of_empty_messages_do_not_delay_other_clients(broker: KafkaBroker, where: str) -> None:
     """Two MiB of them are some hundred bytes as they come."""
     bomb = compress(CompressionType.ZSTD, EMPTY[where])
     assert len(bomb) < 1000
@@ -75,7 +75,7 @@ def test_millions_of_empty_messages_do_not_delay_others(broker: KafkaBroker, whe
     assert resident_bytes(broker.pid) - before < GROWN_MAX
 
 
-def test_a_large_push_does_not_delay_others(broker: KafkaBroker) -> None:
+def test_a_large_push_does_not_delay_other_clients(broker: KafkaBroker) -> None:
     """Of four MiB once it is decompressed: more series than are kept of a client."""
     data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
     assert 3.8 * MIB < len(data) < 4 * MIB

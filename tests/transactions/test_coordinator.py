@@ -102,7 +102,7 @@ def test_a_marker_with_a_retriable_error_is_sent_again() -> None:
     assert [partition for partition, _ in coordinator.partitions.written] == PARTITIONS
 
 
-def test_a_deleted_topic_needs_no_marker() -> None:
+def test_deleted_topics_do_not_need_a_marker() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -116,7 +116,7 @@ def test_a_transaction_is_committed_and_followed_by_another() -> None:
         ("CompleteAbort", ErrorCode.INVALID_TXN_STATE, ErrorCode.NONE),
     ],
 )
-def test_end_txn_is_checked_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
+def test_end_txn_is_validated_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
     assert at(TransactionState(state)).end(FIRST) is commit
     assert at(TransactionState(state)).end(FIRST, committed=False) is abort
     assert at(TransactionState(state)).end(P(8, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -133,7 +133,7 @@ def test_a_second_producer_aborts_the_open_transaction_and_fences_the_first() ->
     assert run.add(FIRST) is ErrorCode.PRODUCER_FENCED
 
 
-def test_init_producer_id_checks_a_given_identity() -> None:
+def test_init_producer_id_validates_the_given_identity() -> None:
     """KIP-360: the next epoch while nobody came after it, the same answer to the same request."""
     run = at(TransactionState.COMPLETE_ABORT, epoch=4)
     assert run.init(P(7, 4)) == P(7, 5)
@@ -202,7 +202,7 @@ def test_a_transactional_id_expires_only_without_a_transaction() -> None:
         assert run.states == []
 
 
-def test_a_failed_append_changes_nothing() -> None:
+def test_a_failed_append_does_not_change_the_state() -> None:
     run = at(TransactionState.ONGOING)
     refused = ErrorCode.NOT_ENOUGH_REPLICAS
     assert run.end(FIRST, store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE

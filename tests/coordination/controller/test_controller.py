@@ -33,7 +33,7 @@ def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
     assert "t" in known
 
 
-def test_the_controller_yields_with_very_many_partitions() -> None:
+def test_the_controller_yields_to_the_event_loop_with_very_many_partitions() -> None:
     """The broker serves its clients meanwhile, and what happens meanwhile waits."""
     world = World()
     for broker in (1, 2, 3):
@@ -181,7 +181,7 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-def test_a_controller_remembers_a_bounded_number_of_deleted_topics() -> None:
+def test_the_number_of_deleted_topics_remembered_by_a_controller_is_bounded() -> None:
     context = ControllerContext(ControllerSettings(), events.Elected(1, 1, ()))
     for number in range(DELETED_IDS_MAX + 5):
         context.note_deleted(UUID(int=number))

@@ -80,7 +80,7 @@ async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_incre
     await store.close()
 
 
-async def test_changes_are_visible_only_once_they_are_on_disk(
+async def test_changes_are_visible_only_after_they_are_on_disk(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import threading
@@ -159,7 +159,7 @@ async def test_pending_changes_share_an_fsync(path: str, monkeypatch: pytest.Mon
     await store.close()
 
 
-async def test_a_cancelled_write_does_not_affect_others(path: str) -> None:
+async def test_a_cancelled_write_does_not_affect_other_writes(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     first = asyncio.ensure_future(session.create("/a"))
@@ -217,7 +217,7 @@ async def test_all_acknowledged_changes_are_restored_after_a_disk_failure(
     assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept"]
 
 
-async def test_compaction_keeps_everything_and_shrinks_the_file(
+async def test_compaction_shrinks_the_file_and_keeps_all_nodes(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_compat.coordination.store.journal.COMPACT_BYTES_MIN", 20_000)
@@ -392,7 +392,7 @@ asyncio.run(main())
 """
 
 
-def test_a_process_killed_during_a_write_loses_no_acknowledged_change(path: str) -> None:
+def test_killing_a_process_during_a_write_does_not_lose_acknowledged_changes(path: str) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     acknowledged = -1

@@ -272,7 +272,7 @@ async def test_reading_a_missing_node_does_not_set_a_watch(stores: Stores) -> No
     assert (events, asked) == ([], [Event(EventKind.CREATED, "/a")])
 
 
-async def test_a_failing_watch_does_not_affect_others(stores: Stores) -> None:
+async def test_a_failing_watch_does_not_affect_other_watches(stores: Stores) -> None:
     session = await stores.connect()
     events: list[Event] = []
     complaints: list[dict[str, object]] = []
@@ -289,7 +289,7 @@ async def test_a_failing_watch_does_not_affect_others(stores: Stores) -> None:
     assert [str(complaint["exception"]) for complaint in complaints] == ["a watch failed"]
 
 
-async def test_concurrent_reads_and_writes_get_their_own_results(stores: Stores) -> None:
+async def test_concurrent_reads_and_writes_each_get_their_own_result(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/n")
     count = 1500
@@ -301,7 +301,7 @@ async def test_concurrent_reads_and_writes_get_their_own_results(stores: Stores)
     assert [int(data or b"") for data, _ in found] == list(range(count))
 
 
-async def test_a_cancelled_call_does_not_affect_others(stores: Stores) -> None:
+async def test_a_cancelled_call_does_not_affect_other_calls(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     calls = [asyncio.ensure_future(session.get("/a")) for _ in range(200)]

@@ -248,7 +248,7 @@ async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore
     await remote.close()
 
 
-async def test_a_list_that_is_too_long_is_an_error(
+async def test_a_list_of_children_that_is_too_long_is_an_error(
     store: EmbeddedMetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = await Remote.to(store)

@@ -42,7 +42,7 @@ def test_the_response_matches_the_example_in_the_rfc() -> None:
         (b"", "does not prove"),
     ],
 )
-def test_a_server_without_the_password_is_rejected(final: bytes, problem: str) -> None:
+def test_a_server_that_does_not_know_the_password_is_rejected(final: bytes, problem: str) -> None:
     exchange = client()
     exchange.evaluate(CHALLENGE)
     with pytest.raises(DigestError, match=problem):

@@ -87,7 +87,7 @@ def test_the_overview_counts_brokers_topics_and_groups(site: Site, broker: Kafka
     assert "Healthy." in site.get("overview").shown
 
 
-def test_the_list_of_topics_shows_sizes_and_is_filtered(site: Site) -> None:
+def test_the_topic_list_shows_sizes_and_can_be_filtered(site: Site) -> None:
     rows = site.rows("topics", "topics")
     orders = row(rows, name="orders")
     assert (orders["partitions"], orders["replication_factor"], orders["records"]) == (3, 1, 3)
@@ -216,7 +216,7 @@ def test_rejected_clients_are_listed(site: Site, broker: KafkaBroker, sent: byte
     assert reason in site.get("refused").shown
 
 
-def test_the_log_is_filtered_by_level_and_text(site: Site, broker: KafkaBroker) -> None:
+def test_the_log_can_be_filtered_by_level_and_text(site: Site, broker: KafkaBroker) -> None:
     broker.create_topic("logged")
     made = "Created topic logged (1 partition, 1 replica each)"
     told = row(site.rows("logs", "lines", q="logged"), text=made)
@@ -236,7 +236,7 @@ def test_the_record_rate_of_a_topic_is_shown(site: Site, broker: KafkaBroker) ->
     assert row(site.data("overview")["busiest_topics"], name="returns")
 
 
-def test_requests_that_change_something_are_rejected(site: Site) -> None:
+def test_requests_that_would_change_data_are_rejected(site: Site) -> None:
     answer = site.ask("POST", "/ui/topics", "{}")
     assert answer.status == 405
     assert "read-only" in site.get("overview").shown

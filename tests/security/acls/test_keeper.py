@@ -239,7 +239,7 @@ MALFORMED = (
 
 
 @pytest.mark.parametrize("data", MALFORMED)
-async def test_an_unreadable_node_allows_nothing_until_repaired(
+async def test_an_unreadable_node_denies_all_access_until_it_is_repaired(
     world: World, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = await world.member()
@@ -264,7 +264,7 @@ async def test_an_unreadable_node_allows_nothing_until_repaired(
 
 
 @pytest.mark.parametrize("data", [None, b"", b"orders", b"NOTHING:orders", b"TOPIC:", b"TOPIC:a/b", b"\xff"])
-async def test_an_unreadable_notice_does_not_block_others(world: World, data: bytes | None) -> None:
+async def test_an_unreadable_notice_does_not_block_later_notices(world: World, data: bytes | None) -> None:
     one, other = await world.member(), await world.member()
     session = world.tree.connect()
     for folder in ("/kafka-acl-changes", "/kafka-acl-extended-changes"):

@@ -74,7 +74,7 @@ json_values = st.recursive(
 
 
 @given(json_values | st.binary(max_size=30))
-def test_any_content_is_read_or_rejected(value: Any) -> None:
+def test_random_content_is_read_or_rejected(value: Any) -> None:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     for read in (bindings.decode_acls, bindings.decode_literal_change, bindings.decode_extended_change):
         try:

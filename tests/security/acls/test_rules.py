@@ -180,7 +180,7 @@ def test_decisions_match_kafkas_own_authorizer(kafka: AclOracle) -> None:
             assert (verdict in ALLOWING) == allowed, (operation, name, principal, host, acls)
 
 
-def test_super_users_precede_deny_which_precedes_allow() -> None:
+def test_super_users_take_precedence_over_deny_and_deny_over_allow() -> None:
     allow = acl(Permission.ALLOW, Operation.READ)
     deny = acl(Permission.DENY, Operation.READ, "*", principal="User:*")
     asked = (ANN, "10.0.0.1", Operation.READ, ResourceType.TOPIC, "a")

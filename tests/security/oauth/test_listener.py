@@ -124,7 +124,7 @@ _TOKENS: dict[str, Callable[[], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", _TOKENS)
-def test_each_token_gets_the_response_of_genuine_kafka(places: list[_Place], kind: str) -> None:
+def test_each_token_gets_the_same_response_as_from_genuine_kafka(places: list[_Place], kind: str) -> None:
     tokens = _TOKENS[kind]()
     ours, genuine = (login(place.port, "OAUTHBEARER", tokens) for place in places)
     assert ours == genuine
@@ -224,7 +224,7 @@ def test_only_clients_with_a_token_are_served(
     assert refused == "invalid_token" or refused.endswith(("Error", "NoBrokersAvailable"))
 
 
-def test_javas_console_clients_fetch_their_token_and_are_served(issuer: Issuer, tmp_path: Path) -> None:
+def test_javas_console_clients_can_fetch_a_token_and_use_it(issuer: Issuer, tmp_path: Path) -> None:
     settings = {"sasl.oauthbearer.jwks.endpoint.url": issuer.keys_url}
     place = _ours(tmp_path / "ours", SECURED, settings)
     place.server.start()

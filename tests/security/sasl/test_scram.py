@@ -165,7 +165,7 @@ def test_a_client_rejects_a_server_that_does_not_know_the_password() -> None:
 
 @given(st.binary(min_size=1), st.integers(4096, 16384))
 @settings(max_examples=50, deadline=None)
-def test_stored_credentials_are_read_back(salt: bytes, iterations: int) -> None:
+def test_stored_credentials_are_read_back_unchanged(salt: bytes, iterations: int) -> None:
     credential = scram.from_salted(b"salted", salt, iterations, "SCRAM-SHA-512")
     assert scram.decode(scram.encode(credential)) == credential
     assert "salt" not in repr(credential)

@@ -228,7 +228,7 @@ def test_records_without_a_key_are_deleted(tmp_path: Path, flags_max: int) -> No
     assert shown(log) == [(1, b"a", b"1"), (6, b"", b"6")]
 
 
-def test_min_and_max_compaction_lag_decide_when_to_clean(harness: Harness) -> None:
+def test_min_and_max_compaction_lag_determine_when_a_log_is_cleaned(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     log.roll(START_MS)
@@ -244,7 +244,7 @@ def test_min_and_max_compaction_lag_decide_when_to_clean(harness: Harness) -> No
     assert log.roll_if_due(START_MS + 102)
 
 
-def test_the_dirty_ratio_decides_when_to_clean(harness: Harness) -> None:
+def test_the_dirty_ratio_determines_when_a_log_is_cleaned(harness: Harness) -> None:
     log = harness.log()
     for round_number in range(4):
         put(log, (b"k%d" % round_number, b"v" * 100))
@@ -332,7 +332,7 @@ def test_deleting_a_log_removes_its_clean_offset(harness: Harness) -> None:
     assert ("t", 0) not in harness.dirs.clean_offsets
 
 
-def test_segments_are_grouped_within_every_limit() -> None:
+def test_segments_are_grouped_within_all_limits() -> None:
     def source(base: int, end: int, size: int, index: int = 0) -> SegmentSource:
         return SegmentSource(base, end, size, index, 0, 0)
 
@@ -389,7 +389,7 @@ def _write(
     st.sampled_from([1, 3, cleaner.FLAGS_MAX]),
     st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
 )
-def test_the_last_value_of_each_key_stays_at_its_offset(
+def test_the_last_value_of_each_key_keeps_its_offset(
     history: list[tuple[str, list[Pair], int]],
     dedupe_buffer_bytes: int,
     segment_bytes: int,

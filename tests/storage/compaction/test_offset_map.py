@@ -110,7 +110,9 @@ def test_slots_contain_the_entries_of_the_dictionary_they_replace() -> None:
     assert (len(slots), slots.get(b"a"), slots.get(b"b"), slots.get(b"c")) == (2, 7, 6, None)
 
 
-def test_batches_beyond_the_tracked_ones_may_contain_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_beyond_the_tracked_ones_are_assumed_to_contain_tombstones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(offset_map_module, "TOMBSTONES_MAX", 2)
     offset_map = OffsetMap(1 << 20, 0.9)
     offset_map.note_tombstones(5)

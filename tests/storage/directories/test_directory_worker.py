@@ -52,7 +52,7 @@ def test_jobs_run_in_order_in_a_single_worker_thread(worker: ThreadWorker, loop:
     assert told == [(None, threading.get_ident())] * 50
 
 
-def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_one(worker: ThreadWorker, loop: Loop) -> None:
+def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_job(worker: ThreadWorker, loop: Loop) -> None:
     said: list[str] = []
     begun, go_on = threading.Event(), threading.Event()
 

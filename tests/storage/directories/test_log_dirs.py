@@ -65,7 +65,7 @@ def test_after_a_kill_only_the_torn_end_of_a_log_is_truncated(tmp_path: Path) ->
     assert harness.report.truncated == {}
 
 
-def test_a_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
+def test_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(7):
@@ -89,7 +89,7 @@ def test_recovery_progress_is_reported(tmp_path: Path) -> None:
     assert told == [(("t", 0), len(batch(10)), len(batch(10)))]
 
 
-def test_missing_and_broken_indexes_are_rebuilt(tmp_path: Path) -> None:
+def test_missing_and_corrupt_indexes_are_rebuilt(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(index_interval_bytes=0))
     for number in range(50):
         append(harness.log(), batch(10, timestamps=[START_MS + number * 10 + index for index in range(10)]))
@@ -210,7 +210,7 @@ def test_files_of_an_interrupted_checkpoint_are_deleted(tmp_path: Path) -> None:
     assert (tmp_path / "notes.tmp").exists()
 
 
-def test_syncs_and_renames_are_left_to_the_worker(tmp_path: Path) -> None:
+def test_syncs_and_renames_are_performed_by_the_worker(tmp_path: Path) -> None:
     handed: SimpleQueue[Callable[[], None]] = SimpleQueue()
     waits: list[tuple[str, int]] = []
 
@@ -257,7 +257,7 @@ def test_syncs_and_renames_are_left_to_the_worker(tmp_path: Path) -> None:
     dirs.close()
 
 
-def test_a_log_deleted_while_its_files_are_truncated_leaves_its_directory_online(tmp_path: Path) -> None:
+def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_path: Path) -> None:
     class Interrupted(RealFilesystem):
         on_unshare: Callable[[], None] | None = None
 
@@ -286,7 +286,7 @@ def test_a_log_deleted_while_its_files_are_truncated_leaves_its_directory_online
     dirs.close()
 
 
-def test_a_move_canceled_while_its_copy_is_being_closed_leaves_its_directory_online(
+def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_online(
     tmp_path: Path,
 ) -> None:
     class Interrupted(RealFilesystem):
@@ -391,7 +391,7 @@ def test_a_topic_with_the_longest_name_can_be_deleted(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_change_while_the_log_is_open(tmp_path: Path) -> None:
+def test_settings_can_change_while_the_log_is_open(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(10))
@@ -415,7 +415,7 @@ def test_many_logs_are_recovered_and_closed(tmp_path: Path) -> None:
     assert harness.report.recovered_bytes == 0
 
 
-def test_only_partition_directories_are_logs() -> None:
+def test_only_partition_directories_are_loaded_as_logs() -> None:
     assert parse_name("a-b-12") == ("a-b", 12)
     for name in ("t", "t-", "-1", "t-x", "t--1x", "t-0.abc-delete", "t-0.0123-stray", "meta.properties"):
         assert parse_name(name) is None, name

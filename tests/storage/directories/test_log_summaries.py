@@ -92,7 +92,7 @@ def test_shutdown_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
     }
 
 
-def test_after_a_kill_only_logs_that_were_written_to_are_recovered(tmp_path: Path) -> None:
+def test_after_a_kill_only_logs_with_new_records_are_recovered(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()

@@ -158,7 +158,7 @@ def test_offsets_older_than_the_batches_kept_in_memory_are_found(tmp_path: Path)
     assert len(offsets(log, 9_990)) == 10
 
 
-def test_a_read_continues_in_the_next_segment(tmp_path: Path) -> None:
+def test_reads_continue_in_the_next_segment(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     filled(harness, 25)
     log = harness.log()
@@ -345,7 +345,7 @@ def simulated(config: LogConfig | None = None) -> tuple[SimulatedFilesystem, Har
     return disk, Harness("/data", config=config, filesystem=disk)
 
 
-def test_a_full_disk_leaves_no_partial_batch() -> None:
+def test_a_full_disk_does_not_leave_a_partial_batch() -> None:
     disk, harness = simulated()
     log = harness.log()
     append(log, batch(10))

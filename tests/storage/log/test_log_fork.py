@@ -86,7 +86,7 @@ def test_sequences_restart_in_a_fork_and_producer_epochs_are_kept(tmp_path: Path
     assert not append(fork, batch(3, producer_id=7, sequence=3)).duplicate
 
 
-def test_a_large_active_segment_is_closed_first(tmp_path: Path) -> None:
+def test_a_large_active_segment_is_rolled_before_the_fork(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(1, size_bytes=COPIED_BYTES_MAX))
@@ -183,7 +183,7 @@ def test_startup_copies_a_shared_segment_that_becomes_the_active_segment(tmp_pat
     assert links(fork)[-1] == 1
 
 
-def test_a_fork_interrupted_by_a_kill_does_not_exist(tmp_path: Path) -> None:
+def test_a_fork_interrupted_by_a_kill_is_deleted_at_startup(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)

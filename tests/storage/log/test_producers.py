@@ -94,7 +94,7 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
     assert partition.append(2) is None
 
 
-def test_an_unknown_producer_may_start_at_any_sequence() -> None:
+def test_an_unknown_producer_can_start_at_any_sequence() -> None:
     partition = Partition()
     assert partition.append(42, producer=1, epoch=3) is None
     with pytest.raises(errors.OutOfOrderSequence):
@@ -114,7 +114,7 @@ def test_sequences_wrap_to_zero_after_the_maximum() -> None:
     assert partition.append(2) is None
 
 
-def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
+def test_a_new_epoch_starts_at_sequence_zero_and_fences_the_old_epoch() -> None:
     partition = Partition()
     partition.append(0, 5)
     with pytest.raises(errors.OutOfOrderSequence):
@@ -138,7 +138,7 @@ def test_a_marker_with_a_new_epoch_fences_the_old_epoch() -> None:
     assert partition.append(0, epoch=1) is None
 
 
-def test_a_marker_of_the_same_epoch_does_not_disturb_the_sequence() -> None:
+def test_a_marker_of_the_same_epoch_does_not_affect_the_sequence() -> None:
     partition = Partition()
     partition.append(0, 3, transactional=True)
     partition.end(ControlRecordType.COMMIT)
@@ -155,7 +155,7 @@ def test_a_marker_of_a_replaced_coordinator_is_fenced() -> None:
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
 
 
-def test_plain_records_are_rejected_during_a_transaction() -> None:
+def test_non_transactional_records_are_rejected_during_a_transaction() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     with pytest.raises(errors.InvalidTxnState):
@@ -241,7 +241,7 @@ def test_idle_producers_expire_except_within_a_transaction() -> None:
     assert partition.append(500, producer=1) is None
 
 
-def test_producers_expire_on_appends_every_ten_minutes() -> None:
+def test_expired_producers_are_removed_on_appends_every_ten_minutes() -> None:
     partition = Partition(ProducerState(expiration_ms=1000))
     partition.append(0, producer=1)
     partition.append(0, producer=2, now_ms=NOW_MS + 599_999)

@@ -80,7 +80,7 @@ def test_the_crc_of_a_truncated_batch_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 17, HEADER_SIZE - 1])
-def test_too_few_bytes_for_a_header_are_rejected(size: int) -> None:
+def test_a_truncated_header_is_rejected(size: int) -> None:
     with pytest.raises(CorruptRecord):
         read_header(batch_of_two()[:size])
 

@@ -51,7 +51,7 @@ def test_every_compression_level_of_kafka_is_accepted(codec: CompressionType) ->
         assert decompress(codec, compress(codec, content, level=level)) == content
 
 
-def test_other_libraries_read_what_we_write() -> None:
+def test_other_libraries_read_our_compressed_content() -> None:
     content = os.urandom(1000) * 100
     assert zlib.decompress(compress(CompressionType.GZIP, content), wbits=31) == content
     assert lz4.frame.decompress(compress(CompressionType.LZ4, content)) == content

@@ -147,7 +147,7 @@ def test_uncompressed_records_start_at_the_requested_offset(oracle: RecordOracle
 
 
 @magics
-def test_markers_and_a_truncated_end_are_omitted(oracle: RecordOracle, magic: int) -> None:
+def test_markers_and_a_truncated_last_batch_are_omitted(oracle: RecordOracle, magic: int) -> None:
     first, last = (
         build_batch([Record(timestamp=1)], base_offset=0),
         build_batch([Record(timestamp=2)], base_offset=2),

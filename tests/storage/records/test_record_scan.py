@@ -140,7 +140,7 @@ def test_scanning_overlong_varints_gives_the_same_result_as_reading_them(field: 
 
 @pytest.mark.parametrize("count", [64, 65, 8192, 8193, 20_000])
 @pytest.mark.parametrize("varied", [True, False])
-def test_long_batches_are_scanned_and_the_invalid_record_is_located(count: int, varied: bool) -> None:
+def test_the_invalid_record_is_located_in_long_batches(count: int, varied: bool) -> None:
     parts = [
         encode_record(index, index // 10, None, bytes(index % 3 if varied else 2)) for index in range(count)
     ]
@@ -156,7 +156,7 @@ def test_an_impossible_record_count_is_rejected() -> None:
         scan(encode_record(0, 0, None, None), 2**31 - 1)
 
 
-def test_uniform_batches_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniform_batches_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[int] = []
 
     def walk(data: bytes, stop: int, state: record_scan._State) -> None:

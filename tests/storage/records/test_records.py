@@ -81,7 +81,7 @@ def test_batches_are_interchangeable_with_kafka_python(records: list[Record]) ->
     assert list(iter_records(bytes(builder.build()))) == at(0, records)
 
 
-def test_with_log_append_time_all_records_have_the_greatest_timestamp() -> None:
+def test_with_log_append_time_all_records_have_the_maximum_timestamp() -> None:
     records = [Record(timestamp=5), Record(timestamp=9)]
     batch = build_batch(records, timestamp_type=TimestampType.LOG_APPEND_TIME)
     assert [record.timestamp for record in iter_records(batch)] == [9, 9]
@@ -94,7 +94,7 @@ def test_a_batch_without_records_is_rejected() -> None:
 
 @given(st.integers(-(2**31), 2**31 - 1))
 @settings(deadline=None)
-def test_varints_are_read_back(value: int) -> None:
+def test_varints_are_read_back_unchanged(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 5
     assert read_varint(encoded, 0) == (value, len(encoded))
@@ -103,7 +103,7 @@ def test_varints_are_read_back(value: int) -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 @settings(deadline=None)
-def test_varlongs_are_read_back(value: int) -> None:
+def test_varlongs_are_read_back_unchanged(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 10
     assert read_varlong(encoded, 0) == (value, len(encoded))

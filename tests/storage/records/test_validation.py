@@ -178,7 +178,7 @@ def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) 
     assert oracle.validate(bytes(make()), **policy).code == CODES[error]  # type: ignore[arg-type]
 
 
-def test_a_valid_batch_is_appended_in_its_own_buffer() -> None:
+def test_a_valid_batch_is_appended_without_copying_its_buffer() -> None:
     batch = good(150)
     before = bytes(batch)
     validated = validate(batch)

@@ -30,7 +30,7 @@ def test_offset_lookups_return_a_position_at_or_before_the_batch() -> None:
     assert index.position_at_or_before(10**9) == 15360
 
 
-def test_the_last_batch_boundary_up_to_a_position_is_found() -> None:
+def test_the_last_batch_boundary_at_or_before_a_position_is_found() -> None:
     index = offset_index()
     assert index.last_position_up_to(4999) == 0
     assert index.last_position_up_to(10000) == 10000

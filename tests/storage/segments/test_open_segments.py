@@ -194,7 +194,7 @@ def test_a_slice_stays_readable_after_its_segments_descriptor_is_closed(
     assert part.read() == os.pread(part.fd, part.size_bytes, part.position) == before
 
 
-def test_a_failed_open_closes_segments_and_is_retried(tmp_path: Path) -> None:
+def test_a_failed_open_is_retried_after_closing_other_segments(tmp_path: Path) -> None:
     filesystem = WatchedFilesystem()
     harness = Harness(tmp_path, config=SMALL, filesystem=filesystem)
     logs = filled(harness)
