@@ -68,7 +68,7 @@ def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> No
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_invalid_client_software_names_get_the_same_errors(pair: Pair, name: str) -> None:
+def test_client_software_names_are_validated_as_by_genuine_kafka(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})

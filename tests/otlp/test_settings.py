@@ -40,7 +40,7 @@ def test_invalid_endpoints_are_rejected(given: str) -> None:
         otlp_settings(_of(given))
 
 
-def test_a_password_in_the_endpoint_is_not_logged() -> None:
+def test_passwords_in_the_endpoint_are_not_shown_in_errors() -> None:
     with pytest.raises(StartupError, match=r"into kafka\.compat\.otlp\.headers") as raised:
         otlp_settings(_of("http://user:hunter2@h:4318"))
     assert "hunter2" not in str(raised.value)

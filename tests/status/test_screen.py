@@ -160,7 +160,7 @@ def test_the_last_state_stays_visible_while_no_broker_responds() -> None:
     assert text_of(None, stale="x: refused") == ["", "", "NO BROKER CAN BE REACHED x: refused"]
 
 
-def test_unknown_values_are_shown_as_unknown() -> None:
+def test_unavailable_data_is_listed_as_unknown() -> None:
     found = snapshot([topic("orders")], missing=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
     lines = text_of(found)
     assert "unknown: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines

@@ -159,7 +159,7 @@ async def test_pending_changes_share_an_fsync(path: str, monkeypatch: pytest.Mon
     await store.close()
 
 
-async def test_a_cancelled_write_does_not_affect_other_writes(path: str) -> None:
+async def test_a_canceled_write_does_not_affect_other_writes(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     first = asyncio.ensure_future(session.create("/a"))

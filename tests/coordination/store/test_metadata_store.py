@@ -301,7 +301,7 @@ async def test_concurrent_reads_and_writes_each_get_their_own_result(stores: Sto
     assert [int(data or b"") for data, _ in found] == list(range(count))
 
 
-async def test_a_cancelled_call_does_not_affect_other_calls(stores: Stores) -> None:
+async def test_a_canceled_call_does_not_affect_other_calls(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     calls = [asyncio.ensure_future(session.get("/a")) for _ in range(200)]
