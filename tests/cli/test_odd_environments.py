@@ -81,7 +81,7 @@ def started() -> Iterator[list[Started]]:
     "streams", [">&-", ">/dev/full", _NO_READER, ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full", "2>&-"]
 )
 @pytest.mark.parametrize("arguments", [[], ["--json"], ["--kafka-lines"]], ids=["text", "json", "kafka"])
-def test_a_broker_serves_even_if_its_output_streams_are_closed_or_unwritable(
+def test_a_broker_serves_clients_even_if_its_output_streams_are_closed_or_unwritable(
     tmp_path: Path, started: list[Started], streams: str, arguments: list[str]
 ) -> None:
     if streams == _NO_READER:

@@ -83,7 +83,7 @@ def test_health_endpoints_do_not_require_a_token(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_the_reasons_for_which_a_broker_is_not_ready_are_listed() -> None:
+def test_the_response_lists_the_reasons_why_a_broker_is_not_ready() -> None:
     metadata = MetadataCache("c", 1)
     partitions = tuple(PartitionMetadata(number, 2, 0, (1, 2), (2,)) for number in range(5))
     held = {("t", 0): object()}

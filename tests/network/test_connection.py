@@ -149,7 +149,9 @@ async def test_connections_over_the_limit_are_closed_at_once() -> None:
         (Limits(10_000, 100, 100, 100, 600_000), frame(b"idle")),
     ],
 )
-async def test_unfinished_frames_and_idle_connections_time_out(limits: Limits, sent: bytes) -> None:
+async def test_connections_that_are_idle_or_have_unfinished_frames_time_out(
+    limits: Limits, sent: bytes
+) -> None:
     async with serving(echo, limits) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)

@@ -239,9 +239,7 @@ def test_old_clients_that_do_not_read_use_bounded_memory(
         other.close()
 
 
-def test_names_beyond_the_limit_for_one_request_are_rejected(
-    connection: Connection, bystander: Bystander
-) -> None:
+def test_requests_with_too_many_names_are_rejected(connection: Connection, bystander: Bystander) -> None:
     names = [{"name": f"guessed-{number}"} for number in range(10_001)]
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
     assert {topic["error_code"] for topic in answer["topics"]} == {ErrorCode.POLICY_VIOLATION}

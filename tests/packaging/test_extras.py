@@ -50,7 +50,7 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
 
 
 @pytest.mark.parametrize("extra", ["", "[fast]"])
-def test_the_wheel_runs_a_broker_and_installs_only_its_own_packages(
+def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:
     """Alone, and with what makes it faster."""

@@ -260,7 +260,7 @@ def test_settings_of_both_clients_are_translated(place: Place) -> None:
     assert producer_properties(java_names(quoted) or {}) == quoted
 
 
-def test_the_connection_check_is_quick(
+def test_the_connection_check_completes_quickly(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the shell, Python's own start included; the campaign's figure is what the documents say."""

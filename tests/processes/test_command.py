@@ -80,7 +80,7 @@ def test_replicas_are_spread_even_if_all_brokers_are_in_one_rack(three: Command)
     assert {leader for leader, _ in in_sync(three, "spread").values()} == {1, 2, 3}
 
 
-def test_health_checks_every_process(three: Command) -> None:
+def test_the_health_command_checks_every_process(three: Command) -> None:
     given = f"--override=listeners=PLAINTEXT://127.0.0.1:{three.port}"
     assert run_kafka_compat("health", given, "--processes=3").returncode == 0
     one_more = run_kafka_compat("health", given, "--processes=4")

@@ -228,7 +228,7 @@ def test_javas_console_clients_are_served(world: _World, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-def test_kcat_is_served(world: _World) -> None:
+def test_kcat_can_authenticate_with_kerberos(world: _World) -> None:
     settings = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanisms": "GSSAPI",

@@ -158,7 +158,7 @@ def test_copying_is_exactly_once_despite_kills(start_broker: StartBroker) -> Non
     assert read_all(address, "target") == [f"{number}'" for number in range(100)]
 
 
-def test_a_decided_transaction_is_completed_after_a_kill(start_broker: StartBroker) -> None:
+def test_a_prepared_transaction_is_completed_after_a_kill(start_broker: StartBroker) -> None:
     """Kills right after commits: what was answered shows after the restart, whole, without its producer."""
     broker = start_broker()
     # Taken up at a start between the coordinators' topic and the one that is written to.

@@ -115,7 +115,7 @@ async def test_a_transaction_survives_the_loss_of_its_coordinator(
     assert await ended(cluster) == sorted([*expected, "more"])
 
 
-async def test_a_decided_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
+async def test_a_prepared_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
     """The markers cannot be written when the coordinator goes: partitions are below their min ISR."""
     producer = await client(transactional_producer, addresses(cluster), "id")
     values = [f"{index}" for index in range(PARTITIONS)]

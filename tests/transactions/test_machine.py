@@ -224,7 +224,7 @@ def test_completion_is_retried_after_a_failed_append() -> None:
 @pytest.mark.parametrize(
     ("state", "committed"), [(TransactionState.PREPARE_COMMIT, True), (TransactionState.PREPARE_ABORT, False)]
 )
-def test_a_decided_transaction_is_completed_after_loading(state: TransactionState, committed: bool) -> None:
+def test_a_prepared_transaction_is_completed_after_loading(state: TransactionState, committed: bool) -> None:
     run = at(state, epoch=3)
     assert run.markers == [(P(7, 3), committed)]
     run.complete()
@@ -292,7 +292,7 @@ def test_a_transaction_that_exhausts_the_epochs_gets_a_new_producer_id() -> None
     assert run.end_and_bump(P(30, 0)) == P(30, 1)
 
 
-def test_a_decided_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
+def test_a_prepared_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
     run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
     run.end_and_bump(P(7, EPOCH_MAX - 1), new_id=30)
     _, value = encode_record(StatusRecord("id", run.transaction.status))

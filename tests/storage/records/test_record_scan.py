@@ -170,7 +170,7 @@ def test_uniform_batches_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(walked) == 0
 
 
-def test_timestamps_are_found_anywhere_in_the_batch() -> None:
+def test_timestamps_are_found_at_any_position_in_the_batch() -> None:
     deltas = [5, NO_TIMESTAMP, 3, 63, -64, 0, 9, 9, 9, 9]
     body = b"".join(record(index, delta, 10, b"k", 0) for index, delta in enumerate(deltas))
     assert scan(body, len(deltas)) == Scan(-64, 63, False)
