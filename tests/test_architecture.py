@@ -21,7 +21,7 @@ WORDS_MIN = 3
 """A name of fewer words names a thing, and states nothing about it."""
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_modules_never_import_each_other_in_a_cycle() -> None:
     graph = grimp.build_graph(
         "kafka_compat",
         include_external_packages=False,
@@ -35,12 +35,12 @@ def test_no_module_imports_itself_through_others() -> None:
     assert found == set()
 
 
-def test_circles_are_found() -> None:
+def test_import_cycles_are_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str](), "e": {"a"}}
     assert _circles(imports) == [{"b", "c"}]
 
 
-def test_no_module_imports_a_test_module() -> None:
+def test_modules_never_import_test_modules() -> None:
     found = [
         f"{path.relative_to(PROJECT)}: {imported}"
         for path in sorted(TESTS.rglob("*.py"))
@@ -49,7 +49,7 @@ def test_no_module_imports_a_test_module() -> None:
     assert not found, "move what they share to a support module: " + "; ".join(found)
 
 
-def test_imports_of_test_modules_are_found_in_every_form() -> None:
+def test_every_form_of_importing_test_modules_is_found() -> None:
     source = """
 from tests.cli.test_serve import refusal
 from tests.conftest import COMPILED
@@ -86,7 +86,7 @@ def _is_test_module(name: str) -> bool:
     return name.startswith("tests.") and re.search(r"\.(test_\w+|conftest)$", name) is not None
 
 
-def test_every_sleep_has_its_reason_beside_it() -> None:
+def test_every_sleep_has_a_comment_with_the_reason() -> None:
     found = [
         f"{path.relative_to(PROJECT)}:{line}"
         for path in sorted(TESTS.rglob("*.py"))
@@ -127,7 +127,7 @@ def _sleeps_without_a_reason(source: str) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_names_of_tests_state_the_behaviour() -> None:
+def test_test_names_state_the_tested_behaviour() -> None:
     found = [
         f"{path.relative_to(PROJECT)}: {node.name}"
         for path in sorted(TESTS.rglob("test_*.py"))
@@ -139,7 +139,7 @@ def test_names_of_tests_state_the_behaviour() -> None:
     assert not found, "say in the name what holds: " + ", ".join(found)
 
 
-def test_every_package_has_its_folder_of_tests() -> None:
+def test_every_package_has_a_test_directory() -> None:
     tested = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
     missing = [
         package for package in _packages() if not any(f"{folder}/".startswith(package) for folder in tested)

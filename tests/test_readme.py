@@ -18,7 +18,7 @@ _README = (PROJECT / "README.md").read_text()
 _SNIPPETS = re.findall(r"```python\n(.*?)```", _README, re.DOTALL)
 
 
-def test_the_readme_opens_with_the_two_commands() -> None:
+def test_the_readme_starts_with_the_commands_to_run_and_test() -> None:
     first_block = re.search(r"```sh\n(.*?)```", _README, re.DOTALL)
     assert first_block is not None
     commands = [line.split("#")[0].strip() for line in first_block.group(1).splitlines()]
@@ -43,7 +43,7 @@ def test_the_pyspark_snippet_reads_all_records(broker: KafkaCompatBroker, tmp_pa
     assert "only showing top 5 rows" in printed
 
 
-def test_scripts_run_serves_and_stops_cleanly(tmp_path: Path) -> None:
+def test_scripts_run_starts_a_broker_that_stops_cleanly(tmp_path: Path) -> None:
     port = free_port()
     settings = [f"listeners=PLAINTEXT://127.0.0.1:{port}", f"log.dirs={tmp_path / 'logs'}"]
     overrides = [part for setting in settings for part in ("--override", setting)]

@@ -20,7 +20,7 @@ class Pauses:
         self.taken_s.append(pause_s)
 
 
-async def test_a_failure_is_logged_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_logged_with_the_name_of_the_task(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         raise ZeroDivisionError("of nothing")
 
@@ -57,7 +57,7 @@ async def test_a_fatal_failure_stops_the_broker(caplog: pytest.LogCaptureFixture
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
 
-async def test_closing_cancels_the_youngest_first() -> None:
+async def test_closing_cancels_the_most_recent_tasks_first() -> None:
     ends: list[str] = []
     tasks = Tasks()
 

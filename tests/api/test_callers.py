@@ -190,7 +190,7 @@ async def test_quotas_apply_to_all_callers(broker: Broker) -> None:
     assert all(throttle_time_ms > 0 for throttle_time_ms in throttled), throttled
 
 
-async def test_requests_of_all_callers_are_counted(broker: Broker) -> None:
+async def test_requests_from_all_callers_are_counted(broker: Broker) -> None:
     seen: list[Served] = []
     broker.calls.add_account(seen.append)
     version, request = REQUESTS[ApiKey.FETCH]
@@ -204,7 +204,7 @@ async def test_requests_of_all_callers_are_counted(broker: Broker) -> None:
     assert seen[0].request_bytes > 0 and seen[1].request_bytes == 0
 
 
-async def test_a_caller_that_stops_waiting_ends_its_fetch(broker: Broker) -> None:
+async def test_a_fetch_is_canceled_when_its_caller_stops_waiting(broker: Broker) -> None:
     version, request = REQUESTS[ApiKey.FETCH]
     waiting = {**request, "max_wait_ms": 60_000, "min_bytes": 1 << 20}
     ask = by_call(broker, inside(ADMIN_HOST))

@@ -49,7 +49,7 @@ def test_a_canceled_response_is_never_completed() -> None:
 
 
 @pytest.mark.parametrize("ends_serially", [True, False])
-def test_later_requests_wait_only_while_they_must(ends_serially: bool) -> None:
+def test_later_requests_wait_only_as_long_as_necessary(ends_serially: bool) -> None:
     steps = Deferred(is_serial=True)
     released: list[bool] = []
     steps.when_released(lambda: released.append(True))
@@ -61,7 +61,7 @@ def test_later_requests_wait_only_while_they_must(ends_serially: bool) -> None:
     assert (seen, released) == (["response"], [True])
 
 
-def test_cancellation_and_hangup_pass_to_the_followed_response() -> None:
+def test_cancellation_and_hangup_propagate_between_chained_responses() -> None:
     work, outer = Work(), Deferred()
     outer.follow(work.deferred)
     outer.cancel()
@@ -73,7 +73,7 @@ def test_cancellation_and_hangup_pass_to_the_followed_response() -> None:
 
 
 @pytest.mark.parametrize("is_canceled", [True, False])
-def test_a_completed_response_leaves_no_reference_cycle(is_canceled: bool) -> None:
+def test_a_completed_response_does_not_create_a_reference_cycle(is_canceled: bool) -> None:
     gc.disable()
     try:
         work = Work()

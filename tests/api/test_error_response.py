@@ -59,14 +59,14 @@ def versions_of(release: str) -> list[tuple[ApiKey, int]]:
     ]
 
 
-def test_every_version_that_is_served_is_compared() -> None:
+def test_every_served_version_is_compared() -> None:
     compared = [pair for release in RELEASES for pair in versions_of(release)]
     served = {(key, version) for key, (low, high) in ALL_SERVED.items() for version in range(low, high + 1)}
     assert served - set(compared) == {(ApiKey.WRITE_TXN_MARKERS, 2)}, "4.2 brings that version"
     assert len(compared) == len(set(compared))
 
 
-def test_error_responses_are_those_of_kafkas_own_classes(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_error_responses_match_kafkas_own_classes(oracle: tuple[str, ErrorResponseOracle]) -> None:
     release, kafka = oracle
     found: list[str] = []
     compared = 0
@@ -83,7 +83,7 @@ def test_error_responses_are_those_of_kafkas_own_classes(oracle: tuple[str, Erro
     assert found[:5] == []
 
 
-def test_a_produce_without_acks_gets_no_response(oracle: tuple[str, ErrorResponseOracle]) -> None:
+def test_a_produce_request_without_acks_gets_no_response(oracle: tuple[str, ErrorResponseOracle]) -> None:
     _, kafka = oracle
     request: Any = RandomMessages("acks=0", full=True).message(request_class(ApiKey.PRODUCE), 9)
     request.acks = 0

@@ -59,7 +59,7 @@ async def ask(connection: Connection, key: ApiKey, version: int, request: dict[s
 
 
 @pytest.mark.parametrize("account", [None, lambda served: None])
-async def test_a_handler_knows_the_client_of_the_request(account: Account | None) -> None:
+async def test_a_handler_knows_the_client_that_sent_the_request(account: Account | None) -> None:
     seen: list[Principal] = []
 
     def heartbeat(ctx: RequestContext, request: object) -> HeartbeatResponse:
@@ -159,7 +159,7 @@ async def test_a_long_response_is_counted_once_it_is_encoded() -> None:
     ]
 
 
-async def test_a_connection_is_unmuted_when_its_last_mute_ends() -> None:
+async def test_a_connection_is_unmuted_when_its_last_mute_expires() -> None:
     """Two answers that are both throttled: what comes after them waits for the longer of the two."""
     throttled = iter([50, 250, 0])
     waiting: list[Deferred] = []

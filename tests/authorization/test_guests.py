@@ -65,7 +65,7 @@ def end_of(admin: Connection, topic: str) -> int:
     return offset
 
 
-def test_without_acks_the_connection_ends_and_the_rest_is_written(
+def test_a_denial_without_acks_closes_the_connection_after_writing_permitted_topics(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     make(admin, "acks-mine", "acks-theirs")
@@ -91,7 +91,7 @@ def test_the_authorizer_decides_once_per_topic_of_a_request(
     assert asked == [(Operation.READ, TOPIC, name) for name in topics]
 
 
-def test_pages_of_topics_contain_only_topics_that_may_be_described(
+def test_topic_listings_contain_only_topics_that_the_client_may_describe(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     """DescribeTopicPartitions, as KRaft's brokers answer it."""
@@ -108,7 +108,7 @@ def test_pages_of_topics_contain_only_topics_that_may_be_described(
     assert [item["name"] for item in answer["topics"]] == ["pages-b"], "the others are not even named"
 
 
-def test_a_reader_of_a_topic_sees_offsets_of_that_topic_only(
+def test_a_reader_of_a_topic_sees_only_offsets_for_that_topic(
     admin: Connection, restricted: OurBroker
 ) -> None:
     restricted.authorizer.everybody_is_a_guest = False
@@ -160,7 +160,7 @@ def test_write_permission_on_any_topic_allows_idempotent_writes(
         assert connection.ask(ApiKey.INIT_PRODUCER_ID, 4, asked)["error_code"] == 0
 
 
-def test_a_denied_request_creates_no_internal_topic(
+def test_a_denied_request_does_not_create_an_internal_topic(
     ours: OurBroker, admin: Connection, guest: Connection
 ) -> None:
     ours.authorizer.policy = Policy()
@@ -174,7 +174,7 @@ def test_a_denied_request_creates_no_internal_topic(
     assert "__transaction_state" not in {topic["name"] for topic in known["topics"]}
 
 
-def test_transactions_need_permission_on_their_id(restricted: OurBroker) -> None:
+def test_transactions_need_permission_on_their_transactional_id(restricted: OurBroker) -> None:
     restricted.authorizer.policy = Policy()
     producer = Producer(
         {"bootstrap.servers": restricted.address, "transactional.id": "theirs", "log_level": 0}

@@ -48,7 +48,7 @@ ListConfigResources."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 
-def test_every_response_is_that_of_genuine_kafka(brokers: World) -> None:
+def test_every_response_matches_genuine_kafkas(brokers: World) -> None:
     chance = random.Random(39)
     refused: set[ApiKey] = set()
     served: set[ApiKey] = set()
@@ -128,7 +128,7 @@ def reading(*topics: str) -> Policy:
 
 
 @pytest.mark.parametrize("version", [7, 11, 12, 13, 16])
-def test_denied_partitions_stay_in_the_fetch_session(brokers: World, version: int) -> None:
+def test_denied_partitions_remain_in_the_fetch_session(brokers: World, version: int) -> None:
     guest, admin = brokers.guest, brokers.admin
     kept, lost = admin.topic(), admin.topic()
     brokers.set_policy(reading(kept, lost))
@@ -150,7 +150,7 @@ def test_denied_partitions_stay_in_the_fetch_session(brokers: World, version: in
 
 
 @pytest.mark.parametrize("version", [4, 11, 13])
-def test_denied_partitions_do_not_end_the_wait_of_a_fetch(brokers: World, version: int) -> None:
+def test_denied_partitions_do_not_complete_a_waiting_fetch(brokers: World, version: int) -> None:
     """Otherwise a consumer of both would ask again and again, as fast as it can."""
     may, must_not = brokers.admin.topic(), brokers.admin.topic()
     brokers.set_policy(reading(may))

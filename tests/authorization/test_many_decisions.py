@@ -27,7 +27,7 @@ class Slow:
     allows_any = allows
 
 
-async def test_a_produce_request_shares_the_loop_while_topics_are_decided() -> None:
+async def test_authorizing_many_topics_of_a_produce_request_yields_to_the_event_loop() -> None:
     loop = asyncio.get_running_loop()
     work = LongWork(loop)
     ctx = request_context(SimpleNamespace(authorizer=Slow(), long_work=work), 8)

@@ -13,7 +13,7 @@ from tests.support import campaign
 from tests.support.servers import PROJECT
 
 
-def test_a_ratio_is_taken_within_each_pair() -> None:
+def test_a_ratio_is_calculated_within_each_pair() -> None:
     pairs = Pairs()
     for ours, genuine in ((200.0, 100.0), (90.0, 30.0), (10.0, 10.0)):
         pairs.add({"throughput": ours}, {"throughput": genuine})
@@ -28,12 +28,12 @@ def test_a_latency_of_zero_milliseconds_has_no_ratio() -> None:
     assert as_json({"java": pairs}) == {"java": {}}
 
 
-def test_broker_cpu_counts_per_million_records() -> None:
+def test_broker_cpu_time_is_reported_per_million_records() -> None:
     figures = Leg(Measurement(records=500_000, throughput=100_000), cpu_seconds=1.5).figures()
     assert figures == {"throughput": 100_000, "cpu_seconds_per_million": 3.0}
 
 
-def test_a_table_has_a_line_per_workload_and_no_bare_figure() -> None:
+def test_a_table_has_a_line_per_workload_and_shows_only_ratios() -> None:
     pairs = Pairs()
     pairs.add({"throughput": 123456.0}, {"throughput": 61728.0})
     text = table({"java-produce-100": pairs, "other": Pairs()}, {"throughput": "throughput"}, "Workloads")

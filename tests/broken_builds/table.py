@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 COORDINATORS = "tests/coordinator_runtime/"
 GROUPS = (
-    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_live_and_after_loading"
+    COORDINATORS + "test_groups_live_as_at_load.py::test_groups_have_the_same_state_before_and_after_loading"
 )
 TRANSACTIONS = (
     COORDINATORS
-    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_live_and_after_loading"
+    + "test_transactions_live_as_at_load.py::test_transactions_have_the_same_state_before_and_after_loading"
 )
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
@@ -35,7 +35,7 @@ BROKEN_BUILDS = (
         "kafka_compat/replication/partition.py",
         "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
         "if False:",
-        FENCES + "test_fetches_of_another_leader_epoch_are_ignored",
+        FENCES + "test_fetches_with_another_leader_epoch_are_ignored",
     ),
     BrokenBuild(
         "a broker does not compare the leader epoch of LeaderAndIsr",
@@ -49,77 +49,77 @@ BROKEN_BUILDS = (
         "coordination/controller/isr_changes.py",
         "if change.partition_epoch < state.partition_epoch:",
         "if False:",
-        FENCES + "test_the_controller_accepts_an_isr_change_only_of_the_current_partition_epoch",
+        FENCES + "test_the_controller_accepts_isr_changes_only_for_the_current_partition_epoch",
     ),
     BrokenBuild(
         "the high watermark does not wait for followers",
         "kafka_compat/replication/in_sync.py",
         "if state.log_end_offset < end and (",
         "if False and (",
-        IN_SYNC + "test_the_high_watermark_is_what_every_in_sync_replica_has",
+        IN_SYNC + "test_the_high_watermark_is_the_lowest_end_offset_of_the_in_sync_replicas",
     ),
     BrokenBuild(
         "an ISR that is proposed does not count before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "        if self.pending is None:\n            return self.committed\n        return tuple",
         "        if True:\n            return self.committed\n        return tuple",
-        IN_SYNC + "test_a_joining_follower_is_awaited_before_the_controller_agrees",
+        IN_SYNC + "test_a_joining_follower_counts_before_the_controller_confirms_the_isr_change",
     ),
     BrokenBuild(
         "a follower that is proposed to leave the ISR counts no more before the controller agrees",
         "kafka_compat/replication/in_sync.py",
         "return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))",
         "return self.pending.isr",
-        IN_SYNC + "test_a_lagging_follower_counts_until_it_has_left_the_isr",
+        IN_SYNC + "test_a_lagging_follower_holds_back_the_high_watermark_until_it_leaves_the_isr",
     ),
     BrokenBuild(
         "a follower joins the ISR before it has come to the start of the leader's epoch",
         "kafka_compat/replication/in_sync.py",
         "if end < high_watermark or end < epoch_start_offset:",
         "if end < high_watermark:",
-        IN_SYNC + "test_a_follower_joins_only_from_the_start_of_the_leaders_epoch_on",
+        IN_SYNC + "test_a_follower_joins_the_isr_only_after_reaching_the_start_of_the_leader_epoch",
     ),
     BrokenBuild(
         "no truncation by epoch",
         "kafka_compat/replication/fetch_reader.py",
         "if target.last_fetched_epoch >= 0:",
         "if False:",
-        KNOWN_CASES + "test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader",
+        KNOWN_CASES + "test_kip_279_logs_that_diverged_several_times_converge_after_quick_leader_changes",
     ),
     BrokenBuild(
         "truncation to the high watermark, as before KIP-101",
         "kafka_compat/replication/follower.py",
         "if partition.log.leader_epochs.latest_epoch < 0:",
         "if True:",
-        KNOWN_CASES + "test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark",
+        KNOWN_CASES + "test_kip_101_a_follower_keeps_records_acknowledged_above_its_high_watermark",
     ),
     BrokenBuild(
         "a controller writes without comparing its epoch",
         "kafka_compat/cluster/controller_nodes.py",
         "check = stores.Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)",
         "check = stores.Check(znodes.CONTROLLER_EPOCH, -1)",
-        FENCES + "test_a_replaced_controller_writes_nothing",
+        FENCES + "test_a_replaced_controller_cannot_write",
     ),
     BrokenBuild(
         "a broker does not compare controllers' epochs",
         "kafka_compat/cluster/controller_orders.py",
         "if controller_epoch < self.controller_epoch:",
         "if False:",
-        FENCES + "test_requests_of_a_replaced_controller_are_rejected",
+        FENCES + "test_requests_from_a_replaced_controller_are_rejected",
     ),
     BrokenBuild(
         "a broker does not compare its own epoch",
         "kafka_compat/cluster/controller_orders.py",
         "if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():",
         "if False:",
-        FENCES + "test_requests_for_an_earlier_broker_epoch_are_rejected",
+        FENCES + "test_requests_with_an_earlier_broker_epoch_are_rejected",
     ),
     BrokenBuild(
         "acks=all is answered by the leader alone",
         "kafka_compat/handlers/produce.py",
         "(partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed",
         "partition.durable_end_offset >= needed",
-        FENCES + "test_acks_all_and_consumers_wait_for_every_in_sync_replica",
+        FENCES + "test_acks_all_producers_and_consumers_wait_for_every_in_sync_replica",
     ),
     BrokenBuild(
         "min.insync.replicas is not asked after the append",
@@ -133,28 +133,28 @@ BROKEN_BUILDS = (
         "coordination/controller/leader_election.py",
         "    if unclean_allowed:",
         "    if True:",
-        "tests/coordination/controller/test_election.py::test_a_leader_comes_out_of_the_isr",
+        "tests/coordination/controller/test_election.py::test_a_leader_is_elected_from_the_isr",
     ),
     BrokenBuild(
         "a follower appends what it has already",
         "storage/log/log.py",
         "headers = read_checked_headers(data, self.log_end_offset)",
         "headers = read_checked_headers(data, 0)",
-        "tests/storage/log/test_log.py::test_a_follower_stores_valid_batches_of_its_leader_only",
+        "tests/storage/log/test_log.py::test_a_follower_stores_its_leaders_batches_unless_they_are_corrupt",
     ),
     BrokenBuild(
         "a follower that drops an answer does not ask again for the high watermark in it",
         "kafka_compat/replication/follower.py",
         "                else:\n                    self._session.lost()\n",
         "",
-        KNOWN_CASES + "test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again",
+        KNOWN_CASES + "test_a_high_watermark_sent_during_a_leader_epoch_change_is_sent_again",
     ),
     BrokenBuild(
         "a follower asks for nothing after it started anew",
         "kafka_compat/replication/partition.py",
         "        self.durable_end_offset = offset\n",
         "",
-        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_starts_again_there",
+        KNOWN_CASES + "test_a_follower_behind_the_log_start_offset_restarts_from_that_offset",
     ),
     BrokenBuild(
         "a new leader asks for min.insync.replicas only after it has begun to commit",
@@ -163,7 +163,7 @@ BROKEN_BUILDS = (
         "                self._call_soon(\n"
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
-        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_commits_nothing",
+        IN_SYNC + "test_a_new_leader_with_too_small_an_isr_does_not_commit_records",
     ),
     BrokenBuild(
         "a deletion leaves what open transactions have written",
@@ -245,48 +245,48 @@ BROKEN_BUILDS = (
         "self._loop.call_soon(_call, *watching, event)",
         "self._loop.call_later(0.01, _call, *watching, event)",
         "tests/coordination/store/test_metadata_store.py::"
-        "test_a_watch_fires_once_and_before_the_change_is_readable[remote]",
+        "test_a_watch_fires_once_before_the_change_is_readable[remote]",
     ),
     BrokenBuild(
         "a change can be read in the moment before its watches are called",
         "coordination/store/embedded.py",
         "            await asyncio.sleep(0)\n            batch.done",
         "            batch.done",
-        "tests/coordination/store/test_embedded.py::test_a_reader_of_a_change_has_been_notified_of_it",
+        "tests/coordination/store/test_embedded.py::test_a_change_is_readable_only_after_its_watch_has_fired",
     ),
     BrokenBuild(
         "a delegation token is renewed whatever another broker made of it",
         "kafka_compat/security/tokens/keeper.py",
         "stores.SetData(path, model.encode_token(wanted), known.version)",
         "stores.SetData(path, model.encode_token(wanted))",
-        TOKENS + "test_keeper.py::test_a_broker_behind_its_notices_decides_by_the_store",
+        TOKENS + "test_keeper.py::test_a_broker_with_pending_notices_decides_by_the_store",
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",
         "kafka_compat/security/tokens/delegation_token.py",
         "if principal != token.owner and principal not in token.renewers:",
         "if not token.concerns(principal):",
-        TOKENS + "test_model.py::test_only_owner_and_renewers_change_a_token_within_its_limits",
+        TOKENS + "test_model.py::test_only_owner_and_renewers_can_change_a_token_within_its_limits",
     ),
     BrokenBuild(
         "the holder of a delegation token may ask for another",
         "kafka_compat/handlers/token_requests.py",
         'if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):',
         'if protocol == "PLAINTEXT":',
-        TOKENS + "test_lone.py::test_a_client_with_a_token_gets_no_token",
+        TOKENS + "test_lone.py::test_a_client_authenticated_by_a_token_cannot_create_tokens",
     ),
     BrokenBuild(
         "a session outlives its delegation token",
         "kafka_compat/security/tokens/keeper.py",
         'TokenHolder("User", token.owner.name), token.expires_ms)',
         'TokenHolder("User", token.owner.name))',
-        TOKENS + "test_lone.py::test_a_session_ends_with_its_token_unless_that_is_renewed",
+        TOKENS + "test_lone.py::test_a_session_expires_with_its_token_unless_the_token_is_renewed",
     ),
     BrokenBuild(
         "a broker's memory keeps a delegation token that another has removed",
         "kafka_compat/security/tokens/keeper.py",
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
-        TOKENS + "test_keeper.py::test_changes_of_one_broker_reach_the_others",
+        TOKENS + "test_keeper.py::test_changes_on_one_broker_reach_the_others",
     ),
 )

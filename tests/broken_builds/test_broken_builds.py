@@ -18,7 +18,7 @@ each_build = pytest.mark.parametrize("build", BROKEN_BUILDS, ids=lambda build: b
 
 
 @each_build
-def test_the_fault_applies_and_its_test_is_there(build: BrokenBuild) -> None:
+def test_the_fault_can_be_applied_and_its_test_exists(build: BrokenBuild) -> None:
     compile(broken(build), build.file, "exec")
     file, _, test = build.test.partition("::")
     function = test.partition("[")[0]

@@ -44,7 +44,7 @@ def address_of(broker: Broker) -> str:
     return f"{host}:{port}"
 
 
-async def test_a_broker_without_quotas_has_no_stages(lone: Broker) -> None:
+async def test_quota_stages_are_not_installed_without_quotas(lone: Broker) -> None:
     """They come with the first quota and go with the last; what is under way ends as it began."""
     address = address_of(lone)
     running = lone._running
@@ -72,7 +72,7 @@ async def test_a_broker_without_quotas_has_no_stages(lone: Broker) -> None:
             assert (told_ms > 0) == (after is not None)
 
 
-async def test_an_unreadable_quota_is_the_only_one_lost(
+async def test_an_unreadable_quota_does_not_affect_the_others(
     lone: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Genuine tools write the nodes of ZooKeeper themselves, and so may others."""
@@ -93,7 +93,7 @@ async def test_an_unreadable_quota_is_the_only_one_lost(
     assert caplog.text.count("stay unchanged") == 2
 
 
-def test_quotas_outlive_a_broker_that_is_killed(start_broker: StartBroker) -> None:
+def test_quotas_survive_a_kill(start_broker: StartBroker) -> None:
     broker = start_broker()
     create_topic(broker.address, "t")
     alter(broker.address, ("ANONYMOUS", None), producer_byte_rate=1000)
@@ -107,7 +107,7 @@ def configs(broker: KafkaCompatBroker | GenuineKafka, *change: str) -> None:
     java.run("kafka-configs", "--bootstrap-server", broker.address, "--alter", *change)
 
 
-def test_kafka_configs_sets_quotas(start_broker: StartBroker) -> None:
+def test_kafka_configs_can_set_quotas(start_broker: StartBroker) -> None:
     broker = start_broker()
     create_topic(broker.address, "t")
     entity = ("--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-name", "c")
@@ -174,7 +174,7 @@ def limit_address(address: str, host: str | None, rate: float) -> None:
             return
 
 
-def test_connections_are_accepted_within_the_rate_of_their_address(start_broker: StartBroker) -> None:
+def test_connections_are_accepted_within_the_rate_limit_of_their_address(start_broker: StartBroker) -> None:
     """Those who come too fast are left alone for a while and closed; others are served."""
     broker = start_broker({"quota.window.num": "3"})
     limit_address(broker.address, None, 20)
@@ -192,7 +192,7 @@ RATES_OF_LISTENERS = ["listener.name.plaintext.max.connection.creation.rate", "m
 
 
 @pytest.mark.parametrize("setting", RATES_OF_LISTENERS[: rounds(everyday=1, campaign=2)])
-def test_listeners_are_paused_when_connections_exceed_their_rate(
+def test_listeners_are_paused_when_connections_exceed_the_rate_limit(
     start_broker: StartBroker, setting: str
 ) -> None:
     broker = start_broker({"quota.window.num": "3", setting: "20"})
@@ -216,7 +216,7 @@ def open_connections(address: str, count: int) -> Iterator[list[Connection]]:
             each.close()
 
 
-def test_a_connection_without_a_slot_waits(tmp_path: Path) -> None:
+def test_a_connection_waits_until_a_slot_is_free(tmp_path: Path) -> None:
     """As with Kafka; other listeners have slots of their own."""
     port, other_port = free_port(), free_port()
     settings = {
@@ -239,7 +239,7 @@ def test_a_connection_without_a_slot_waits(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_a_broker_takes_the_slot_of_an_idle_client(tmp_path: Path) -> None:
+def test_an_inter_broker_connection_takes_over_the_slot_of_an_idle_client(tmp_path: Path) -> None:
     """On a listener of theirs: who was idle for the longest elsewhere has to go for them."""
     port, other_port = free_port(), free_port()
     settings = {
@@ -263,7 +263,7 @@ def test_a_broker_takes_the_slot_of_an_idle_client(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_produce_with_an_old_version_is_throttled_too(start_broker: StartBroker) -> None:
+def test_produce_requests_in_old_versions_are_throttled(start_broker: StartBroker) -> None:
     """Its answer comes at once, and the connection is muted: nothing depends on the client (KIP-219)."""
     broker = start_broker({"quota.window.num": "3"})
     create_topic(broker.address, "t")

@@ -43,7 +43,7 @@ def told(process: subprocess.Popen[str]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_data_are_deleted_at_the_stop(temporary: Path, number: int) -> None:
+def test_data_is_deleted_at_shutdown(temporary: Path, number: int) -> None:
     with serve("--port", "0", "--ephemeral", "--json") as process:
         (broker,) = told(process)
         (folder,) = temporary.iterdir()
@@ -67,7 +67,7 @@ def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: 
     wait_until(lambda: list(temporary.iterdir()) == [], 20, "the folder is gone")
 
 
-def test_with_stop_at_eof_a_signal_keeps_the_data_for_another_start(temporary: Path) -> None:
+def test_with_stop_at_eof_data_is_kept_after_a_signal(temporary: Path) -> None:
     with serve("--port", "0", "--ephemeral", "--stop-at-eof", "--json") as process:
         (broker,) = told(process)
         process.send_signal(signal.SIGTERM)
@@ -80,7 +80,7 @@ def test_with_stop_at_eof_a_signal_keeps_the_data_for_another_start(temporary: P
     assert list(temporary.iterdir()) == []
 
 
-def test_each_broker_is_printed() -> None:
+def test_the_address_of_each_broker_is_printed() -> None:
     with serve("--port", "0", "--ephemeral", "--brokers", "3", "--json") as process:
         brokers = told(process)
         assert [broker["broker_id"] for broker in brokers] == [1, 2, 3]
@@ -99,14 +99,14 @@ def test_a_data_directory_that_is_not_temporary_is_rejected(tmp_path: Path) -> N
     )
 
 
-def test_json_is_for_one_process() -> None:
+def test_json_output_requires_a_single_process() -> None:
     with serve("--processes", "2", "--json") as process:
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 2
     assert "use --brokers instead of --processes" in errors
 
 
-def test_only_directories_without_an_owner_are_deleted(temporary: Path) -> None:
+def test_only_directories_without_a_running_owner_are_deleted(temporary: Path) -> None:
     held, left = EphemeralFolder(), EphemeralFolder()
     Path(left.path, "file").touch()
     left.let_go()

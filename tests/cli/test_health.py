@@ -18,7 +18,7 @@ def test_a_serving_broker_is_healthy(shared_broker: KafkaCompatBroker) -> None:
     assert health(everywhere) == (0, "")
 
 
-def test_a_missing_broker_is_reported_with_its_address() -> None:
+def test_an_unreachable_broker_is_reported_with_its_address() -> None:
     address = f"127.0.0.1:{free_port()}"
     code, told = health(address)
     assert code == 1
@@ -26,7 +26,7 @@ def test_a_missing_broker_is_reported_with_its_address() -> None:
     assert "refused" in told
 
 
-def test_a_broker_that_hangs_is_not_healthy() -> None:
+def test_a_hanging_broker_is_not_healthy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         code, told = health(f"127.0.0.1:{silent.getsockname()[1]}", "--timeout=0.3")
     assert (code, "timed out" in told) == (1, True)

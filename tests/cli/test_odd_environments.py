@@ -81,7 +81,7 @@ def started() -> Iterator[list[Started]]:
     "streams", [">&-", ">/dev/full", _NO_READER, ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full", "2>&-"]
 )
 @pytest.mark.parametrize("arguments", [[], ["--json"], ["--kafka-lines"]], ids=["text", "json", "kafka"])
-def test_a_broker_serves_though_its_streams_are_closed_or_cannot_be_written(
+def test_a_broker_serves_clients_even_if_its_output_streams_are_closed_or_unwritable(
     tmp_path: Path, started: list[Started], streams: str, arguments: list[str]
 ) -> None:
     if streams == _NO_READER:
@@ -105,7 +105,7 @@ def test_a_broker_serves_though_its_streams_are_closed_or_cannot_be_written(
 
 @pytest.mark.parametrize("environment", [_ASCII, {"PYTHONIOENCODING": "ascii"}], ids=["locale", "streams"])
 @pytest.mark.parametrize("by", ["argument", "file"])
-def test_names_beyond_ascii_are_used_and_shown_escaped(
+def test_non_ascii_names_are_accepted_and_shown_escaped(
     tmp_path: Path, started: list[Started], environment: dict[str, str], by: str
 ) -> None:
     folder = tmp_path / "dönées"
@@ -140,7 +140,7 @@ def test_empty_log_directories_are_rejected(given: str) -> None:
     assert f"configuration {name}: At least one log directory must be defined via log.dirs or log.dir" in said
 
 
-def test_a_utf_8_file_is_read_as_kafka_does_with_a_warning(tmp_path: Path, started: list[Started]) -> None:
+def test_a_utf_8_file_is_read_as_by_kafka_with_a_warning(tmp_path: Path, started: list[Started]) -> None:
     properties = tmp_path / "server.properties"
     text = f"# Größe\nlog.dirs={tmp_path}/données\nbroker.rack=é\nnum.partitions=2\n"
     properties.write_text(text, encoding="utf-8")

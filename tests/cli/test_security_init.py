@@ -51,7 +51,7 @@ def certificate_names(file: Path) -> set[str]:
     return {item.strip() for item in text.splitlines()[1].split(",")}
 
 
-def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+def test_files_are_readable_only_by_their_owner(tmp_path: Path) -> None:
     folder = tmp_path / "a folder" / "ü"
     told = init(folder, "--user", "alice", "--user", "bob")
     assert "kafka-compat serve" in told
@@ -71,7 +71,7 @@ def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
         assert settings["sasl_plain_password"] not in told
 
 
-def test_the_settings_of_the_broker_are_valid(tmp_path: Path) -> None:
+def test_the_generated_broker_settings_are_valid(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     init(folder, "--port", "19093")
     config = load([str(folder / "server.properties")])
@@ -83,7 +83,7 @@ def test_the_settings_of_the_broker_are_valid(tmp_path: Path) -> None:
     TlsContext(TlsSettings.of(config, listener), between_brokers=True)
 
 
-def test_the_certificate_has_the_host_names_that_clients_use(tmp_path: Path) -> None:
+def test_the_certificate_contains_the_host_names_used_by_clients(tmp_path: Path) -> None:
     init(tmp_path / "a", "--host", "kafka.example.com", "--host", "10.1.2.3", "--host", "köln.example")
     names = certificate_names(tmp_path / "a/server.pem")
     assert {
@@ -105,7 +105,7 @@ def test_the_certificate_has_the_host_names_that_clients_use(tmp_path: Path) -> 
     assert strict.cert_store_stats()["x509_ca"] == 1
 
 
-def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) -> None:
+def test_each_of_several_brokers_gets_a_certificate_and_settings(tmp_path: Path) -> None:
     addresses = ["--advertised", "one.example:9093", "--advertised", "[fd00::2]:9094"]
     told = json.loads(init(tmp_path / "a", *addresses, "--zookeeper", "zk:2181/kafka", "--json"))
     assert told["bootstrap_servers"] == "one.example:9093,[fd00::2]:9094"
@@ -158,7 +158,7 @@ def test_json_lists_the_files_without_passwords(tmp_path: Path) -> None:
         (["--days", "0"], "expected 1 to 36500"),
     ],
 )
-def test_invalid_arguments_are_reported_and_nothing_is_created(
+def test_invalid_arguments_are_reported_without_creating_files(
     tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     folder = tmp_path / "new"
@@ -171,7 +171,7 @@ def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     assert "cannot be written" in init(tmp_path / "file/folder", code=1)
 
 
-def test_java_reads_the_settings_of_its_client(tmp_path: Path) -> None:
+def test_java_accepts_the_generated_client_settings(tmp_path: Path) -> None:
     init(tmp_path, "--user", "alice")
     properties = parse_properties((tmp_path / "clients/alice/client.properties").read_bytes())
     assert properties["ssl.truststore.certificates"].value == (tmp_path / "ca.pem").read_text()

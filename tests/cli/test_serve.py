@@ -79,7 +79,7 @@ def test_serve_prints_its_address_and_stops_on_sigterm(
     assert again.stop() == (0, "")
 
 
-def test_without_a_file_the_data_are_in_the_users_data_directory(
+def test_without_a_file_data_is_stored_in_the_users_data_directory(
     tmp_path: Path, running: list[Running]
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
@@ -89,7 +89,7 @@ def test_without_a_file_the_data_are_in_the_users_data_directory(
     assert (tmp_path / ".local/share/kafka-compat/logs/meta.properties").exists()
 
 
-def test_a_second_broker_on_the_same_directory_leaves_the_first_alone(
+def test_a_second_broker_in_the_same_directory_does_not_affect_the_first(
     tmp_path: Path, running: list[Running]
 ) -> None:
     folder = tmp_path / "data"
@@ -101,7 +101,7 @@ def test_a_second_broker_on_the_same_directory_leaves_the_first_alone(
     assert broker.stop() == (0, "")
 
 
-def test_a_port_in_use_is_reported_and_no_directory_created(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_without_creating_a_directory(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = refusal(*on(tmp_path / "data", port))
@@ -118,7 +118,7 @@ def test_a_port_in_use_is_reported_and_no_directory_created(tmp_path: Path) -> N
         ("num.partitions", "expected name=value"),
     ],
 )
-def test_an_invalid_value_is_reported_and_no_directory_created(
+def test_an_invalid_value_is_reported_without_creating_a_directory(
     tmp_path: Path, setting: str, said: str
 ) -> None:
     assert said in refusal(*on(tmp_path / "data"), "--override", setting)
@@ -136,7 +136,7 @@ def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in refusal(*on(tmp_path / "file" / "data"))
 
 
-def test_kafkas_own_server_properties_starts(tmp_path: Path, running: list[Running]) -> None:
+def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, running: list[Running]) -> None:
     path = tmp_path / "server.properties"
     path.write_text(
         "broker.id=0\nnum.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\n"
@@ -157,7 +157,7 @@ def test_kafkas_own_server_properties_starts(tmp_path: Path, running: list[Runni
     assert "num.io.threads" not in errors
 
 
-def test_environment_settings_apply_on_request_and_topics_exist_when_ready(
+def test_environment_settings_apply_if_enabled_and_topics_exist_when_ready(
     tmp_path: Path, running: list[Running]
 ) -> None:
     environment = {
@@ -186,7 +186,7 @@ def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[
     assert broker.stop() == (0, "")
 
 
-def test_packages_named_like_ours_do_not_interfere(tmp_path: Path) -> None:
+def test_packages_with_the_names_of_ours_do_not_interfere(tmp_path: Path) -> None:
     for name in ("storage", "coordination"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")
@@ -208,7 +208,7 @@ def test_packages_named_like_ours_do_not_interfere(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[2] == "kafka_compat.storage"
 
 
-def test_a_port_is_short_for_a_listener(tmp_path: Path, running: list[Running]) -> None:
+def test_a_port_is_a_shorthand_for_a_listener(tmp_path: Path, running: list[Running]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("listeners=PLAINTEXT://:9092\nadvertised.listeners=PLAINTEXT://localhost:9092\n")
     broker = Running(str(file), "--port", "0", f"--override=log.dirs={tmp_path / 'data'}")
@@ -242,7 +242,7 @@ def test_a_misspelled_setting_is_reported_with_a_suggestion(tmp_path: Path, runn
     assert "log.retention.hour (did you mean log.retention.hours?), zzz" in errors
 
 
-def test_version_and_help_name_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_help_list_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("kafka-compat 0.")
     with pytest.raises(SystemExit) as left:

@@ -55,7 +55,7 @@ def test_misspelled_settings_of_each_source_get_a_suggestion(tmp_path: Path) -> 
         assert f"{name} (did you mean {meant}?)" in errors
 
 
-def test_a_setting_unlike_any_other_gets_no_suggestion(start_broker: StartBroker) -> None:
+def test_settings_unlike_any_known_name_do_not_get_a_suggestion(start_broker: StartBroker) -> None:
     broker = start_broker({"quux": "1"})
     [line] = [line for line in broker.log.read_text().splitlines() if "Unknown settings" in line]
     assert line.endswith("Unknown settings are ignored: quux")

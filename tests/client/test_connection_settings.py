@@ -25,23 +25,23 @@ def test_an_invalid_address_is_rejected(text: str) -> None:
         addresses(text)
 
 
-def test_an_unknown_security_protocol_is_rejected_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_security_protocol_lists_the_known_ones() -> None:
     with pytest.raises(WrongSettings, match="PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"):
         connection_settings({"security.protocol": "TLS"}, 10)
 
 
-def test_the_default_is_a_connection_without_tls_and_login() -> None:
+def test_the_default_connection_uses_neither_tls_nor_login() -> None:
     settings = connection_settings({}, 10)
     assert (settings.security_protocol, settings.tls, settings.mechanism) == ("PLAINTEXT", None, None)
 
 
-def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+def test_a_properties_file_is_parsed_as_by_java(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("# comment\nsasl.mechanism = PLAIN\nclient.id: a\\u00e4\\\n  b\n")
     assert read_settings(str(path)) == {"sasl.mechanism": "PLAIN", "client.id": "aäb"}
 
 
-def test_an_integer_setting_that_is_no_number_is_rejected_by_name() -> None:
+def test_a_non_numeric_integer_setting_is_rejected_by_name() -> None:
     assert whole_number({"linger.ms": " 5 "}, "linger.ms", 0) == 5
     with pytest.raises(ValueError, match=r"linger\.ms"):
         whole_number({"linger.ms": "five"}, "linger.ms", 0)

@@ -22,7 +22,7 @@ def test_records_before_the_requested_offset_are_skipped() -> None:
     ]
 
 
-def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
+def test_a_truncated_batch_is_left_for_the_next_fetch() -> None:
     first, second = batch_of(b"a", base_offset=0), batch_of(b"b", base_offset=1)
     for size in range(len(first), len(first) + len(second)):
         assert [header.next_offset for header, _ in whole_batches((first + second)[:size])] == [1]

@@ -20,13 +20,13 @@ def stable_member() -> Membership:
     return member
 
 
-def test_a_member_joins_again_with_the_id_that_the_coordinator_requires() -> None:
+def test_a_member_rejoins_with_the_id_assigned_by_the_coordinator() -> None:
     member = Membership(HEARTBEAT_INTERVAL_S)
     assert not member.joined(ErrorCode.MEMBER_ID_REQUIRED, "member-1", -1)
     assert member.member_id == "member-1"
 
 
-def test_a_heartbeat_is_due_one_interval_after_the_last_response() -> None:
+def test_a_heartbeat_is_due_one_interval_after_the_previous_response() -> None:
     member = stable_member()
     assert not member.is_heartbeat_due(12.9)
     assert member.is_heartbeat_due(13.0)
@@ -34,19 +34,19 @@ def test_a_heartbeat_is_due_one_interval_after_the_last_response() -> None:
     assert member.wait_s(14.0) == 2.0
 
 
-def test_a_rebalance_makes_a_member_join_again_under_its_id() -> None:
+def test_a_member_rejoins_under_its_id_in_a_rebalance() -> None:
     member = stable_member()
     assert not member.heard(ErrorCode.REBALANCE_IN_PROGRESS, 13.0)
     assert (member.is_stable, member.member_id) == (False, "member-1")
 
 
-def test_an_unknown_member_joins_without_an_id() -> None:
+def test_an_unknown_member_rejoins_without_an_id() -> None:
     member = stable_member()
     assert not member.heard(ErrorCode.UNKNOWN_MEMBER_ID, 13.0)
     assert (member.is_stable, member.member_id, member.generation_id) == (False, "", -1)
 
 
-def test_a_member_without_permission_fails() -> None:
+def test_a_member_without_permission_raises_an_error() -> None:
     member = Membership(HEARTBEAT_INTERVAL_S)
     with pytest.raises(KafkaError) as caught:
         member.joined(ErrorCode.GROUP_AUTHORIZATION_FAILED, "", -1)
@@ -73,11 +73,11 @@ def test_both_assignors_assign_each_partition_to_one_subscribed_member(
         assert all(topic in members[member] for member in found for topic, _ in found[member])
 
 
-def test_the_first_members_get_one_partition_more_by_range() -> None:
+def test_the_range_assignor_gives_extra_partitions_to_the_first_members() -> None:
     found = assign_ranges({"x": ["a"], "y": ["a"], "z": ["a"]}, {"a": 5})
     assert found == {"x": [("a", 0), ("a", 1)], "y": [("a", 2), ("a", 3)], "z": [("a", 4)]}
 
 
-def test_partitions_of_several_topics_are_dealt_out_in_turn() -> None:
+def test_the_round_robin_assignor_alternates_over_partitions_of_several_topics() -> None:
     found = assign_in_turn({"x": ["a", "b"], "y": ["b"]}, {"a": 2, "b": 3})
     assert found == {"x": [("a", 0), ("a", 1), ("b", 1)], "y": [("b", 0), ("b", 2)]}

@@ -15,7 +15,7 @@ def test_keys_hash_as_in_kafka_python(key: bytes) -> None:
     assert murmur2(key) == murmur2_of_kafka_python(key) & 0xFFFFFFFF
 
 
-def test_a_key_chooses_the_partition_that_kafkas_producer_chooses() -> None:
+def test_a_key_maps_to_the_same_partition_as_in_kafkas_producer() -> None:
     # UtilsTest.testMurmur2 in Apache Kafka has these hashes, as signed numbers.
     hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
     for key, signed in hashes.items():
@@ -31,12 +31,12 @@ def test_records_without_a_key_keep_their_partition_until_a_batch_is_full() -> N
     assert [sticky.partition("t", [0, 1], 40) for _ in range(5)] == [0, 0, 0, 1, 1]
 
 
-def test_records_without_a_key_leave_a_partition_that_lost_its_leader() -> None:
+def test_records_without_a_key_avoid_a_partition_without_a_leader() -> None:
     sticky = Sticky(100, _first)
     assert sticky.partition("t", [0, 1], 1) == 0
     assert sticky.partition("t", [1], 1) == 1
 
 
-def test_a_full_batch_stays_on_the_only_partition_with_a_leader() -> None:
+def test_records_without_a_key_stay_on_the_only_partition_with_a_leader() -> None:
     sticky = Sticky(10, _first)
     assert [sticky.partition("t", [2], 20) for _ in range(3)] == [2, 2, 2]

@@ -173,7 +173,7 @@ def test_console_tools_produce_and_consume_as_on_genuine_kafka(tools: tuple[Tool
     _same(tools, scenario)
 
 
-def test_kafka_consumer_groups_prints_the_same_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
+def test_kafka_consumer_groups_prints_the_same_output_as_on_genuine_kafka(tools: tuple[Tools, Tools]) -> None:
     def scenario(run: Tools) -> list[Any]:
         topic, group = f"grouped-{run.run}", f"group-{run.run}"
         run("kafka-topics", "--create", "--topic", topic, "--partitions", "2")
@@ -218,7 +218,9 @@ def _emptied(run: Tools, group: str) -> bool:
     return "Empty" in run("kafka-consumer-groups", "--describe", "--group", group, "--state").out
 
 
-def test_get_offsets_and_delete_records(tools: tuple[Tools, Tools], tmp_path: Path) -> None:
+def test_get_offsets_and_delete_records_work_as_on_genuine_kafka(
+    tools: tuple[Tools, Tools], tmp_path: Path
+) -> None:
     file = tmp_path / "delete.json"
 
     def scenario(run: Tools) -> list[str]:
@@ -300,7 +302,7 @@ def test_perf_tools_count_all_records(tools: tuple[Tools, Tools]) -> None:
     _same(tools, scenario)
 
 
-def test_log_dirs_and_api_versions_tools_read_the_responses(tools: tuple[Tools, Tools]) -> None:
+def test_log_dirs_and_api_versions_tools_accept_the_responses(tools: tuple[Tools, Tools]) -> None:
     """kafka-log-dirs and kafka-broker-api-versions understand the broker."""
 
     def scenario(run: Tools) -> Any:

@@ -71,7 +71,9 @@ def append(held: Partition, count: int, clock: JumpingClock) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])
-async def test_retention_continues_after_a_jump(broker: Broker, clock: JumpingClock, jump_ms: int) -> None:
+async def test_retention_continues_after_a_clock_jump(
+    broker: Broker, clock: JumpingClock, jump_ms: int
+) -> None:
     held = await made(broker, {"segment.bytes": "1000", "retention.bytes": "2000"})
     clock.jumped_ms = jump_ms
     for _ in range(2):
@@ -81,7 +83,7 @@ async def test_retention_continues_after_a_jump(broker: Broker, clock: JumpingCl
         clock.jumped_ms = -jump_ms
 
 
-async def test_compaction_continues_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
+async def test_compaction_continues_after_the_clock_jumps_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(
         broker, {"cleanup.policy": "compact", "segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
     )
@@ -90,7 +92,7 @@ async def test_compaction_continues_after_a_jump_back(broker: Broker, clock: Jum
     await until(lambda: ("t", 0) in broker.services.log_dirs.clean_offsets)
 
 
-async def test_flushes_by_time_continue_after_a_jump_back(broker: Broker, clock: JumpingClock) -> None:
+async def test_timed_flushes_continue_after_the_clock_jumps_back(broker: Broker, clock: JumpingClock) -> None:
     held = await made(broker, {"flush.ms": "100"})
     clock.jumped_ms = -HOUR_MS
     append(held, 1, clock)

@@ -36,7 +36,7 @@ async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
         await server.wait_closed()
 
 
-async def test_requests_of_several_apis_are_pipelined() -> None:
+async def test_requests_to_several_apis_are_pipelined() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await read_request(reader)
         second = await read_request(reader)
@@ -55,7 +55,7 @@ async def test_requests_of_several_apis_are_pipelined() -> None:
     assert altered.error_code == 41
 
 
-async def test_a_broken_connection_fails_pending_requests_and_the_next_one_reconnects() -> None:
+async def test_a_broken_connection_fails_pending_requests_and_the_next_request_reconnects() -> None:
     connections = 0
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,7 +74,7 @@ async def test_a_broken_connection_fails_pending_requests_and_the_next_one_recon
         assert answer == ControlledShutdownResponse()
 
 
-async def test_a_late_response_breaks_the_connection() -> None:
+async def test_a_request_that_times_out_closes_the_connection() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         await reader.read()
@@ -97,7 +97,7 @@ async def test_a_response_to_another_request_is_rejected() -> None:
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
 
 
-async def test_responses_and_failures_are_passed_on_at_once() -> None:
+async def test_responses_and_failures_are_delivered_at_once() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_request(reader)
         writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))
@@ -116,7 +116,7 @@ async def test_responses_and_failures_are_passed_on_at_once() -> None:
     assert handed.empty()
 
 
-async def test_a_large_response_stays_valid_after_the_next() -> None:
+async def test_a_large_response_stays_valid_after_the_next_one_arrives() -> None:
     """Its records are views of the frame that they came in."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

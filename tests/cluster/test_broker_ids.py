@@ -31,7 +31,7 @@ class Cluster:
         return broker
 
 
-async def test_ids_are_generated_and_kept(tmp_path: Path) -> None:
+async def test_broker_ids_are_generated_and_kept(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     one = await cluster.start("one")
     two = await cluster.start("two", broker_id="-1")
@@ -47,7 +47,7 @@ async def test_ids_are_generated_and_kept(tmp_path: Path) -> None:
         await cluster.tree.close()
 
 
-async def test_without_generation_broker_id_is_required(tmp_path: Path) -> None:
+async def test_broker_id_is_required_if_id_generation_is_disabled(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     with pytest.raises(StartupError, match=r"broker\.id is missing"):
         await cluster.start("one", broker_id_generation_enable="false")

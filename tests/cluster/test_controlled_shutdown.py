@@ -12,7 +12,7 @@ BACKOFF = "controlled.shutdown.retry.backoff.ms"
 RETRIES = "controlled.shutdown.max.retries"
 
 
-async def test_the_next_controller_gets_the_request_when_one_is_lost(tmp_path: Path) -> None:
+async def test_the_request_is_sent_to_the_next_controller_if_the_controller_is_lost(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "50", RETRIES: "100"})
     await cluster.start()
     try:

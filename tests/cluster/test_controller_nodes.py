@@ -73,7 +73,7 @@ async def test_a_lost_request_is_sent_again_after_a_pause(controller: Controller
     assert time.monotonic() - begun > 0.2
 
 
-async def test_a_write_of_another_controller_is_not_taken_for_success(controller: Controller) -> None:
+async def test_a_write_by_another_controller_is_not_mistaken_for_success(controller: Controller) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
     other = PartitionState(leader=2, leader_epoch=0, isr=(2,), controller_epoch=1, partition_epoch=1)
     await controller.other.set(
@@ -83,7 +83,7 @@ async def test_a_write_of_another_controller_is_not_taken_for_success(controller
     assert await controller.write(STATE, 0) == (None, other)
 
 
-async def test_a_concurrently_added_partition_stays(controller: Controller) -> None:
+async def test_a_concurrently_added_partition_is_kept(controller: Controller) -> None:
     """The controller writes a topic's node as it knows it, when it moves replicas."""
     path = znodes.topic_path("t")
     known = znodes.decode_topic("t", (await controller.other.get(path))[0])
@@ -99,7 +99,7 @@ async def test_a_concurrently_added_partition_stays(controller: Controller) -> N
     assert znodes.decode_topic("t", (await controller.other.get(path))[0]) == moved
 
 
-async def test_the_settings_of_a_topic_are_deleted_with_it(controller: Controller) -> None:
+async def test_the_settings_of_a_topic_are_deleted_with_the_topic(controller: Controller) -> None:
     """A topic that is made anew in between would else lose its own."""
     await controller.write(STATE, CREATE)
     last = (znodes.topic_path("t"), znodes.config_path("topics", "t"), znodes.delete_topic_path("t"))

@@ -58,7 +58,7 @@ async def test_acknowledged_records_survive_the_loss_of_their_leader(cluster: Em
     assert {held.log.log_end_offset for held in logs if held is not None} == {6}
 
 
-async def test_a_preferred_election_brings_the_leader_back(cluster: EmbeddedCluster) -> None:
+async def test_a_preferred_election_restores_the_preferred_leader(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.leader("t")
     await cluster.stop_broker(first)
@@ -99,7 +99,7 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
         (ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=1)),
     ],
 )
-async def test_a_started_broker_returns_all_brokers_in_metadata(
+async def test_a_newly_started_broker_returns_all_brokers_in_metadata(
     cluster: EmbeddedCluster, api_key: ApiKey, version: int, request_message: Any
 ) -> None:
     """Its first answer waits for the controller: librdkafka would forget every broker when told of none."""
@@ -118,7 +118,7 @@ async def test_a_started_broker_returns_all_brokers_in_metadata(
     await starting
 
 
-async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
+async def test_another_broker_takes_over_from_a_lost_controller(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.controller.broker_id
     term = cluster.controller.controller.epoch
@@ -133,7 +133,7 @@ async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
     assert await cluster.produce(cluster.leader("u"), "u", b"x") == ErrorCode.NONE
 
 
-async def test_a_broker_registers_again_after_its_session_expired(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_registers_again_after_its_session_expires(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     broker = cluster.brokers[cluster.leader("t")]
     epoch = broker.broker_epoch
@@ -159,7 +159,7 @@ async def test_a_deleted_controller_node_causes_an_election(cluster: EmbeddedClu
     assert cluster.isr("t") == ALL
 
 
-async def test_a_controlled_shutdown_leaves_no_gap(cluster: EmbeddedCluster) -> None:
+async def test_a_controlled_shutdown_keeps_partitions_available(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.leader("t")
     leaving = cluster.brokers[first]
@@ -173,7 +173,7 @@ async def test_a_controlled_shutdown_leaves_no_gap(cluster: EmbeddedCluster) -> 
     del cluster.brokers[first]
 
 
-async def test_a_stopping_controller_notifies_the_new_leaders(
+async def test_a_controller_that_is_shutting_down_notifies_the_new_leaders(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.create_topic("t", 6)
@@ -194,7 +194,7 @@ async def _late(call: Callable[..., Awaitable[Any]], *request: object) -> Any:
     return await call(*request)
 
 
-async def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> None:
+async def test_acks_all_requires_min_insync_replicas(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t", configs={"min.insync.replicas": "3"})
     leader = cluster.leader("t")
     assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
@@ -205,7 +205,7 @@ async def test_acks_all_needs_min_insync_replicas(cluster: EmbeddedCluster) -> N
     assert await cluster.produce(cluster.leader("t"), "t", b"z", acks=1) == ErrorCode.NONE
 
 
-async def test_deletion_reaches_every_broker(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_deletion_reaches_every_broker(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=10_000)
     response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
@@ -224,7 +224,9 @@ async def test_only_the_controller_creates_topics(cluster: EmbeddedCluster) -> N
     assert response.topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_group_has_one_coordinator_which_moves_with_its_leader(cluster: EmbeddedCluster) -> None:
+async def test_a_groups_coordinator_moves_with_the_leader_of_its_offsets_partition(
+    cluster: EmbeddedCluster,
+) -> None:
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
     found = {
         (await cluster.send(item, ApiKey.FIND_COORDINATOR, 4, request)).coordinators[0].node_id

@@ -46,7 +46,9 @@ async def test_the_controller_creates_the_feature_node(cluster: EmbeddedCluster)
     await until(lambda: known(cluster) == [-1, -1, -1])
 
 
-async def test_a_controller_enables_features_that_an_older_one_disabled(cluster: EmbeddedCluster) -> None:
+async def test_a_controller_enables_features_that_an_older_controller_disabled(
+    cluster: EmbeddedCluster,
+) -> None:
     session = cluster.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({}, enabled=False))
     await cluster.start()
@@ -63,7 +65,7 @@ async def test_a_broker_without_a_finalized_feature_does_not_register(cluster: E
     await session.close()
 
 
-async def test_a_broker_leaves_when_an_unsupported_feature_is_finalized(cluster: EmbeddedCluster) -> None:
+async def test_a_broker_shuts_down_when_an_unsupported_feature_is_finalized(cluster: EmbeddedCluster) -> None:
     broker = await cluster.start_broker(1)
     failed = []
     broker.on_fatal = lambda: failed.append(True)

@@ -156,7 +156,7 @@ async def known(tmp_path: Path) -> AsyncIterator[Known]:
     await cluster.stop()
 
 
-async def test_requests_of_a_replaced_controller_are_rejected(known: Known) -> None:
+async def test_requests_from_a_replaced_controller_are_rejected(known: Known) -> None:
     before, old = known.belief(), known.controller_epoch - 1
     later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -167,7 +167,7 @@ async def test_requests_of_a_replaced_controller_are_rejected(known: Known) -> N
     assert set(known.leader.metadata.brokers) == set(ALL)
 
 
-async def test_requests_for_an_earlier_broker_epoch_are_rejected(known: Known) -> None:
+async def test_requests_with_an_earlier_broker_epoch_are_rejected(known: Known) -> None:
     before, earlier = known.belief(), known.leader.broker_epoch - 1
     later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_BROKER_EPOCH
@@ -190,7 +190,7 @@ async def test_lower_leader_epochs_are_ignored(known: Known) -> None:
     assert known.belief() == before
 
 
-async def test_the_controller_accepts_an_isr_change_only_of_the_current_partition_epoch(known: Known) -> None:
+async def test_the_controller_accepts_isr_changes_only_for_the_current_partition_epoch(known: Known) -> None:
     state = known.state
     before = await known.stored()
     none = ErrorCode.NONE
@@ -205,7 +205,7 @@ async def test_the_controller_accepts_an_isr_change_only_of_the_current_partitio
     assert (await known.stored()).isr == (state.leader,)
 
 
-async def test_a_replaced_controller_writes_nothing(known: Known) -> None:
+async def test_a_replaced_controller_cannot_write(known: Known) -> None:
     term = known.cluster.controller.controller.epoch
     assert term is not None
     nodes = ControllerNodes(known.leader.store, MalformedNodes())
@@ -217,7 +217,7 @@ async def test_a_replaced_controller_writes_nothing(known: Known) -> None:
     assert await known.stored() == known.state
 
 
-async def test_a_controller_without_a_session_allocates_no_producer_ids(
+async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
     known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asked asks again, where the controller is then."""
@@ -233,7 +233,7 @@ async def test_a_controller_without_a_session_allocates_no_producer_ids(
     monkeypatch.undo()
 
 
-async def test_fetches_of_another_leader_epoch_are_ignored(known: Known) -> None:
+async def test_fetches_with_another_leader_epoch_are_ignored(known: Known) -> None:
     known.cut_off_followers()
     third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
@@ -264,7 +264,7 @@ async def fetch(known: Known, broker_id: int, leader_epoch: int, offset: int) ->
     return ErrorCode(answer.responses[0].partitions[0].error_code)
 
 
-async def test_acks_all_and_consumers_wait_for_every_in_sync_replica(known: Known) -> None:
+async def test_acks_all_producers_and_consumers_wait_for_every_in_sync_replica(known: Known) -> None:
     known.cut_off_followers()
     leader = known.state.leader
     answer = await known.cluster.produce(leader, "t", b"second", timeout_ms=300)

@@ -25,13 +25,13 @@ def test_each_broker_has_its_own_port_and_directory() -> None:
     assert settings["log.dirs"] == "/data/broker-3"
 
 
-def test_two_brokers_replicate_the_internal_topics_twice() -> None:
+def test_internal_topics_of_two_brokers_have_two_replicas() -> None:
     settings = broker_settings(BrokerConfig.from_properties({}), 1, 2)
     assert settings["offsets.topic.replication.factor"] == "2"
 
 
 @pytest.mark.parametrize("starts", [1, 2])
-async def test_the_brokers_find_each_other_at_every_start(tmp_path: Path, starts: int) -> None:
+async def test_brokers_find_each_other_at_every_startup(tmp_path: Path, starts: int) -> None:
     config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
     for _ in range(starts):
         cluster = LocalCluster(config, 3)
@@ -40,7 +40,7 @@ async def test_the_brokers_find_each_other_at_every_start(tmp_path: Path, starts
         await cluster.stop()
 
 
-async def test_inter_broker_apis_are_listed_in_api_versions(tmp_path: Path) -> None:
+async def test_the_api_versions_response_lists_inter_broker_apis(tmp_path: Path) -> None:
     config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
     cluster = LocalCluster(config, 2)
     await cluster.start()
@@ -52,7 +52,7 @@ async def test_inter_broker_apis_are_listed_in_api_versions(tmp_path: Path) -> N
     await cluster.stop()
 
 
-async def test_topics_of_the_command_line_wait_for_their_brokers(tmp_path: Path) -> None:
+async def test_topics_given_on_the_command_line_wait_for_their_brokers(tmp_path: Path) -> None:
     """Each broker of a container cluster is told of the same topics, before the others have come."""
     cluster = EmbeddedCluster(tmp_path)
     wanted = [TopicToCreate("orders", 2, 3, None), TopicToCreate("state", 1, 2, "compact")]

@@ -22,7 +22,7 @@ TRIES = 5
 _SAMPLE_S = 0.05
 
 
-def test_three_brokers_serve_a_client_within_a_second(tmp_path: Path) -> None:
+def test_three_brokers_serve_a_client_within_a_second_of_startup(tmp_path: Path) -> None:
     found = []
     for number in range(TRIES):
         before = _slowdown()

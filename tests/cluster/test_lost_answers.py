@@ -107,7 +107,7 @@ def requests() -> Iterator[Asked]:
 
 @pytest.mark.parametrize("lost", [[True], [False], [True, False, True]], ids=["answer", "request", "both"])
 @pytest.mark.parametrize("asked", list(requests()), ids=lambda asked: asked.key.name)
-async def test_a_request_whose_response_is_lost_is_carried_out(
+async def test_a_request_succeeds_despite_a_lost_response_of_the_store(
     cluster: EmbeddedCluster, asked: Asked, lost: list[bool]
 ) -> None:
     current = cluster.controller.store
@@ -120,7 +120,9 @@ async def test_a_request_whose_response_is_lost_is_carried_out(
     await until(lambda: all(asked.is_done(broker) for broker in cluster.brokers.values()))
 
 
-async def test_a_topic_of_another_client_is_not_taken_for_the_lost_creation(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_of_another_client_is_not_mistaken_for_the_lost_creation(
+    cluster: EmbeddedCluster,
+) -> None:
     """It is made by somebody else while the connection is away."""
     current, other = cluster.controller.store, cluster.tree.connect()
 

@@ -205,7 +205,7 @@ def _chosen() -> list[Damage]:
 @pytest.mark.parametrize(
     "damage", _chosen(), ids=lambda damage: f"{damage.path[:50]} {damage.data[:40] if damage.data else '-'}"
 )
-async def test_the_cluster_keeps_its_controller(
+async def test_the_cluster_keeps_a_controller_despite_malformed_nodes(
     case: Case, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     epoch = case.epoch()
@@ -258,7 +258,7 @@ async def test_a_malformed_topic_is_unavailable_after_a_restart_until_it_is_repa
     assert await case.cluster.produce(case.cluster.leader("victim"), "victim", b"2") == ErrorCode.NONE
 
 
-async def test_a_deletion_waits_until_the_topic_is_repaired(case: Case) -> None:
+async def test_a_topic_deletion_waits_until_its_node_is_repaired(case: Case) -> None:
     before = await case.break_node(Damage(VICTIM, b"{"))
     await case.fail_over()
     await case.store.create("/admin/delete_topics/victim")
@@ -269,14 +269,14 @@ async def test_a_deletion_waits_until_the_topic_is_repaired(case: Case) -> None:
     await until(lambda: not case.folders())
 
 
-async def test_a_leader_with_a_malformed_registration_keeps_serving(case: Case) -> None:
+async def test_a_leader_with_a_malformed_registration_continues_to_serve_clients(case: Case) -> None:
     leader = case.cluster.leader("victim")
     await case.break_node(Damage(f"/brokers/ids/{leader}", b"{"))
     await case.lives()
     assert case.cluster.leader("victim") == leader
 
 
-async def test_unreadable_settings_delete_no_records(case: Case) -> None:
+async def test_unreadable_settings_do_not_cause_records_to_be_deleted(case: Case) -> None:
     await case.break_node(Damage("/config/topics/victim", b'{"config":{"retention.ms":[]}}'))
     for broker_id in list(case.cluster.brokers):
         await case.cluster.stop_broker(broker_id, controlled=False)

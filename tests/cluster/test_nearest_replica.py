@@ -261,14 +261,14 @@ def test_the_java_client_reads_from_the_follower_in_its_rack(ours: ThreeBrokers,
     assert sessions[:2] == [str(LEADER), str(FOLLOWER)], done.stdout
 
 
-def test_leader_and_follower_respond_as_in_kafka(ours: ThreeBrokers) -> None:
+def test_leader_and_follower_respond_as_recorded_from_kafka(ours: ThreeBrokers) -> None:
     seen = Trial(ours).play()
     assert seen == SEEN, difference(seen)
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not campaign.enabled(), reason="three brokers of genuine Kafka: --campaign")
-def test_genuine_kafka_gives_the_same_responses(tmp_path: Path) -> None:
+def test_genuine_kafka_returns_the_same_responses(tmp_path: Path) -> None:
     cluster = ThreeBrokers(tmp_path, genuine=True, settings=SETTINGS)
     try:
         cluster.start()

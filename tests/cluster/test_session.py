@@ -91,7 +91,7 @@ async def test_a_broker_id_in_use_is_rejected(tree: EmbeddedMetadataStore) -> No
         await register(tree.connect(), broker(1), 0, _WAIT_S)
 
 
-async def test_the_broker_id_is_free_once_its_old_session_has_ended(
+async def test_a_broker_id_is_free_once_its_old_session_has_ended(
     tree: EmbeddedMetadataStore,
 ) -> None:
     before, now = tree.connect(), tree.connect()
@@ -101,7 +101,7 @@ async def test_the_broker_id_is_free_once_its_old_session_has_ended(
     assert await registering > first
 
 
-async def test_a_session_that_expires_during_registration_leaves_one_registration(
+async def test_a_session_expiry_during_registration_results_in_one_registration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = EmbeddedCluster(tmp_path)
@@ -133,7 +133,7 @@ def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
     return stat.czxid if stat is not None and held else None
 
 
-async def test_requests_for_the_previous_broker_epoch_are_rejected(tmp_path: Path) -> None:
+async def test_requests_with_the_previous_broker_epoch_are_rejected(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path)
     await asyncio.gather(*(cluster.start_broker(broker_id) for broker_id in (1, 2)))
     life_before = cluster.tree.connect()
@@ -151,7 +151,7 @@ async def test_requests_for_the_previous_broker_epoch_are_rejected(tmp_path: Pat
     await cluster.stop()
 
 
-async def test_a_broker_whose_id_is_taken_serves_no_client(tmp_path: Path) -> None:
+async def test_a_broker_with_an_id_in_use_does_not_serve_clients(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, settings={"zookeeper.session.timeout.ms": "500"})
     other = cluster.tree.connect()
     await other.ensure_all(znodes.PERSISTENT_PATHS)
@@ -191,7 +191,7 @@ async def test_quotas_and_credentials_get_a_retriable_error_without_a_session(tm
     await cluster.stop()
 
 
-async def test_a_lost_controller_is_not_awaited(tree: EmbeddedMetadataStore) -> None:
+async def test_requests_do_not_wait_for_a_lost_controller(tree: EmbeddedMetadataStore) -> None:
     asked = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

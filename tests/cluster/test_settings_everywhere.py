@@ -62,7 +62,7 @@ async def test_topic_settings_apply_on_every_broker(cluster: EmbeddedCluster) ->
     assert await cluster.produce(leader, "t", b"x" * 200) == ErrorCode.NONE
 
 
-async def test_broker_settings_apply_on_all_brokers_or_on_one(cluster: EmbeddedCluster) -> None:
+async def test_broker_settings_apply_to_all_brokers_or_to_a_single_one(cluster: EmbeddedCluster) -> None:
     def values() -> list[int]:
         return [broker.config.int("log.cleaner.threads") for _, broker in sorted(cluster.brokers.items())]
 
@@ -78,7 +78,7 @@ async def test_broker_settings_apply_on_all_brokers_or_on_one(cluster: EmbeddedC
     await until(lambda: values() == [1, 2, 1])
 
 
-async def test_a_topic_setting_allows_unclean_elections(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_setting_can_enable_unclean_elections(cluster: EmbeddedCluster) -> None:
     """The controller hears what any broker was told, and a partition without a leader gets one at once."""
     await cluster.create_topic("t", replicas=2)
     leader = cluster.leader("t")
@@ -99,7 +99,7 @@ async def test_a_topic_setting_allows_unclean_elections(cluster: EmbeddedCluster
     await until(lambda: cluster.leader("t") == follower)
 
 
-async def test_topic_settings_that_cannot_be_read_are_read_again(
+async def test_unreadable_topic_settings_are_read_again(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that is made meanwhile must not lose what its topic's own settings keep."""
@@ -123,7 +123,7 @@ async def test_topic_settings_that_cannot_be_read_are_read_again(
         assert broker.services.membership.topic_settings.overrides.log_config("t").compact
 
 
-async def test_settings_changed_during_a_start_apply(tmp_path: Path) -> None:
+async def test_settings_changed_during_startup_apply(tmp_path: Path) -> None:
     """It has read its settings by then, and hears of nothing yet."""
     tree = EmbeddedMetadataStore(str(tmp_path / "journal"))
 

@@ -80,7 +80,7 @@ async def test_colliding_names_in_one_request_are_rejected(cluster: EmbeddedClus
 
 
 @pytest.mark.parametrize("settings_go", [True, False])
-async def test_settings_may_change_while_a_topic_is_created(
+async def test_settings_can_change_while_a_topic_is_created(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, settings_go: bool
 ) -> None:
     """As with a topic of the same name whose deletion comes to its end at that moment."""
@@ -104,7 +104,7 @@ async def test_settings_may_change_while_a_topic_is_created(
     assert znodes.decode_config(path, data) == {"retention.ms": "7200000"}
 
 
-async def test_a_topic_may_have_replicas_on_offline_brokers(cluster: EmbeddedCluster) -> None:
+async def test_a_topic_can_have_replicas_on_offline_brokers(cluster: EmbeddedCluster) -> None:
     """As Kafka with ZooKeeper: the topic is made, and led as soon as one of its brokers lives."""
     away = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.controller.broker_id)
     other = cluster.controller.broker_id
@@ -139,7 +139,7 @@ async def test_replicas_are_spread_over_racks(tmp_path: Path) -> None:
         await cluster.stop()
 
 
-async def test_with_racks_of_only_some_brokers_assignments_must_be_given(tmp_path: Path) -> None:
+async def test_if_only_some_brokers_have_racks_explicit_assignments_are_required(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, racks={1: "a"})
     await cluster.start()
     try:

@@ -67,7 +67,7 @@ async def test_unreadable_settings_are_read_again(
     assert held is not None and held.log.config.compact and not held.log.config.delete
 
 
-async def test_concurrent_reads_of_settings_are_awaited(
+async def test_a_concurrent_read_of_settings_waits_for_the_pending_read(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = cluster.brokers[1].membership.topic_settings
@@ -92,7 +92,7 @@ async def test_concurrent_reads_of_settings_are_awaited(
     await store.delete(znodes.config_path("topics", "t"))
 
 
-async def test_unreadable_settings_delete_nothing(cluster: EmbeddedCluster) -> None:
+async def test_unreadable_settings_do_not_cause_deletions(cluster: EmbeddedCluster) -> None:
     store = cluster.brokers[1].store
     await store.create(znodes.config_path("topics", "t"), b"not JSON")
     assert await cluster.create_topic("other") == ErrorCode.NONE

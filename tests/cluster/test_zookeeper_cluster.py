@@ -73,7 +73,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.zookeeper.kill()
 
 
-def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
+def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     cluster.topics("--create", "--topic", "t", "--replica-assignment", "1:2:3")
     assert cluster.state("t") == (1, ALL)
     cluster.brokers[1].kill()
@@ -82,7 +82,7 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
     wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all in sync again")
 
 
-def test_the_last_broker_stops_at_once_at_the_second_signal(cluster: Cluster) -> None:
+def test_the_last_broker_stops_at_once_on_the_second_signal(cluster: Cluster) -> None:
     """Nobody can take over what it leads; it would ask for a successor three times, 5 s apart."""
     cluster.topics("--create", "--topic", "u", "--replica-assignment", "3:2:1")
     for broker_id in (1, 2):

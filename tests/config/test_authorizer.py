@@ -44,7 +44,7 @@ def test_authorizer_settings_are_parsed() -> None:
     assert found.without_effect == ["authorizer.zookeeper.session.timeout.ms"]
 
 
-def test_a_misspelled_authorizer_setting_is_reported() -> None:
+def test_misspelled_authorizer_settings_are_reported() -> None:
     """A broker that says nothing of it would be open."""
     found = BrokerConfig.from_properties({"authorizer.class.nam": CLASSES[0], "super.user": "User:ann"})
     assert found.unknown == ("authorizer.class.nam", "super.user")
@@ -67,7 +67,7 @@ def test_invalid_authorizer_settings_are_rejected(name: str, value: str) -> None
     assert refused.value.name == name.replace("_", ".")
 
 
-def test_a_broker_does_not_start_with_an_authorizer_that_it_does_not_have() -> None:
+def test_a_broker_does_not_start_with_an_unknown_authorizer() -> None:
     """To ignore it would let everybody in."""
     ended = run_kafka_compat("serve", "--override", "authorizer.class.name=com.example.MyAuthorizer")
     assert ended.returncode == 2

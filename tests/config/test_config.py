@@ -18,7 +18,7 @@ from kafka_compat.config import (
 )
 
 
-def test_nothing_set_gives_a_broker_on_the_loopback_interface() -> None:
+def test_by_default_a_broker_listens_on_the_loopback_interface() -> None:
     config = load()
     assert [(x.name, x.host, x.port) for x in config.listeners] == [("PLAINTEXT", "127.0.0.1", 9092)]
     assert config.broker_id == 1
@@ -28,7 +28,9 @@ def test_nothing_set_gives_a_broker_on_the_loopback_interface() -> None:
     assert config.internal_replication_factor("offsets.topic.replication.factor", brokers=5) == 3
 
 
-def test_the_default_data_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_default_data_directory_is_the_users_data_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from kafka_compat.config.own_settings import default_log_dir
 
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -77,7 +79,7 @@ def test_every_default_is_valid() -> None:
         ("max.connections.per.ip.overrides=hostA", "hostA is not HOST:LIMIT"),
     ],
 )
-def test_an_invalid_value_is_reported_with_the_valid_ones(setting: str, sentence: str) -> None:
+def test_an_invalid_value_is_reported_with_the_valid_values(setting: str, sentence: str) -> None:
     with pytest.raises(ConfigFileError) as caught:
         load(overrides=[setting])
     assert sentence in str(caught.value)
@@ -101,7 +103,7 @@ def test_errors_never_contain_secrets() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_command_line_overrides_the_environment_overrides_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_and_the_file(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("num.partitions=2\nlog.segment.bytes=1000\nbroker.rack=a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_BROKER_RACK": "b", "KAFKA_HEAP_OPTS": "-Xmx1G"}
@@ -113,7 +115,7 @@ def test_the_command_line_overrides_the_environment_overrides_the_file(tmp_path:
     assert load([str(path)]).str("broker.rack") == "a", "the environment counts only when asked for"
 
 
-def test_environment_variables_follow_the_rules_of_the_images() -> None:
+def test_environment_variables_are_mapped_as_in_the_docker_images() -> None:
     config = load(
         environment={
             "KAFKA_CFG_LOG_RETENTION_HOURS": "5",
@@ -134,7 +136,7 @@ def test_environment_variables_follow_the_rules_of_the_images() -> None:
         load(environment={"KAFKA_CREATE_TOPICS": "orders:x"})
 
 
-def test_a_kraft_configuration_starts_with_its_controller_parts_left_out() -> None:
+def test_the_controller_settings_of_a_kraft_configuration_are_ignored() -> None:
     config = BrokerConfig.from_properties(
         {
             "process.roles": "broker,controller",
@@ -154,7 +156,7 @@ def test_a_kraft_configuration_starts_with_its_controller_parts_left_out() -> No
     }
 
 
-def test_listeners_inside_and_outside_of_a_container_are_parsed() -> None:
+def test_listeners_for_clients_inside_and_outside_a_container_are_parsed() -> None:
     config = BrokerConfig.from_properties(
         {
             "listeners": "INSIDE://0.0.0.0:9092,OUTSIDE://[::1]:9094",
@@ -182,7 +184,9 @@ def test_listeners_inside_and_outside_of_a_container_are_parsed() -> None:
         ({"log.retention.ms": "-5"}, -1),
     ],
 )
-def test_the_finest_unit_of_retention_wins(settings: dict[str, str], retention_ms: int) -> None:
+def test_the_retention_setting_with_the_finest_unit_applies(
+    settings: dict[str, str], retention_ms: int
+) -> None:
     assert log_config(BrokerConfig(settings), {}).retention_ms == retention_ms
 
 
@@ -198,13 +202,13 @@ def test_a_topic_inherits_unset_settings_from_the_broker() -> None:
     assert topic.flush_ms == 2**63 - 1
 
 
-def test_flush_ms_falls_back_on_the_schedulers_interval() -> None:
+def test_flush_ms_falls_back_to_the_schedulers_interval() -> None:
     assert log_config(BrokerConfig({"log.flush.scheduler.interval.ms": "500"}), {}).flush_ms == 500
     both = {"log.flush.scheduler.interval.ms": "500", "log.flush.interval.ms": "20"}
     assert log_config(BrokerConfig(both), {}).flush_ms == 20
 
 
-def test_the_old_timestamp_setting_applies_if_the_newer_are_unset() -> None:
+def test_the_old_timestamp_setting_applies_if_the_newer_ones_are_unset() -> None:
     topic = log_config(
         BrokerConfig({}), {"message.timestamp.difference.max.ms": "50", "message.timestamp.after.max.ms": "9"}
     )
@@ -224,7 +228,7 @@ def test_invalid_topic_settings_are_rejected() -> None:
     check_topic_config(config, {"leader.replication.throttled.replicas": "0:1,1:2", "retention.ms": " 5 "})
 
 
-def test_dynamic_settings_override_in_any_unit_and_can_be_removed() -> None:
+def test_dynamic_settings_override_static_ones_in_any_unit_and_can_be_removed() -> None:
     config = BrokerConfig({"log.retention.ms": "5"})
     changed = config.set_dynamic(
         {"log.retention.hours": "1", "num.io.threads": "9"}, {"num.io.threads": "10"}
@@ -239,6 +243,6 @@ def test_dynamic_settings_override_in_any_unit_and_can_be_removed() -> None:
     assert log_config(config, {}).retention_ms == 5
 
 
-def test_unknown_names_are_kept_for_a_warning() -> None:
+def test_unknown_names_are_collected_for_a_warning() -> None:
     config = BrokerConfig({"num.partition": "3", "listener.name.internal.ssl.keystore.location": "/x"})
     assert config.unknown == ("num.partition",)

@@ -67,7 +67,7 @@ async def test_a_topic_setting_is_stored_described_and_deleted(world: World) -> 
     assert await world.manager.topic_overrides("t") == {"segment.bytes": "10000"}
 
 
-async def test_validate_only_changes_nothing(world: World) -> None:
+async def test_validate_only_requests_do_not_change_settings(world: World) -> None:
     await world.set(TOPIC, "t", validate_only=True, retention_ms="5000")
     await world.set(BROKER, "1", validate_only=True, log_retention_ms="5000")
     await world.manager.alter(TOPIC, "t", [("retention.ms", "5")], True)
@@ -78,7 +78,7 @@ async def test_validate_only_changes_nothing(world: World) -> None:
         await world.set(TOPIC, "t", validate_only=True, retention_ms="many")
 
 
-async def test_lists_are_appended_to_and_subtracted_from(world: World) -> None:
+async def test_list_settings_can_be_appended_to_and_subtracted_from(world: World) -> None:
     async def policy() -> str | None:
         return (await world.value(TOPIC, "t", "cleanup.policy"))[0]
 
@@ -171,7 +171,7 @@ async def test_lists_are_appended_to_and_subtracted_from(world: World) -> None:
         (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics"),
     ],
 )
-async def test_invalid_changes_get_kafkas_errors_and_change_nothing(
+async def test_invalid_changes_return_kafkas_errors_and_have_no_effect(
     world: World, kind: int, name: str, change: Change, code: ErrorCode, message: str
 ) -> None:
     with pytest.raises(KafkaError) as refused:
@@ -183,7 +183,7 @@ async def test_invalid_changes_get_kafkas_errors_and_change_nothing(
     assert world.config.dynamic_broker == world.config.dynamic_default == {}
 
 
-async def test_a_setting_may_be_changed_once_per_request(world: World) -> None:
+async def test_a_setting_can_be_changed_only_once_per_request(world: World) -> None:
     twice = [Change("retention.ms", SET, "1"), Change("retention.ms", SET, "2")]
     with pytest.raises(KafkaError, match="duplicate config keys"):
         await world.manager.alter_incrementally(TOPIC, "t", twice, False)
@@ -191,7 +191,7 @@ async def test_a_setting_may_be_changed_once_per_request(world: World) -> None:
         await world.manager.alter(TOPIC, "t", [("retention.ms", None), ("flush.ms", None)], False)
 
 
-async def test_broker_settings_reach_topics_through_every_source(world: World) -> None:
+async def test_broker_settings_from_every_source_apply_to_topics(world: World) -> None:
     await world.set(BROKER, "", log_retention_ms="50000")
     assert await world.value(TOPIC, "t", "retention.ms") == ("50000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     await world.set(BROKER, "1", log_retention_ms="60000")
@@ -238,7 +238,7 @@ async def test_a_setting_without_effect_is_stored_and_logged(
     assert "retention.ms" not in caplog.text
 
 
-async def test_loggers_change_their_level_and_fall_back_to_their_parents(world: World) -> None:
+async def test_logger_levels_can_be_changed_and_fall_back_to_the_parents_level(world: World) -> None:
     logger = logging.getLogger("kafka_compat.metadata.config_manager")
     before = logger.level
     try:
@@ -265,7 +265,7 @@ async def test_unknown_resources_are_not_described(world: World) -> None:
         assert refused.value.code == code
 
 
-async def test_no_secret_is_ever_described(world: World) -> None:
+async def test_secrets_are_never_described(world: World) -> None:
     world = World(
         world.session, {"broker.id": "1", "ssl.keystore.password": "hunter2", "their.password": "hunter2"}
     )

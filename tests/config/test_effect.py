@@ -22,7 +22,7 @@ COMPOSED = {
 }
 
 
-def test_every_setting_with_an_effect_is_read_somewhere() -> None:
+def test_every_setting_with_an_effect_is_read_in_the_sources() -> None:
     source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.name not in TABLES)
     topics = {name for name, key in topic_keys().items() if key.effect == "works"}
     of_topics = {name for topic in topics for name in SERVER_SYNONYMS.get(topic, ())}
@@ -31,12 +31,12 @@ def test_every_setting_with_an_effect_is_read_somewhere() -> None:
         assert f'"{name}"' in source, name
 
 
-def test_effects_are_as_documented() -> None:
+def test_every_documented_kind_of_effect_occurs() -> None:
     keys = [*broker_keys().values(), *dynamic_only_keys().values(), *topic_keys().values()]
     assert {key.effect for key in keys} == {"works", "listener", "stored", "unneeded"}
 
 
-def test_settings_of_compaction_have_an_effect_and_remote_storage_has_none() -> None:
+def test_compaction_settings_have_an_effect_but_remote_storage_settings_do_not() -> None:
     assert broker_setting_has_effect("log.cleanup.policy")
     assert broker_setting_has_effect("log.cleaner.threads")
     assert broker_setting_has_effect("log.retention.minutes")

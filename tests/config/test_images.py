@@ -21,13 +21,13 @@ def bound(config: BrokerConfig) -> dict[str, int]:
     return {listener.name: listener.port for listener in config.listeners}
 
 
-def test_a_container_without_settings_serves_the_host_that_published_its_port() -> None:
+def test_a_container_without_settings_serves_clients_on_the_host_of_its_published_port() -> None:
     config = configured()
     assert bound(config) == {"PLAINTEXT": 9092}
     assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
 
 
-def test_a_node_of_kraft_is_a_broker_without_a_controllers_listener() -> None:
+def test_a_kraft_node_is_a_broker_without_a_controller_listener() -> None:
     config = configured(
         CLUSTER_ID="4L6g3nShT-eMCtK--X86sw",
         KAFKA_NODE_ID="7",
@@ -46,7 +46,7 @@ def test_a_node_of_kraft_is_a_broker_without_a_controllers_listener() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
-def test_the_controllers_listener_needs_no_name_of_its_own(prefix: str) -> None:
+def test_the_controller_listener_does_not_need_to_be_named_in_a_setting(prefix: str) -> None:
     environment = {
         "KAFKA_ENABLE_KRAFT": "yes",
         f"{prefix}PROCESS_ROLES": "controller,broker",
@@ -58,7 +58,7 @@ def test_the_controllers_listener_needs_no_name_of_its_own(prefix: str) -> None:
     assert config.unknown == ()
 
 
-def test_listeners_that_are_only_advertised_are_bound() -> None:
+def test_advertised_listeners_are_bound_if_no_listeners_are_given() -> None:
     config = configured(
         KAFKA_BROKER_ID="1",
         KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
@@ -69,7 +69,7 @@ def test_listeners_that_are_only_advertised_are_bound() -> None:
     assert config.advertised_listeners["PLAINTEXT_HOST"] == ("localhost", 9092)
 
 
-def test_only_what_is_advertised_is_bound() -> None:
+def test_only_advertised_listeners_are_bound() -> None:
     """Nobody who asks for TLS gets a listener without."""
     config = configured(
         KAFKA_ADVERTISED_LISTENERS="SSL://kafka:9093", KAFKA_SECURITY_INTER_BROKER_PROTOCOL="SSL"
@@ -77,7 +77,7 @@ def test_only_what_is_advertised_is_bound() -> None:
     assert bound(config) == {"SSL": 9093}
 
 
-def test_an_advertised_port_may_be_that_of_the_container_or_host() -> None:
+def test_the_advertised_port_can_be_the_containers_or_the_hosts_port() -> None:
     config = configured(KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://localhost:29092")
     assert sorted(bound(config).values()) == [9092, 29092]
     assert set(config.advertised_listeners.values()) == {("localhost", 29092)}
@@ -87,7 +87,7 @@ def test_an_advertised_port_may_be_that_of_the_container_or_host() -> None:
     }
 
 
-def test_listeners_of_a_file_replace_advertised_listeners_of_an_earlier_one(tmp_path: Path) -> None:
+def test_listeners_in_a_file_replace_advertised_listeners_of_an_earlier_file(tmp_path: Path) -> None:
     mounted = tmp_path / "server.properties"
     mounted.write_text("listeners=PLAINTEXT://:19092\n")
     config = load([str(OWN), str(mounted)], (), {})
@@ -95,7 +95,7 @@ def test_listeners_of_a_file_replace_advertised_listeners_of_an_earlier_one(tmp_
     assert bound(config) == {"PLAINTEXT": 19092}
 
 
-def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) -> None:
+def test_stores_and_their_passwords_are_read_from_the_secrets_directory(tmp_path: Path) -> None:
     (tmp_path / "creds").write_text("opened\n")
     told = with_secrets(
         {"ssl.keystore.filename": "broker.jks", "ssl.keystore.credentials": "creds", "broker.id": "1"},
@@ -108,6 +108,6 @@ def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) 
     }
 
 
-def test_a_missing_secret_is_named() -> None:
+def test_a_missing_secret_is_reported_by_name() -> None:
     with pytest.raises(ConfigFileError, match=r"environment: cannot read /etc/kafka/secrets/nobody: No such"):
         configured(KAFKA_SSL_KEY_CREDENTIALS="nobody")

@@ -32,11 +32,11 @@ def test_properties_are_parsed_as_in_java(text: str, properties: dict[str, str])
     assert {name: entry.value for name, entry in parse_properties(text.encode()).items()} == properties
 
 
-def test_a_file_is_iso_8859_1_as_for_java() -> None:
+def test_a_file_is_decoded_as_iso_8859_1_as_by_java() -> None:
     assert parse_properties("a=ü\nb=u".encode("iso-8859-1")) == {"a": ("ü", 1, None), "b": ("u", 2, None)}
 
 
-def test_a_file_that_may_be_utf_8_is_read_in_both_encodings() -> None:
+def test_a_file_that_could_be_utf_8_is_read_in_both_encodings() -> None:
     found = parse_properties("# ü\na=ü\nb=\\u00fc\nü=1\n".encode())
     assert found == {"a": ("Ã¼", 2, "ü"), "b": ("ü", 3, None), "Ã¼": ("1", 4, None)}
 

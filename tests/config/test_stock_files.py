@@ -27,7 +27,7 @@ def test_a_stock_file_is_accepted_unchanged(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in STOCK_FILES if "ZooKeeper" not in name])
-def test_a_broker_serves_with_a_stock_file(tmp_path: Path, name: str) -> None:
+def test_a_broker_serves_clients_with_a_stock_file(tmp_path: Path, name: str) -> None:
     settings = STOCK_FILES[name] | {"log.dirs": str(tmp_path / "logs")}
     # Any free port of the loopback interface, where the file has a fixed one of all.
     settings["listeners"] = settings["listeners"].replace("://:9092", "://127.0.0.1:0")
@@ -49,7 +49,7 @@ def test_a_broker_serves_with_a_stock_file(tmp_path: Path, name: str) -> None:
     assert "Unknown settings" not in errors
 
 
-def test_listeners_of_the_environment_replace_advertised_listeners_of_the_file(tmp_path: Path) -> None:
+def test_listeners_in_the_environment_replace_advertised_listeners_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "image.properties"
     file.write_text("listeners=PLAINTEXT://:9092\nadvertised.listeners=PLAINTEXT://localhost:9092\n")
     assert load([str(file)], (), {}).advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}

@@ -221,7 +221,7 @@ def test_deletions_remove_the_same_acls_as_genuine_kafka(pair: Pair) -> None:
     assert delete(pair) == []
 
 
-def test_only_permitted_principals_describe_and_change_acls(pair: Pair) -> None:
+def test_only_permitted_principals_can_describe_and_change_acls(pair: Pair) -> None:
     """CreateAcls and DeleteAcls are ALTER, DescribeAcls is DESCRIBE on the cluster."""
     cluster = {"resource_type": CLUSTER, "operation": ALL, "principal": "User:*"}
     create(pair, acl("kafka-cluster", **cluster))
@@ -305,7 +305,7 @@ TOOL = """
 """.strip()
 
 
-def test_kafka_acls_prints_the_same_as_on_genuine_kafka(
+def test_kafka_acls_prints_the_same_output_as_on_genuine_kafka(
     pair: Pair, addresses: tuple[str, str], tmp_path: Path
 ) -> None:
     """Kafka's own tool prints the same of both."""
@@ -322,7 +322,7 @@ def test_kafka_acls_prints_the_same_as_on_genuine_kafka(
         tools.close()
 
 
-def test_librdkafka_changes_acls(pair: Pair, addresses: tuple[str, str]) -> None:
+def test_librdkafka_can_change_acls(pair: Pair, addresses: tuple[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": addresses[0]})
     binding = AclBinding(
         ResourceType.TOPIC,
@@ -351,7 +351,7 @@ def test_librdkafka_changes_acls(pair: Pair, addresses: tuple[str, str]) -> None
     assert admin.describe_acls(every).result(10) == []
 
 
-def test_an_acl_on_the_cluster_locks_out_everybody_else(pair: Pair) -> None:
+def test_an_acl_on_the_cluster_locks_out_all_other_principals(pair: Pair) -> None:
     """The last test of the module: nobody here can take that back."""
     assert create(pair, acl("fine")) == [NONE]
     nobody = acl("kafka-cluster", resource_type=CLUSTER, operation=ALTER, principal="User:bob")

@@ -113,7 +113,9 @@ def test_invalid_frames_close_the_connection_without_a_response(
             assert connection.closed_by_peer(), f"{side}: {what}"
 
 
-def test_responses_before_the_invalid_frame_are_sent(our_address: str, genuine_address: str) -> None:
+def test_responses_to_requests_before_an_invalid_frame_are_sent(
+    our_address: str, genuine_address: str
+) -> None:
     """What was asked before the bad frame, in the same packet, is answered before the connection closes."""
     for address in (genuine_address, our_address):
         with _connect(address) as connection:
@@ -140,7 +142,7 @@ def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCom
         assert patient.ask(ApiKey.METADATA, 4, {"topics": []})["topics"] == []
 
 
-def test_the_deadline_of_a_frame_stands_still_while_the_broker_does_not_read(
+def test_the_deadline_of_a_frame_is_suspended_while_the_broker_does_not_read(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
     """Half a frame behind requests whose answers are not taken for longer than the deadline."""
@@ -186,7 +188,7 @@ def test_connections_over_the_limit_per_address_are_closed(
 
 
 @pytest.mark.parametrize("failing", ["unknown topic", "bad CRC"])
-def test_acks_0_with_an_error_closes(
+def test_an_error_with_acks_0_closes_the_connection(
     our_address: str, genuine_address: str, pair: Pair, failing: str
 ) -> None:
     topic = pair.name("absent") if failing == "unknown topic" else pair.topic()
@@ -269,7 +271,9 @@ def test_an_unknown_codec_is_an_invalid_record(pair: Pair, codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", list(CompressionType)[1:])
-def test_broken_compression_with_a_valid_crc_is_a_corrupt_message(pair: Pair, codec: CompressionType) -> None:
+def test_invalid_compressed_data_with_a_valid_crc_is_a_corrupt_message(
+    pair: Pair, codec: CompressionType
+) -> None:
     """Ours: 2, CORRUPT_MESSAGE."""
     request = produce_request(pair.topic(), _compressed(codec, b"this is no compressed data at all" * 3))
     assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 2
@@ -291,7 +295,7 @@ def test_invalid_acks_are_rejected(pair: Pair) -> None:
         assert code_of(answer) == 21
 
 
-def test_null_keys_on_a_compacted_topic_are_rejected_by_record(pair: Pair) -> None:
+def test_null_keys_in_a_compacted_topic_are_reported_per_record(pair: Pair) -> None:
     """87, and the answer names the record."""
     topic = pair.topic(configs={"cleanup.policy": "compact"})
     records = [record(0), record(1, key=None), record(2), record(3, key=None)]
@@ -302,7 +306,7 @@ def test_null_keys_on_a_compacted_topic_are_rejected_by_record(pair: Pair) -> No
         assert [error["batch_index"] for error in found["record_errors"]] == [1, 3]
 
 
-def test_the_log_append_time_bit_of_a_client_is_rejected(pair: Pair) -> None:
+def test_a_log_append_time_bit_set_by_a_client_is_rejected(pair: Pair) -> None:
     topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
     answer = pair.same(ApiKey.PRODUCE, produce_request(topic, changed(GOOD, ATTRIBUTES_AT, "h", 8)), (9,))
     assert code_of(answer) == 32
@@ -360,7 +364,7 @@ def test_a_transactional_batch_needs_a_transactional_id(pair: Pair) -> None:
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), made), (9,))) == 53
 
 
-def test_produce_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
+def test_producing_to_internal_and_unknown_topics_is_rejected(pair: Pair) -> None:
     for connection in pair.sides.values():  # brings __consumer_offsets into being
         connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
     pair.await_topic("__consumer_offsets", 0)
@@ -376,7 +380,7 @@ def test_min_insync_replicas_is_limited_to_the_number_of_replicas(pair: Pair) ->
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD, acks=acks), (9,))) == 0
 
 
-def test_many_broken_batches_do_not_end_a_connection(pair: Pair) -> None:
+def test_many_malformed_batches_do_not_close_a_connection(pair: Pair) -> None:
     """Whatever byte of a batch is wrong, the answer is an error or it was good; the connection lives."""
     topic = pair.topic()
     connection = pair.sides["ours"]
@@ -405,7 +409,7 @@ def test_unknown_fetch_sessions_are_rejected(pair: Pair) -> None:
     assert wrong_epoch["error_code"] == 71
 
 
-def test_fetch_from_invalid_partitions_and_offsets_fails(pair: Pair) -> None:
+def test_fetching_from_invalid_partitions_and_offsets_fails(pair: Pair) -> None:
     topic = pair.topic()
     pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD), (9,))
     assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 700), (11,))) == 1
@@ -484,7 +488,7 @@ def test_invalid_topics_are_not_created(pair: Pair, mistake: Plain, expected: in
     assert answer["topics"][0]["error_code"] == expected
 
 
-def test_the_client_id_may_be_null_or_odd(our_address: str, genuine_address: str) -> None:
+def test_the_client_id_can_be_null_empty_or_non_ascii(our_address: str, genuine_address: str) -> None:
     body = encode(ApiKey.METADATA, 4, {"topics": []})[4 + 10 + len(CLIENT_ID) :]
     for address in (genuine_address, our_address):
         for client_id in (None, b"", "é".encode() * 100):

@@ -32,7 +32,7 @@ def described(pair: Pair, *components: tuple[str, int, str | None], strict: bool
     return pair.same(ApiKey.DESCRIBE_CLIENT_QUOTAS, {"components": conditions, "strict": strict})
 
 
-def test_quotas_are_kept_and_found(pair: Pair) -> None:
+def test_quotas_are_stored_and_described(pair: Pair) -> None:
     user, client = pair.name("user ~*%"), pair.name("client")
     alter(pair, entity(user=user), producer_byte_rate=1000, request_percentage=12.5)
     alter(pair, entity(user=user, client_id=client), consumer_byte_rate=5)

@@ -68,7 +68,7 @@ def test_api_versions_above_the_highest_gets_the_same_response(pair: Pair) -> No
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
-def test_client_software_names_get_the_same_errors(pair: Pair, name: str) -> None:
+def test_client_software_names_are_validated_as_by_genuine_kafka(pair: Pair, name: str) -> None:
     for field in SOFTWARE:
         for version in pair.versions(ApiKey.API_VERSIONS, 3):
             ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
@@ -76,7 +76,7 @@ def test_client_software_names_get_the_same_errors(pair: Pair, name: str) -> Non
             assert bool(ours["api_keys"]) == bool(genuine["api_keys"])
 
 
-def test_describe_cluster_gives_the_same_response(pair: Pair) -> None:
+def test_describe_cluster_returns_the_same_response(pair: Pair) -> None:
     pair.same(ApiKey.DESCRIBE_CLUSTER, {})
     pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
     for endpoint_type in (2, 9):
@@ -93,7 +93,7 @@ def test_features_cannot_be_changed(pair: Pair) -> None:
         pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": [update]}, (0,))
 
 
-def test_describe_log_dirs(pair: Pair) -> None:
+def test_describe_log_dirs_returns_the_same_response(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
     parts = [{"topic": topic, "partitions": [0, 1]}]
@@ -106,7 +106,7 @@ def test_describe_log_dirs(pair: Pair) -> None:
             assert topic in {entry["name"] for result in answer["results"] for entry in result["topics"]}
 
 
-def test_security_is_disabled(pair: Pair) -> None:
+def test_acl_requests_fail_without_an_authorizer(pair: Pair) -> None:
     """Without an authorizer, questions about ACLs answer SECURITY_DISABLED."""
     every = {
         "resource_type_filter": 1,
@@ -141,7 +141,7 @@ def test_sasl_requests_fail_on_a_listener_without_sasl(pair: Pair, mechanism: st
     pair.same(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": mechanism.encode()})
 
 
-def test_describe_topic_partitions(pair_41: Pair) -> None:
+def test_describe_topic_partitions_returns_the_same_response(pair_41: Pair) -> None:
     """Pages of partitions, sorted by topic, with a cursor (KIP-966)."""
     first, second = sorted([pair_41.topic(3), pair_41.topic(2)])
     asked = [{"name": second}, {"name": first}, {"name": pair_41.name("absent")}, {"name": "a/b"}]
@@ -158,7 +158,7 @@ def test_describe_topic_partitions(pair_41: Pair) -> None:
         )
 
 
-def test_versions_that_only_41_has_get_the_same_responses(pair_41: Pair) -> None:
+def test_versions_that_only_kafka_41_supports_get_the_same_responses(pair_41: Pair) -> None:
     topic = pair_41.topic(2)
     ids = pair_41.ids(topic)
     metadata = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}

@@ -62,7 +62,7 @@ def test_invalid_resources_are_not_described(pair: Pair) -> None:
         pair.same(ApiKey.DESCRIBE_CONFIGS, describe(kind, "x"))
 
 
-def test_broker_config_names_types_and_flags(pair: Pair) -> None:
+def test_broker_configs_have_the_same_names_types_and_flags(pair: Pair) -> None:
     """All of the broker's settings are named, with type, sensitivity and read-only flag as genuine."""
     answers = pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(BROKER, "1", **EVERYTHING))
     ours, genuine = (
@@ -102,7 +102,7 @@ def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only
         pytest.param([], id="nothing"),
     ],
 )
-def test_incremental_changes_give_the_same_responses_and_values(
+def test_incremental_changes_return_the_same_responses_and_values(
     pair: Pair, changes: list[tuple[int, str, str | None]]
 ) -> None:
     for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
@@ -140,14 +140,14 @@ def test_values_of_throttled_replicas_are_validated(pair: Pair, value: str) -> N
     pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
 
 
-def test_changes_to_unknown_resources(pair: Pair) -> None:
+def test_changes_to_unknown_resources_are_rejected(pair: Pair) -> None:
     pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental(pair.name("absent"), (SET, "retention.ms", "1")))
     for kind, name in ((BROKER, "77"), (0, "x"), (99, "x")):
         resource = {"resource_type": kind, "resource_name": name, "configs": []}
         pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]})
 
 
-def test_alter_configs_replaces_everything(pair: Pair) -> None:
+def test_alter_configs_replaces_all_settings(pair: Pair) -> None:
     """The older call resets what it does not name."""
     for version in pair.versions(ApiKey.ALTER_CONFIGS):
         topic = pair.topic(configs={"segment.bytes": "1048576", "retention.ms": "5000"})

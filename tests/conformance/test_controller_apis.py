@@ -16,7 +16,7 @@ def test_elections_that_are_not_needed_get_the_same_errors(pair: Pair) -> None:
             pair.same(ApiKey.ELECT_LEADERS, request)
 
 
-def test_reassignments_that_are_invalid_or_move_nothing_get_the_same_errors(pair: Pair) -> None:
+def test_invalid_and_empty_reassignments_get_the_same_errors(pair: Pair) -> None:
     topic = pair.topic(1)
     for replicas in ([1], [7], [1, 7], [1, 1], [-1], [], None):
         for name, index in ((topic, 0), (topic, 9), (pair.name(), 0)):

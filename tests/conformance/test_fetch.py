@@ -79,7 +79,7 @@ def test_zstd_records_are_not_sent_to_clients_without_zstd(pair: Pair) -> None:
             assert codes == {packed: 76, plain: 0}
 
 
-def test_compression_type_decides_about_zstd_rather_than_the_log(pair: Pair) -> None:
+def test_zstd_support_is_required_by_compression_type_rather_than_by_the_log(pair: Pair) -> None:
     empty = pair.topic(configs={"compression.type": "zstd"})
     pair.same(ApiKey.FETCH, fetch_request(empty, 0), pair.versions(ApiKey.FETCH, 0, 12))
     pair.same(ApiKey.FETCH, fetch_request(empty, 5), pair.versions(ApiKey.FETCH, 0, 12))
@@ -104,7 +104,7 @@ def test_a_session_reports_an_unreadable_zstd_topic_with_each_change(pair: Pair)
 
 
 @pytest.mark.parametrize("version", OLD)
-def test_records_before_a_batch_in_zstd_are_converted(pair: Pair, version: int) -> None:
+def test_records_before_a_zstd_batch_are_down_converted(pair: Pair, version: int) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(2, compression=CompressionType.ZSTD), batch(2))
     for offset, code, offsets in ((1, 0, [1, 2]), (3, 76, []), (5, 0, [5, 6])):
@@ -114,7 +114,7 @@ def test_records_before_a_batch_in_zstd_are_converted(pair: Pair, version: int) 
 
 
 @pytest.mark.parametrize("version", OLD)
-def test_converted_records_begin_at_the_requested_offset(pair: Pair, version: int) -> None:
+def test_down_converted_records_begin_at_the_requested_offset(pair: Pair, version: int) -> None:
     topic, packed = pair.topic(), pair.topic()
     fill(pair, topic, batch(10), batch(5))
     fill(pair, packed, batch(10, compression=CompressionType.GZIP), batch(5))
@@ -166,7 +166,7 @@ class Sessions:
         return self.pair.same(ApiKey.FETCH, self.request(topics, **more), (self.version,))
 
 
-def test_a_session_opens_without_partitions(pair: Pair) -> None:
+def test_a_session_can_be_created_without_partitions(pair: Pair) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3))
     opened = pair.both(
@@ -179,7 +179,7 @@ def test_a_session_opens_without_partitions(pair: Pair) -> None:
     session.same([])
 
 
-def test_a_session_without_partitions_ends_with_its_next_request(pair: Pair) -> None:
+def test_a_session_without_partitions_is_closed_by_its_next_request(pair: Pair) -> None:
     opened = pair.both(
         ApiKey.FETCH, 11, {"max_wait_ms": 0, "session_id": 0, "session_epoch": 0, "topics": []}
     )
@@ -188,7 +188,7 @@ def test_a_session_without_partitions_ends_with_its_next_request(pair: Pair) -> 
     assert session.same([])["error_code"] == 70
 
 
-def test_a_session_that_loses_its_last_partition_has_an_empty_response(pair: Pair) -> None:
+def test_a_session_that_loses_its_last_partition_gets_an_empty_response(pair: Pair) -> None:
     topic = pair.topic()
     ids = pair.ids(topic)
     fill(pair, topic, batch(5))
@@ -246,7 +246,7 @@ def small_pair(start_broker: StartBroker, tmp_path_factory: pytest.TempPathFacto
     genuine.stop()
 
 
-def test_eviction_from_a_full_session_cache_is_as_in_genuine_kafka(small_pair: Pair) -> None:
+def test_sessions_are_evicted_from_a_full_cache_as_in_genuine_kafka(small_pair: Pair) -> None:
     pair = small_pair
     topic = pair.topic(3)
 

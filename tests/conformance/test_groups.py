@@ -31,7 +31,7 @@ def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bo
     return {"group_id": group, "topics": listed, "groups": groups, "require_stable": stable}
 
 
-def test_find_coordinator_gives_the_same_response_in_every_version(pair: Pair) -> None:
+def test_find_coordinator_returns_the_same_response_in_every_version(pair: Pair) -> None:
     group = ready_group(pair)
     pair.same(ApiKey.FIND_COORDINATOR, {"key": group, "coordinator_keys": [group]})
     several = {"key_type": 0, "coordinator_keys": [group, f"{group}-2", group]}
@@ -41,7 +41,7 @@ def test_find_coordinator_gives_the_same_response_in_every_version(pair: Pair) -
         pair.same(ApiKey.FIND_COORDINATOR, request, pair.versions(ApiKey.FIND_COORDINATOR, 1, 5))
 
 
-def test_commit_and_fetch_in_every_version(pair: Pair) -> None:
+def test_offsets_are_committed_and_fetched_in_every_version(pair: Pair) -> None:
     topic = pair.topic(3)
     for version in pair.versions(ApiKey.OFFSET_COMMIT, 1):
         group = ready_group(pair)
@@ -223,7 +223,7 @@ def test_a_static_member_rejoins_without_a_rebalance_and_fences_the_old_one(pair
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, (5,))
 
 
-def test_a_second_member_rebalances(pair: Pair) -> None:
+def test_a_second_member_causes_a_rebalance(pair: Pair) -> None:
     """While the second waits, the first hears of it by its heartbeat; both then share one generation."""
     group = ready_group(pair)
     first = _joined(pair, 3, group)

@@ -132,7 +132,7 @@ def make_topic(address: str, name: str) -> None:
 
 
 @pytest.mark.timeout(3600)
-def test_mutated_frames_leave_broker_memory_and_bystander_unaffected(
+def test_mutated_frames_affect_neither_broker_memory_nor_other_clients(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
     seed = int(os.environ.get("KAFKA_COMPAT_SEED") or random.SystemRandom().randrange(2**32))

@@ -39,7 +39,7 @@ def test_records_of_every_codec_are_fetched_unchanged(pair: Pair, compression: C
     assert answer["responses"][0]["partitions"][0]["high_watermark"] == 23
 
 
-def test_produce_to_unknown_partitions_fails(pair: Pair) -> None:
+def test_producing_to_unknown_partitions_fails(pair: Pair) -> None:
     topic = pair.topic()
     versions = pair.versions(ApiKey.PRODUCE, 3)
     pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), batch()), versions)
@@ -48,7 +48,7 @@ def test_produce_to_unknown_partitions_fails(pair: Pair) -> None:
     pair.same(ApiKey.PRODUCE, produce_request("a/b", batch()), versions)
 
 
-def test_log_append_time(pair: Pair) -> None:
+def test_produce_responses_contain_the_log_append_time(pair: Pair) -> None:
     topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
     ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, batch()))
     for answer in (ours, genuine):
@@ -82,7 +82,7 @@ def test_records_are_down_converted_for_old_clients(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, fetch_request(topic, 0, max_bytes=150), (0, 1, 2, 3))
 
 
-def test_fetch_limits_bound_all_but_the_first_batch(pair: Pair) -> None:
+def test_fetch_limits_apply_to_all_but_the_first_batch(pair: Pair) -> None:
     """The first batch comes whole however small the limit; later ones only as far as the limits allow."""
     topic = pair.topic(2)
     fill(pair, topic, *(batch(2, start=number * 2) for number in range(5)))
@@ -153,7 +153,7 @@ def test_list_offsets_finds_the_same_offsets_by_timestamp(pair: Pair, timestamp:
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp, isolation=1), (2, 5, 7))
 
 
-def test_list_offsets_of_version_0(pair: Pair) -> None:
+def test_list_offsets_version_0_returns_the_same_response(pair: Pair) -> None:
     """Segments by their last modification, and the log end as one more."""
     empty, single = pair.topic(), pair.topic()
     fill(pair, single, batch(30))
@@ -179,7 +179,7 @@ def test_list_offsets_of_version_0(pair: Pair) -> None:
     assert found["old_style_offsets"] == [40, 30, 20, 10, 0]
 
 
-def test_list_offsets_of_records_without_timestamps_is_the_same(pair: Pair) -> None:
+def test_list_offsets_returns_the_same_response_for_records_without_timestamps(pair: Pair) -> None:
     def without(count: int = 2, compression: CompressionType = CompressionType.NONE) -> bytes:
         return build_batch([Record(timestamp=-1, value=b"v") for _ in range(count)], compression=compression)
 
@@ -205,7 +205,7 @@ def test_list_offsets_of_records_without_timestamps_is_the_same(pair: Pair) -> N
     assert (found["timestamp"], found["offset"], found["leader_epoch"]) == (-1, 0, 0)
 
 
-def test_list_offsets_special_timestamps(pair: Pair) -> None:
+def test_list_offsets_returns_the_same_response_for_special_timestamps(pair: Pair) -> None:
     topic, empty = pair.topic(), pair.topic()
     fill(pair, topic, batch(3), batch(3, start=-5))
     for timestamp, first in ((-3, 7), (-4, 8)):
@@ -221,7 +221,7 @@ def test_list_offsets_special_timestamps(pair: Pair) -> None:
         )
 
 
-def test_list_offsets_errors(pair: Pair) -> None:
+def test_list_offsets_returns_the_same_errors(pair: Pair) -> None:
     topic = pair.topic()
     versions = pair.versions(ApiKey.LIST_OFFSETS, 1)
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(pair.name("absent"), -1), versions)

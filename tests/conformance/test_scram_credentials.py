@@ -33,7 +33,7 @@ def described(pair: Pair, *users: str) -> list[Plain]:
     return results
 
 
-def test_credentials_are_kept_and_listed(pair: Pair) -> None:
+def test_credentials_are_stored_and_listed(pair: Pair) -> None:
     ann, bob = pair.name("ann@x y"), pair.name("bob")
     alter(pair, [upsertion(ann), upsertion(ann, 2, 8192), upsertion(bob)])
     (found,) = described(pair, ann)

@@ -126,7 +126,7 @@ def test_several_topics_in_one_request_get_the_same_responses(pair: Pair) -> Non
     pair.same(ApiKey.CREATE_TOPICS, create())
 
 
-def test_a_name_that_collides_in_metrics_is_rejected(pair: Pair) -> None:
+def test_a_name_that_would_collide_in_metrics_is_rejected(pair: Pair) -> None:
     """Names that differ only in dots and underscores collide in metrics, and are refused."""
     name = pair.name()
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(f"{name}.x")), (5,))
@@ -202,7 +202,7 @@ def metadata(pair: Pair, request: Any, low: int = 0, high: int = 99) -> Plain:
     return pair.same(ApiKey.METADATA, request, pair.versions(ApiKey.METADATA, low, high))
 
 
-def test_metadata_of_topics_is_the_same(pair: Pair) -> None:
+def test_metadata_returns_the_same_response_for_topics(pair: Pair) -> None:
     topic, other = pair.topic(3), pair.topic()
     metadata(pair, {"topics": [{"name": topic}, {"name": other}], "allow_auto_topic_creation": False})
     no_topics: Plain = {"topics": []}
@@ -211,7 +211,7 @@ def test_metadata_of_topics_is_the_same(pair: Pair) -> None:
     metadata(pair, {"topics": [{"name": topic}], "allow_auto_topic_creation": False} | rights, low=8)
 
 
-def test_metadata_of_everything_holds_the_topic(pair: Pair) -> None:
+def test_metadata_for_all_topics_contains_each_topic(pair: Pair) -> None:
     topic = pair.topic(2)
     for version in pair.versions(ApiKey.METADATA, 1):
         for answer in pair.both(ApiKey.METADATA, version, {"topics": None}):
@@ -219,7 +219,7 @@ def test_metadata_of_everything_holds_the_topic(pair: Pair) -> None:
             assert (found["error_code"], len(found["partitions"])) == (0, 2)
 
 
-def test_metadata_of_missing_and_invalid_topics_gets_the_same_errors(pair: Pair) -> None:
+def test_metadata_for_missing_and_invalid_topics_gets_the_same_errors(pair: Pair) -> None:
     asked = {"topics": [{"name": pair.name("absent")}], "allow_auto_topic_creation": False}
     answer = metadata(pair, asked, low=4)
     assert answer["topics"][0]["error_code"] == 3
@@ -227,7 +227,7 @@ def test_metadata_of_missing_and_invalid_topics_gets_the_same_errors(pair: Pair)
     metadata(pair, {"topics": [{"name": "a/b"}], "allow_auto_topic_creation": True}, low=4)
 
 
-def test_metadata_by_id_is_the_same(pair: Pair) -> None:
+def test_metadata_returns_the_same_response_for_topic_ids(pair: Pair) -> None:
     ids = pair.ids(pair.topic(2))
     by_id = metadata(pair, lambda side: {"topics": [{"topic_id": ids[side], "name": None}]}, low=12)
     assert by_id["topics"][0]["error_code"] == 0
@@ -236,7 +236,7 @@ def test_metadata_by_id_is_the_same(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 4, 8, 12])
-def test_metadata_creates_topics(pair: Pair, version: int) -> None:
+def test_metadata_requests_create_topics(pair: Pair, version: int) -> None:
     """A topic that is asked for comes into being; the next answers have its leader."""
     name = pair.name("automatic")
     request = {"topics": [{"name": name}], "allow_auto_topic_creation": True}

@@ -262,7 +262,7 @@ def test_exhausted_epochs_write_the_same_records_in_version_2(pair_2: Pair) -> N
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="32,766 epochs")
-def test_an_abort_takes_the_last_epoch_in_version_2(pair_2: Pair, request: pytest.FixtureRequest) -> None:
+def test_an_abort_uses_the_last_epoch_in_version_2(pair_2: Pair, request: pytest.FixtureRequest) -> None:
     """Kafka 4.1 and we note the same of it. Its producer may end the transaction all the same: with Kafka 4.3
     and us it gets a new id, with 4.1 the last epoch (KAFKA-20090).
     """

@@ -137,7 +137,7 @@ def test_offsets_in_a_transaction_are_pending_until_its_commit(pair: Pair) -> No
     position(stable=True)
 
 
-def test_describe_producers_and_markers_by_hand(pair: Pair) -> None:
+def test_a_hanging_transaction_is_described_and_aborted_with_write_txn_markers(pair: Pair) -> None:
     """What Kafka's tool does with a hanging transaction."""
     one = Transactional(pair)
     topic = pair.topic()
@@ -238,7 +238,7 @@ def test_the_feature_transaction_version_is_advertised_as_in_kafka_41(
     pair.close()
 
 
-def test_each_transaction_of_version_2_gets_an_epoch(pair_41: Pair) -> None:
+def test_each_transaction_of_version_2_has_its_own_epoch(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic(2)
     one.init()
@@ -297,7 +297,7 @@ def test_a_second_producer_of_version_2_fences_the_first(pair_41: Pair) -> None:
     one.produce(topic, 2, (12,))
 
 
-def test_offsets_of_version_2_add_their_group_to_the_transaction(pair_41: Pair) -> None:
+def test_committing_offsets_in_version_2_adds_the_group_to_the_transaction(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     topic = pair_41.topic()
     group = pair_41.name("group")
@@ -338,7 +338,7 @@ def test_offsets_of_version_2_add_their_group_to_the_transaction(pair_41: Pair) 
     position()
 
 
-def test_list_transactions_by_pattern(pair_41: Pair) -> None:
+def test_list_transactions_filters_by_pattern(pair_41: Pair) -> None:
     one = Transactional(pair_41)
     one.init()
     for pattern in (

@@ -40,7 +40,7 @@ class Reading:
         self._thread.join()
 
 
-def test_a_group_is_awaited_until_it_is_stable_and_until_it_is_empty(broker: KafkaBroker) -> None:
+def test_waiting_for_a_stable_or_empty_group_succeeds(broker: KafkaBroker) -> None:
     broker.create_topic("t", 4)
     assert broker.control.await_group("g", state="Dead", timeout_s=0) == {
         "state": "Dead",
@@ -62,7 +62,7 @@ def test_a_group_is_awaited_until_it_is_stable_and_until_it_is_empty(broker: Kaf
     assert time.monotonic() - began_s < SOON_S
 
 
-def test_records_that_arrive_during_the_wait_end_it(broker: KafkaBroker) -> None:
+def test_the_arrival_of_records_ends_the_wait(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2)
     told: list[int] = []
     waiting = threading.Thread(target=lambda: told.append(broker.control.await_records("t", 10)))
@@ -76,7 +76,7 @@ def test_records_that_arrive_during_the_wait_end_it(broker: KafkaBroker) -> None
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
-def test_the_end_of_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -> None:
+def test_completing_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "an id/of mine"})
     client.init_transactions(20)
@@ -88,7 +88,7 @@ def test_the_end_of_a_transaction_ends_the_wait(broker: KafkaBroker, end: str) -
     broker.control.await_transaction("an id/of mine", f"Complete{end.capitalize()}")
 
 
-def test_the_expiry_of_a_session_ends_the_wait(broker: KafkaBroker) -> None:
+def test_expiring_a_session_ends_the_wait(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = KafkaConsumer(
         "t", bootstrap_servers=broker.bootstrap_servers, group_id="g", session_timeout_ms=45_000
@@ -104,7 +104,7 @@ def test_the_expiry_of_a_session_ends_the_wait(broker: KafkaBroker) -> None:
     broker.control.await_group("g", state="Empty", members=0, timeout_s=0)
 
 
-def test_a_timeout_reports_the_present_state(broker: KafkaBroker) -> None:
+def test_a_timeout_reports_the_current_state(broker: KafkaBroker) -> None:
     began_s = time.monotonic()
     with pytest.raises(ControlFailed, match=r"group g did not reach state=Stable, members=2 within 200 ms"):
         broker.control.await_group("g", state="Stable", members=2, timeout_s=0.2)

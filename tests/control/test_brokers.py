@@ -87,7 +87,7 @@ def test_a_paused_broker_responds_after_it_is_resumed(broker: KafkaBroker) -> No
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_leaders_move_from_a_broker_that_is_paused_for_too_long(broker: KafkaBroker) -> None:
+def test_leadership_moves_away_from_a_broker_that_is_paused_for_too_long(broker: KafkaBroker) -> None:
     leader = ready(broker)
     broker.control.pause(leader)
     broker.control.advance(20)
@@ -100,7 +100,7 @@ def test_leaders_move_from_a_broker_that_is_paused_for_too_long(broker: KafkaBro
     assert stored(broker, "t") == [b"0", b"1"]
 
 
-def test_a_follower_cut_off_from_its_leader_leaves_the_isr(broker: KafkaBroker) -> None:
+def test_a_follower_partitioned_from_its_leader_leaves_the_isr(broker: KafkaBroker) -> None:
     leader = ready(broker)
     # Without a way to the controller the leader could not have it removed.
     follower = next(each for each in (1, 2, 3) if each not in (leader, seen(broker).controller))

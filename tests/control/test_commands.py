@@ -42,7 +42,7 @@ def test_compact_keeps_the_last_value_of_each_key(broker: KafkaBroker) -> None:
     assert consume(broker, "t") == [(b"a", b"3", 3), (b"b", b"2", 4)]
 
 
-def test_compact_leaves_records_younger_than_min_compaction_lag(broker: KafkaBroker) -> None:
+def test_compact_keeps_records_younger_than_min_compaction_lag(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"cleanup.policy": "compact", "min.compaction.lag.ms": 3_600_000})
     produce(broker, "t", (b"a", b"1"), (b"a", b"2"))
     broker.control.compact("t")
@@ -60,13 +60,13 @@ def test_retention_by_size_deletes_closed_segments(broker: KafkaBroker) -> None:
     assert consume(broker, "t") == []
 
 
-def test_flush_of_all_partitions_succeeds(broker: KafkaBroker) -> None:
+def test_flushing_all_partitions_succeeds(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3)
     produce(broker, "t", (b"a", b"1"))
     broker.control.flush("t")
 
 
-def test_ending_a_session_removes_the_member(broker: KafkaBroker) -> None:
+def test_expiring_a_session_removes_the_member(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2)
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "log_level": 0}
     lost: list[object] = []

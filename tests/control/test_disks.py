@@ -13,7 +13,7 @@ from tests.control.values import sent, stored
 from tests.support.process import wait_until
 
 
-def test_records_are_stored_once_a_full_disk_has_space_again(broker: KafkaBroker) -> None:
+def test_records_are_stored_once_space_is_available_on_a_full_disk(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"message.timeout.ms": 20_000})
     assert sent(client, "t", b"1") == [None]
@@ -40,7 +40,7 @@ def test_a_slow_disk_delays_acknowledgements(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"1", b"2"]
 
 
-def test_a_failed_disk_stops_its_broker_and_the_others_lead() -> None:
+def test_a_failed_disk_stops_its_broker_and_the_others_take_over() -> None:
     with KafkaCluster(3, {"log.flush.interval.messages": 1}) as cluster:
         cluster.create_topic("t", 3, config={"min.insync.replicas": 2})
         produce(cluster, "t", 30)

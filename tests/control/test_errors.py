@@ -55,7 +55,7 @@ def java(broker: KafkaBroker, asked: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_every_error_reaches_the_java_client_as_kafka_describes_it(ready: KafkaBroker) -> None:
+def test_every_error_has_the_documented_effect_in_the_java_client(ready: KafkaBroker) -> None:
     every = codes(KNOWN_TO_IT_MAX)
     asked = [(api, code) for api in APIS for code in (every if campaign.enabled() else every[::3])]
     told = [Told.of(line) for line in java(ready, "".join(f"{api} {code}\n" for api, code in asked))]

@@ -29,7 +29,7 @@ def test_a_retriable_error_is_retried(broker: KafkaBroker) -> None:
 
 
 @pytest.mark.parametrize("name", ["MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD"])
-def test_a_permanent_error_reaches_the_client(broker: KafkaBroker, name: str) -> None:
+def test_a_non_retriable_error_is_reported_to_the_client(broker: KafkaBroker, name: str) -> None:
     broker.create_topic("t")
     with broker.control.fault(api="Produce", error=name, count=1) as fault:
         told = sent(producer(broker), "t", b"1", b"2")
@@ -64,7 +64,7 @@ def test_a_dropped_request_is_not_applied(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"2"]
 
 
-def test_a_delay_affects_one_client_only(broker: KafkaBroker) -> None:
+def test_a_delay_affects_only_one_client(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     slow, quick = producer(broker, **{"client.id": "slow"}), producer(broker, **{"client.id": "quick"})
     assert sent(slow, "t", b"0") == sent(quick, "t", b"0") == [None]
@@ -129,7 +129,7 @@ APIS: dict[ApiKey, tuple[int, Plain]] = {
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-def test_every_error_can_be_given(broker: KafkaBroker, api: ApiKey) -> None:
+def test_every_error_code_can_be_injected(broker: KafkaBroker, api: ApiKey) -> None:
     version, request = APIS[api]
     about = "transactional_id" if "transactional_id" in request else "group"
     connection = Connection(broker.bootstrap_servers)
@@ -174,7 +174,7 @@ def test_invalid_faults_are_rejected(broker: KafkaBroker, how: dict[str, Any], s
     assert said in str(failed.value)
 
 
-def test_a_fault_without_a_hit_is_reported(broker: KafkaBroker) -> None:
+def test_a_fault_that_never_applied_is_reported(broker: KafkaBroker) -> None:
     fault = broker.control.fault(api="Produce", drop=True)
     with pytest.raises(ControlFailed, match="was hit by 0 requests, not 1, within 100 ms"):
         fault.await_hits(timeout_s=0.1)

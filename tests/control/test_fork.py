@@ -16,7 +16,7 @@ from tests.control.contents import Held, commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
 
-def test_a_fork_has_the_same_records_and_changes_independently(broker: KafkaBroker) -> None:
+def test_a_fork_starts_with_the_same_records_and_changes_independently(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3, config={"segment.bytes": 16384, "retention.ms": -1})
     fill(broker, "t")
     before = held(broker, "t")
@@ -37,7 +37,7 @@ def test_a_fork_has_the_same_records_and_changes_independently(broker: KafkaBrok
     fork.close()
 
 
-def test_a_fork_has_the_settings_and_is_compacted_by_itself(broker: KafkaBroker) -> None:
+def test_a_fork_has_the_same_settings_and_is_compacted_independently(broker: KafkaBroker) -> None:
     broker.create_topic("t", config={"segment.bytes": 16384, **COMPACTED_ON_COMMAND})
     fill(broker, "t")
     before = held(broker, "t")
@@ -55,7 +55,7 @@ def test_a_fork_has_the_settings_and_is_compacted_by_itself(broker: KafkaBroker)
     assert held(broker, "v") == held(broker, "u") == compacted
 
 
-def test_committed_offsets_are_copied_on_request(broker: KafkaBroker) -> None:
+def test_committed_offsets_are_copied_to_the_fork_on_request(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 10)
     for number, group in enumerate("abc"):
@@ -73,7 +73,7 @@ def test_committed_offsets_are_copied_on_request(broker: KafkaBroker) -> None:
     assert committed(broker, "c", "u") == 7
 
 
-def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaBroker) -> None:
+def test_an_open_transaction_is_aborted_only_in_the_fork(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -92,7 +92,7 @@ def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaBroker) ->
     assert [value for _, _, _, value, _ in held(broker, "u")] == [b"0", b"next"]
 
 
-def test_a_producer_may_write_to_original_and_fork(broker: KafkaBroker) -> None:
+def test_a_producer_can_write_to_both_original_and_fork(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"enable.idempotence": True})
     client.produce("t", b"1")
@@ -134,7 +134,7 @@ def is_compacted(now: Held, before: Held) -> bool:
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_a_fork_is_complete_or_missing(killed: KafkaBroker) -> None:
+def test_after_a_kill_a_fork_is_either_complete_or_missing(killed: KafkaBroker) -> None:
     """Forks, writes to both sides, compaction, deletion, and kill -9 in the midst of it."""
     chance = random.Random(16)
     config = {"segment.bytes": 16384, "cleanup.policy": "compact,delete", "retention.ms": -1}
@@ -201,7 +201,7 @@ MEGABYTE = 1024**2 - 1024
 
 @pytest.mark.skipif(not enabled(), reason="writes 10 GB")
 @pytest.mark.timeout(3000)
-def test_a_fork_of_ten_gigabytes_takes_milliseconds(killed: KafkaBroker) -> None:
+def test_forking_ten_gigabytes_takes_milliseconds(killed: KafkaBroker) -> None:
     killed.create_topic("t", config={"segment.bytes": 1024**3, "retention.ms": -1})
     client = producer(
         killed, acks=1, **{"message.max.bytes": 2 * MEGABYTE, "queue.buffering.max.kbytes": 65536}

@@ -127,7 +127,7 @@ def test_go_and_node_programs_fill_and_slow_disks(asking: Asking) -> None:
     assert not any(disk["slow_ms"] for disk in asking("DELETE", "/disks"))
 
 
-def test_go_and_node_programs_pause_and_cut_off_brokers(asking: Asking) -> None:
+def test_go_and_node_programs_pause_and_isolate_brokers(asking: Asking) -> None:
     leader = asking.partition()["leader"]
     asking("POST", f"/brokers/{leader}/pause")
     assert asking.produced() == ["_MSG_TIMED_OUT"]

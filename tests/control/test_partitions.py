@@ -22,7 +22,7 @@ def ready(broker: KafkaBroker) -> int:
     return leader
 
 
-def test_a_leader_is_moved_to_each_replica(broker: KafkaBroker) -> None:
+def test_leadership_can_be_moved_to_each_replica(broker: KafkaBroker) -> None:
     leader = ready(broker)
     client = producer(broker)
     for count, to in enumerate((*(each for each in ALL if each != leader), leader), 2):
@@ -35,7 +35,7 @@ def test_a_leader_is_moved_to_each_replica(broker: KafkaBroker) -> None:
     assert stored(broker, "t") == [b"0", b"2", b"3", b"4"]
 
 
-def test_a_follower_falls_out_of_sync_and_comes_back(broker: KafkaBroker) -> None:
+def test_a_follower_falls_out_of_sync_and_rejoins_the_isr(broker: KafkaBroker) -> None:
     leader = ready(broker)
     one, other = (each for each in ALL if each != leader)
     assert broker.control.shrink_isr("t", broker=one)["isr"] == sorted([leader, other])
@@ -66,7 +66,7 @@ def test_clients_follow_a_moved_leader(broker: KafkaBroker) -> None:
     wait_until(lambda: isr() == ALL, 20, "it is told")
 
 
-def test_a_reset_lets_followers_rejoin(broker: KafkaBroker) -> None:
+def test_followers_rejoin_after_a_reset(broker: KafkaBroker) -> None:
     leader = ready(broker)
     for follower in ALL:
         if follower != leader:

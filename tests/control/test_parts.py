@@ -28,7 +28,7 @@ def codes(answer: Plain, topics: str, partitions: str, index: str) -> dict[tuple
     }
 
 
-def test_one_partition_fails_and_the_others_are_served(broker: KafkaBroker) -> None:
+def test_a_fault_in_one_partition_does_not_affect_the_others(broker: KafkaBroker) -> None:
     broker.create_topic("t", 3)
     failed: dict[int, str | None] = {}
     client = producer(broker, **{"linger.ms": 100})
@@ -104,7 +104,7 @@ REQUESTS: list[tuple[ApiKey, int, Plain, tuple[str, str, str]]] = [
 @pytest.mark.parametrize(
     ("api", "version", "request_", "names"), REQUESTS, ids=[request[0].name for request in REQUESTS]
 )
-def test_each_api_has_errors_of_partitions(
+def test_each_api_returns_injected_errors_per_partition(
     broker: KafkaBroker, api: ApiKey, version: int, request_: Plain, names: tuple[str, str, str]
 ) -> None:
     broker.create_topic("a", 2)
@@ -127,7 +127,7 @@ def test_each_api_has_errors_of_partitions(
     connection.close()
 
 
-def test_a_fetch_is_about_the_partitions_of_its_session(broker: KafkaBroker) -> None:
+def test_a_fault_matches_the_partitions_of_the_fetch_session(broker: KafkaBroker) -> None:
     broker.create_topic("t", 2)
     connection = Connection(broker.bootstrap_servers)
     topic_id = connection.ask(ApiKey.METADATA, 12, {"topics": [{"name": "t", "topic_id": ZERO_UUID}]})[
@@ -206,7 +206,7 @@ def test_records_with_a_wrong_checksum_are_reported_by_clients(broker: KafkaBrok
     client.close()
 
 
-def test_a_later_rule_applies_once_a_corrupting_one_is_used_up(broker: KafkaBroker) -> None:
+def test_a_later_rule_applies_once_a_corrupting_rule_is_used_up(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     good = fetched(broker, "t")
@@ -229,7 +229,7 @@ def test_a_corrupt_response_keeps_its_length(broker: KafkaBroker) -> None:
     connection.close()
 
 
-def test_a_consumer_that_checks_reads_on_after_corrupt_records(broker: KafkaBroker) -> None:
+def test_a_consumer_that_checks_crcs_continues_after_corrupt_records(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 3)
     fault = broker.control.fault(api="Fetch", corrupt=True, count=1)

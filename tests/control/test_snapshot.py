@@ -77,7 +77,7 @@ def test_deleted_and_compacted_topics_are_restored(broker: KafkaBroker) -> None:
     assert len(held(broker, "t")) == 10
 
 
-def test_an_open_transaction_is_open_again(broker: KafkaBroker) -> None:
+def test_an_open_transaction_is_restored_as_open(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -93,7 +93,7 @@ def test_an_open_transaction_is_open_again(broker: KafkaBroker) -> None:
     assert [value for _, _, _, value, _ in held(broker, "t")] == [b"1"]
 
 
-def test_members_of_a_group_stay(broker: KafkaBroker) -> None:
+def test_group_members_stay_in_their_group_after_a_restore(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     member = KafkaConsumer(
         "t", bootstrap_servers=broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
@@ -119,7 +119,7 @@ def test_invalid_snapshots_are_rejected(broker: KafkaBroker) -> None:
         broker.control.snapshot("../x")
 
 
-def test_many_topics_groups_and_transactions_are_quick(running: KafkaBroker) -> None:
+def test_many_topics_groups_and_transactions_are_restored_quickly(running: KafkaBroker) -> None:
     for number in range(TOPICS):
         running.create_topic(f"t{number}")
     client = producer(running)
@@ -151,7 +151,7 @@ def test_many_topics_groups_and_transactions_are_quick(running: KafkaBroker) -> 
 
 
 @pytest.mark.timeout(3000)
-def test_after_a_kill_the_restore_is_complete_or_not_begun(killed: KafkaBroker) -> None:
+def test_after_a_kill_the_restore_is_either_complete_or_not_started(killed: KafkaBroker) -> None:
     chance = random.Random(17)
     for topic in "tu":
         killed.create_topic(topic, 2, config={"segment.bytes": 16384})

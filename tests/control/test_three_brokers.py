@@ -39,7 +39,7 @@ def isr(broker: KafkaBroker, topic: str, partition: int = 0) -> set[int]:
     return set(found.isrs)
 
 
-def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
+def test_a_fork_is_identical_on_every_replica(broker: KafkaCluster) -> None:
     broker.create_topic("t", 3, replication_factor=3, config={"segment.bytes": 16384, "retention.ms": -1})
     fill(broker, "t")
     commit_position(broker, "g", "t", 5)
@@ -59,7 +59,7 @@ def test_a_fork_holds_the_same_on_every_replica(broker: KafkaCluster) -> None:
     assert len(held(broker, "u")) == 320
 
 
-def test_an_open_transaction_is_aborted_in_the_fork_only(broker: KafkaCluster) -> None:
+def test_an_open_transaction_is_aborted_only_in_the_fork(broker: KafkaCluster) -> None:
     broker.create_topic("t", 1, replication_factor=3)
     client = producer(broker, **{"transactional.id": "id"})
     client.init_transactions(20)
@@ -82,7 +82,7 @@ def test_a_fork_is_rejected_as_by_a_standalone_broker(broker: KafkaCluster) -> N
     assert broker.topics() == ["t"]
 
 
-def test_all_brokers_return_to_a_snapshot(broker: KafkaCluster) -> None:
+def test_all_brokers_are_restored_to_a_snapshot(broker: KafkaCluster) -> None:
     broker.create_topic("t", 3, replication_factor=3, config={"segment.bytes": 16384})
     broker.create_topic("deleted", 1, replication_factor=2)
     fill(broker, "t")
@@ -124,7 +124,7 @@ def test_a_reset_deletes_everything_on_all_brokers(broker: KafkaCluster) -> None
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_a_fork_is_complete_or_missing() -> None:
+def test_after_a_kill_a_fork_is_either_complete_or_missing() -> None:
     chance = random.Random(16)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 4, replication_factor=3, config={"segment.bytes": 16384})
@@ -157,7 +157,7 @@ def _fork(cluster: KafkaCluster, name: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_after_a_kill_the_restore_is_complete_or_not_begun() -> None:
+def test_after_a_kill_the_restore_is_either_complete_or_not_started() -> None:
     chance = random.Random(28)
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 2, replication_factor=3, config={"segment.bytes": 16384})

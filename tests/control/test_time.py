@@ -113,7 +113,7 @@ def test_a_dead_member_is_removed_after_its_session_timeout(broker: KafkaBroker)
     client.close()
 
 
-def test_all_controlled_time_takes_less_than_a_second(broker: KafkaBroker) -> None:
+def test_advancing_time_takes_less_than_a_second(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t")
     dead_member(broker, "t")
@@ -123,7 +123,7 @@ def test_all_controlled_time_takes_less_than_a_second(broker: KafkaBroker) -> No
     assert time.monotonic() - began_s < (1 if campaign.enabled() else 5), "where disks take seconds, 5"
 
 
-def test_a_cluster_shares_one_clock() -> None:
+def test_all_brokers_of_a_cluster_share_one_clock() -> None:
     with KafkaCluster() as cluster:
         cluster.create_topic("t", config={"retention.ms": DAY_MS})
         produce(cluster, "t", 3)
@@ -133,7 +133,7 @@ def test_a_cluster_shares_one_clock() -> None:
         assert watermarks(cluster, "t") == (3, 4)
 
 
-def test_stopped_time_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None:
+def test_a_stopped_clock_moves_only_when_it_is_advanced(broker: KafkaBroker) -> None:
     broker.control.stand_still()
     before_ms = broker.control.now_ms()
     broker.create_topic("t", config={"retention.ms": DAY_MS, "message.timestamp.type": "LogAppendTime"})
@@ -149,7 +149,7 @@ def test_stopped_time_moves_only_when_it_is_advanced(broker: KafkaBroker) -> Non
     wait_until(lambda: broker.control.now_ms() > before_ms + 1000 + 2 * DAY_MS, 5, "time goes on")
 
 
-def test_jobs_due_while_time_stood_still_run_afterwards(broker: KafkaBroker) -> None:
+def test_jobs_due_while_the_clock_was_stopped_run_afterward(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     broker.control.stand_still()
     dead_member(broker, "t", session_timeout_ms=6000)

@@ -119,7 +119,7 @@ def one_run(reader: ClientProgram, folder: Path) -> tuple[list[dict[str, Any]], 
 
 
 @pytest.mark.timeout(campaign.rounds(300, 3600))
-def test_each_run_has_the_same_events(reader: ClientProgram, tmp_path: Path) -> None:
+def test_every_run_produces_the_same_events(reader: ClientProgram, tmp_path: Path) -> None:
     runs = campaign.rounds(2 if reader.kind.name == "confluent-kafka" else 1, 100)
     logs = set()
     times_ms: list[float] = []

@@ -21,7 +21,7 @@ def metadata() -> MetadataCache:
 
 
 @pytest.mark.parametrize("group", ["g", "a group", "a/deeper", "größer"])
-async def test_a_committed_offset_is_text_in_a_node(
+async def test_a_committed_offset_is_stored_as_text_in_a_node(
     stores: Stores, metadata: MetadataCache, group: str
 ) -> None:
     store = await stores.connect()

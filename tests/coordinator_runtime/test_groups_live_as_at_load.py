@@ -283,7 +283,7 @@ class Groups(RuleBasedStateMachine):
         assert self.scheduler.pending == 0
 
 
-def test_groups_have_the_same_state_live_and_after_loading() -> None:
+def test_groups_have_the_same_state_before_and_after_loading() -> None:
     run_state_machine_as_test(
         Groups,
         settings=settings(

@@ -54,7 +54,7 @@ def coordinator(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoordina
     return coordinator
 
 
-def test_appends_committed_together_are_answered_in_order(
+def test_responses_to_appends_committed_together_are_sent_in_order(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -83,7 +83,7 @@ def test_an_append_that_timed_out_applies_once_it_is_committed(
     assert len(answers) == 2
 
 
-def test_an_append_on_too_few_replicas_counts_despite_its_error(
+def test_an_append_to_too_few_replicas_still_applies_despite_its_error(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -117,7 +117,7 @@ def test_pending_appends_fail_once_when_leadership_ends(
     assert len(answers) == len(joined) == 1
 
 
-def test_a_reelected_coordinator_drops_its_former_appends(
+def test_a_reelected_coordinator_drops_its_pending_appends(
     coordinator: GroupCoordinator, log: ReplicatedLog
 ) -> None:
     answers: list[Any] = []
@@ -141,7 +141,7 @@ class UnreadableLog(ReplicatedLog):
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ZeroDivisionError()], ids=repr)
-def test_an_unreadable_log_leaves_no_coordinator(error: Exception) -> None:
+def test_a_coordinator_is_unavailable_if_its_log_is_unreadable(error: Exception) -> None:
     coordinator = coordinator_of(UnreadableLog(error), ManualScheduler())
     coordinator.load(0)
     answers: list[Any] = []
@@ -175,7 +175,7 @@ class SlowScheduler(ManualScheduler):
         return (self.looks - begun) // 2
 
 
-def test_loading_yields_every_few_milliseconds(log: ReplicatedLog) -> None:
+def test_loading_yields_to_the_event_loop_every_few_milliseconds(log: ReplicatedLog) -> None:
     for number in range(100):
         log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
     scheduler = SlowScheduler()
@@ -189,7 +189,7 @@ def test_loading_yields_every_few_milliseconds(log: ReplicatedLog) -> None:
     assert committed(coordinator, "g99") == 99
 
 
-def test_a_group_is_served_as_soon_as_it_is_ready(log: ReplicatedLog) -> None:
+def test_a_group_is_served_as_soon_as_its_shard_is_ready(log: ReplicatedLog) -> None:
     """Sessions begin when a group is ready: it must not wait for thousands of others until then."""
     for number in range(100):
         log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
@@ -204,7 +204,7 @@ def test_a_group_is_served_as_soon_as_it_is_ready(log: ReplicatedLog) -> None:
     assert error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_marker_that_arrives_during_loading_applies_after_it(log: ReplicatedLog) -> None:
+def test_a_marker_received_during_loading_applies_after_loading(log: ReplicatedLog) -> None:
     for number in range(2_000):
         record = encode_record(OffsetRecord("g", "topic", 0, position(number)))
         log.batches.append(ReplayedBatch(number + 1, 7, None, [record]))

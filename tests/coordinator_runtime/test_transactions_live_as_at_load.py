@@ -246,7 +246,7 @@ class Transactions(RuleBasedStateMachine):
             assert self.unanswered == 0
 
 
-def test_transactions_have_the_same_state_live_and_after_loading() -> None:
+def test_transactions_have_the_same_state_before_and_after_loading() -> None:
     run_state_machine_as_test(
         Transactions,
         settings=settings(

@@ -32,7 +32,7 @@ from kafka_compat.decoding.wire_format import message_indexes
         (b"\xff" * 5, "hex", "ff ff ff ff ff"),
     ],
 )
-def test_the_format_is_guessed_by_default(content: bytes | None, form: str, text: str | None) -> None:
+def test_the_format_is_detected_by_default(content: bytes | None, form: str, text: str | None) -> None:
     found = decoded(content, "auto", {})
     assert (found.format, found.text, found.problem) == (form, text, None)
     assert found.size_bytes == (-1 if content is None else len(content))
@@ -65,12 +65,14 @@ def test_a_requested_format_is_used(content: bytes, asked: str, text: str) -> No
         (b"abc", "schema", "text", "as values of a schema registry do"),
     ],
 )
-def test_a_format_that_does_not_fit_is_explained(content: bytes, asked: str, form: str, reason: str) -> None:
+def test_a_format_that_does_not_match_is_reported_with_the_reason(
+    content: bytes, asked: str, form: str, reason: str
+) -> None:
     found = decoded(content, asked, {})
     assert found.format == form and found.problem is not None and reason in found.problem
 
 
-def test_a_large_value_is_cut() -> None:
+def test_a_large_value_is_truncated() -> None:
     whole = "ä" * 100
     found = decoded(whole.encode()[:21], "auto", {}, size_bytes=200)
     assert (found.format, found.text, found.size_bytes, found.is_cut) == ("text", "ä" * 10, 200, True)
@@ -78,7 +80,7 @@ def test_a_large_value_is_cut() -> None:
 
 
 @given(st.binary(max_size=200) | st.none(), st.sampled_from(FORMATS))
-def test_any_bytes_are_shown(content: bytes | None, asked: str) -> None:
+def test_random_bytes_are_shown(content: bytes | None, asked: str) -> None:
     found = decoded(content, asked, {})
     assert (found.text is None) == (content is None)
     json.dumps(found)
@@ -112,7 +114,7 @@ def test_json_is_indented_without_changing_its_content(value: object) -> None:
         ("1.5", "double", struct.pack(">d", 1.5)),
     ],
 )
-def test_typed_text_becomes_bytes(text: str, form: str, content: bytes) -> None:
+def test_entered_text_is_converted_to_bytes(text: str, form: str, content: bytes) -> None:
     assert bytes_of(text, form) == content
 
 
@@ -121,13 +123,13 @@ def test_typed_text_becomes_bytes(text: str, form: str, content: bytes) -> None:
     [("0", "hex"), ("é", "hex"), ("a", "base64"), ("1.5", "long"), ("70000", "short"), ("x", "double"),
      ("\ud800", "text"), ("1", "money")],
 )  # fmt: skip
-def test_invalid_typed_text_is_rejected(text: str, form: str) -> None:
+def test_invalid_entered_text_is_rejected(text: str, form: str) -> None:
     with pytest.raises(NotSo):
         bytes_of(text, form)
 
 
 @given(st.binary(max_size=64))
-def test_shown_text_can_be_typed_back(content: bytes) -> None:
+def test_displayed_text_can_be_entered_again(content: bytes) -> None:
     for form in ("hex", "base64"):
         shown = decoded(content, form, {}).text
         assert shown is not None and bytes_of(shown, form) == content

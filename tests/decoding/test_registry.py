@@ -73,7 +73,7 @@ async def test_an_avro_value_is_shown_as_json(served: SchemaRegistry) -> None:
     }
 
 
-async def test_avro_schemas_may_have_references(served: SchemaRegistry) -> None:
+async def test_avro_schemas_can_have_references(served: SchemaRegistry) -> None:
     money = {
         "type": "record",
         "name": "Money",
@@ -150,7 +150,7 @@ async def test_a_protobuf_value_is_shown_as_json(served: SchemaRegistry) -> None
     assert len(served.asked) == 2
 
 
-async def test_protobuf_schemas_may_have_references(served: SchemaRegistry) -> None:
+async def test_protobuf_schemas_can_have_references(served: SchemaRegistry) -> None:
     money = file_of(
         "shop/money.proto",
         message("Money", cents="int64", more=".google.protobuf.Any"),
@@ -187,7 +187,7 @@ async def test_a_json_schema_value_is_shown_indented(served: SchemaRegistry) -> 
         (b"\x10", "does not match its Avro schema"),
     ],
 )
-async def test_hostile_avro_harms_nothing(served: SchemaRegistry, content: bytes, reason: str) -> None:
+async def test_hostile_avro_data_is_rejected(served: SchemaRegistry, content: bytes, reason: str) -> None:
     served.add(1, NODE)
     _, _, problem = await shown(served.registry(), framed(1, content))
     assert problem is not None and reason in problem
@@ -197,7 +197,7 @@ async def test_hostile_avro_harms_nothing(served: SchemaRegistry, content: bytes
     "items",
     ["null", {"type": "record", "name": "R", "fields": []}, {"type": "fixed", "name": "F", "size": 0}],
 )
-async def test_endless_lists_are_not_read(served: SchemaRegistry, items: object) -> None:
+async def test_lists_with_excessive_item_counts_are_not_read(served: SchemaRegistry, items: object) -> None:
     fields = [{"name": "all", "type": ["null", {"type": "array", "items": items}]}]
     served.add(1, {"type": "record", "name": "Many", "fields": fields})
     endless = b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x0f"
@@ -205,7 +205,7 @@ async def test_endless_lists_are_not_read(served: SchemaRegistry, items: object)
     assert problem is not None and "zero-byte items" in problem
 
 
-async def test_hostile_protobuf_harms_nothing(served: SchemaRegistry) -> None:
+async def test_hostile_protobuf_data_is_rejected(served: SchemaRegistry) -> None:
     node = message("Node", next=".shop.Node")
     served.add(1, file_of("default", node), "PROTOBUF")
     deep = b""
@@ -234,7 +234,7 @@ def _varint(value: int) -> bytes:
         ({}, "THRIFT", "its type 'THRIFT' is not supported"),
     ],
 )  # fmt: skip
-async def test_broken_schemas_are_reported(
+async def test_invalid_schemas_are_reported(
     served: SchemaRegistry, schema: object, kind: str, reason: str
 ) -> None:
     served.add(1, schema, kind)
@@ -247,13 +247,13 @@ async def test_broken_schemas_are_reported(
 @pytest.mark.parametrize(
     "answer", [b"", b"[]", b"{}", b'{"schema": 5}', b'{"schema": "{}", "references": [1]}', b"[" * 9000]
 )
-async def test_an_invalid_response_of_the_registry_is_reported(served: SchemaRegistry, answer: bytes) -> None:
+async def test_an_invalid_registry_response_is_reported(served: SchemaRegistry, answer: bytes) -> None:
     served.raw["/schemas/ids/1"] = (200, answer)
     _, _, problem = await shown(served.registry(), framed(1, b"abcde"))
     assert problem is not None
 
 
-async def test_responses_of_the_registry_are_cached(served: SchemaRegistry) -> None:
+async def test_registry_responses_are_cached(served: SchemaRegistry) -> None:
     served.add(1, NODE)
     registry = served.registry()
     for _ in range(3):
@@ -262,7 +262,7 @@ async def test_responses_of_the_registry_are_cached(served: SchemaRegistry) -> N
     assert served.asked == ["/schemas/ids/1", "/schemas/ids/2"]
 
 
-async def test_only_some_of_very_many_schemas_are_requested(served: SchemaRegistry) -> None:
+async def test_the_number_of_schemas_requested_at_once_is_limited(served: SchemaRegistry) -> None:
     for schema_id in range(1, 121):
         served.add(schema_id, NODE)
     registry = served.registry()
@@ -274,14 +274,16 @@ async def test_only_some_of_very_many_schemas_are_requested(served: SchemaRegist
     assert not any(isinstance(each, str) for each in found.values())
 
 
-async def test_a_registry_with_authentication_needs_credentials(served: SchemaRegistry) -> None:
+async def test_credentials_are_sent_to_a_registry_that_requires_authentication(
+    served: SchemaRegistry,
+) -> None:
     served.user_info = "alice:secret"
     served.add(1, NODE)
     assert "HTTP 401" in str((await shown(served.registry(), framed(1, b"\x00")))[2])
     assert (await shown(served.registry("alice:secret"), framed(1, b"\x00")))[0] == "avro"
 
 
-async def test_a_registry_that_is_down_does_not_fail_the_page() -> None:
+async def test_a_registry_that_is_down_does_not_fail_the_web_console() -> None:
     with SchemaRegistry().serve() as served:
         url = served.url
     now_s = 0.0
@@ -294,7 +296,7 @@ async def test_a_registry_that_is_down_does_not_fail_the_page() -> None:
     assert time.monotonic() - begun_s < module.PATIENCE_S
 
 
-async def test_a_slow_registry_does_not_delay_the_page(
+async def test_a_slow_registry_does_not_delay_the_web_console(
     served: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE_S", 0.2)
@@ -315,6 +317,6 @@ async def test_a_slow_registry_does_not_delay_the_page(
     assert not isinstance(again, str) and again.kind == "avro"
 
 
-def test_numbers_are_not_taken_for_schema_ids() -> None:
+def test_numbers_are_not_mistaken_for_schema_ids() -> None:
     assert schema_ids([struct.pack(">q", number) for number in (0, 1, 1 << 20)]) == set()
     assert schema_ids([b"\0\0\0\0\7", None, b"", b"\0\0", b"x\0\0\0\7"]) == {7}

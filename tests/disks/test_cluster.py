@@ -31,7 +31,7 @@ def cluster(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
     broker.stop()
 
 
-def test_leadership_moves_from_a_disk_that_failed(cluster: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_leadership_moves_away_from_a_failed_disk(cluster: KafkaCompatBroker, tmp_path: Path) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.address, "log_level": 0})
     topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
     admin.create_topics([topic])[TOPIC].result(30)

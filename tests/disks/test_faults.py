@@ -194,7 +194,7 @@ FAULTS = (full, write_fails, sync_fails, read_only, all_fail)
 
 
 @pytest.mark.timeout(1800)
-def test_no_acknowledged_record_is_lost_by_a_disk(disks: Disks) -> None:
+def test_disk_faults_do_not_lose_acknowledged_records(disks: Disks) -> None:
     rounds = campaign.rounds(len(FAULTS), 30)
     for number in range(rounds):
         disks.load.wait_for_acknowledgement()
@@ -206,7 +206,7 @@ def test_no_acknowledged_record_is_lost_by_a_disk(disks: Disks) -> None:
     assert findings.nothing, findings
 
 
-def test_a_topic_created_on_a_full_disk_appears_once_there_is_space(disks: Disks) -> None:
+def test_a_topic_created_on_a_full_disk_appears_once_space_is_available(disks: Disks) -> None:
     with disks.space.full():
         wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
         with wire.Connection(disks.broker.address) as connection:

@@ -81,7 +81,7 @@ def wait_until_all_in(broker: Server, directory: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_nothing_is_lost_by_moves_under_load_and_kills(
+def test_moves_between_disks_under_load_and_kills_do_not_lose_records(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, disks = moving
@@ -104,7 +104,7 @@ def test_nothing_is_lost_by_moves_under_load_and_kills(
     wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
 
 
-def test_a_copy_without_a_topic_id_after_a_kill_gets_it(
+def test_a_copy_left_without_a_topic_id_by_a_kill_gets_its_id(
     moving: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     """Killed when the folder of a copy was made, and the topic's id not yet noted in it. The log that came of
@@ -132,9 +132,7 @@ def test_a_copy_without_a_topic_id_after_a_kill_gets_it(
     assert answer["topics"][0]["partitions"][0]["offset"] == 10
 
 
-def test_errors_are_those_of_genuine_kafka(
-    moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path
-) -> None:
+def test_errors_match_genuine_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
     broker, disks = moving
     theirs, settings = two_disks(tmp_path / "genuine")
     genuine = GenuineKafka(tmp_path / "genuine", settings)
@@ -153,7 +151,9 @@ def test_errors_are_those_of_genuine_kafka(
         genuine.stop()
 
 
-def test_kafkas_tool_moves_and_verifies(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
+def test_kafkas_tool_moves_replicas_and_verifies_the_moves(
+    moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path
+) -> None:
     broker, disks = moving
     create(broker)
     plan = tmp_path / "plan.json"

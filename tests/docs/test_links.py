@@ -24,7 +24,7 @@ def files(*kinds: str) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def test_links_have_targets() -> None:
+def test_every_link_has_a_target() -> None:
     pages = {path: path.read_text() for path in files(".md")}
     lost = []
     for path, text in pages.items():
@@ -38,7 +38,7 @@ def test_links_have_targets() -> None:
     assert lost == []
 
 
-def test_pages_named_in_sources_exist() -> None:
+def test_pages_mentioned_in_sources_exist() -> None:
     """In comments, docstrings, messages, tests: docs/testing.md, or docs/design/decisions/0009 for short."""
     lost = []
     for path in files(".py", ".cfg", ".toml", ".yml", ".json", "", ".sh"):
@@ -49,7 +49,7 @@ def test_pages_named_in_sources_exist() -> None:
     assert lost == []
 
 
-def test_links_and_anchors_of_a_page_are_found() -> None:
+def test_the_links_and_anchors_of_a_page_are_found() -> None:
     page = (
         "# A `b`, c: d\n\n[x](y.md#z) `[no](code)` [out](https://example.com)\n\n"
         "```sh\n# no heading\n[no](link)\n```\n\n## Twice\n\n## Twice\n"

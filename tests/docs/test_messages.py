@@ -10,7 +10,7 @@ from tests.docs.write import DOCS
 PAGE = (DOCS / "troubleshoot.md").read_text()
 
 
-def test_each_message_is_on_the_page() -> None:
+def test_each_message_is_listed_in_the_troubleshooting_page() -> None:
     told = {normal(quoted) for quoted in re.findall(r"`([^`\n]+)`", PAGE)}
     found = list(messages())
     assert len(found) > 90
@@ -23,6 +23,6 @@ def _says(quoted: str, message: str) -> bool:
     return message in quoted or (len(quoted) >= 12 and quoted in message)
 
 
-def test_messages_are_compared_without_their_values() -> None:
+def test_messages_are_compared_regardless_of_their_values() -> None:
     assert normal("the move of …-… waits: …") == normal("the move of … waits: …")
     assert not _says("the move", "the move of waits")

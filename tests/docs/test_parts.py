@@ -41,7 +41,7 @@ def test_table_cells_are_short() -> None:
     assert long == []
 
 
-def test_the_design_names_files_that_exist() -> None:
+def test_files_mentioned_in_the_design_pages_exist() -> None:
     files = [
         path.relative_to(PROJECT).as_posix()
         for top in ("kafka_compat", "storage", "coordination", "tests", "scripts", "setup.py")

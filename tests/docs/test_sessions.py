@@ -32,24 +32,24 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_start_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_start_print_the_documented_output(tmp_path: Path) -> None:
     play("start.md", tmp_path, python="first.py")
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_clusters_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_clusters_print_the_documented_output(tmp_path: Path) -> None:
     play("clusters.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_operate_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_operate_print_the_documented_output(tmp_path: Path) -> None:
     instead = {"/var/lib/kafka": f"{tmp_path}/data", "9308": str(free_port())}
     play("operate.md", tmp_path, instead, properties="server.properties")
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/pipelines")
 @pytest.mark.timeout(600)
-def test_the_commands_of_spark_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_spark_print_the_documented_output(tmp_path: Path) -> None:
     """With the connector's jars of the cache, and not of Maven Central."""
     folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
     copy_jars(folder)
@@ -61,17 +61,17 @@ def test_the_commands_of_spark_print_what_the_page_shows(tmp_path: Path) -> None
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_security_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_security_print_the_documented_output(tmp_path: Path) -> None:
     play("security.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_troubleshoot_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_commands_in_troubleshoot_print_the_documented_output(tmp_path: Path) -> None:
     play("troubleshoot.md", tmp_path)
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_of_migrate_print_what_the_page_shows(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+def test_the_commands_in_migrate_print_the_documented_output(zookeeper: ZooKeeper, tmp_path: Path) -> None:
     """With Kafka's own start script, as far as there is one: a line that starts its class."""
     script = tmp_path / "kafka" / "bin" / "kafka-server-start.sh"
     script.parent.mkdir(parents=True)

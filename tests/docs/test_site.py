@@ -28,13 +28,13 @@ def pages() -> set[str]:
     return {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
 
 
-def test_each_page_is_in_the_sites_menu() -> None:
+def test_each_page_is_listed_in_the_navigation_of_the_site() -> None:
     """Decisions are in design/README.md."""
     menu = set(re.findall(r": ([\w/-]+\.md)$", CONFIGURATION.read_text(), re.MULTILINE))
     assert menu == {page for page in pages() if not page.startswith(DECISIONS)}
 
 
-def test_each_page_is_found_from_the_first_ones() -> None:
+def test_each_page_is_reachable_from_the_entry_pages() -> None:
     found = set(STARTS)
     for start in STARTS:
         folder = (DOCS / start).parent
@@ -47,7 +47,7 @@ def test_each_page_is_found_from_the_first_ones() -> None:
     importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: scripts/docs"
 )
 @pytest.mark.timeout(120)
-def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_the_site_builds_without_warnings_and_without_external_resources(tmp_path: Path) -> None:
     """Every warning is an error, and no page fetches a style, a script, a font or a picture elsewhere."""
     command = [
         sys.executable,

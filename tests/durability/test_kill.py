@@ -44,7 +44,7 @@ def killed_broker(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
 
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("producer", [ConfluentProducer, KafkaPythonProducer])
-def test_nothing_acknowledged_is_lost_or_stored_twice_over_kills(
+def test_acknowledged_records_are_stored_exactly_once_despite_kills(
     killed_broker: KafkaCompatBroker,
     producer: Callable[[str, str], Producer],
     record_property: Callable[[str, object], None],

@@ -66,7 +66,7 @@ def test_all_acknowledged_operations_survive_kills(part: int, tmp_path: Path) ->
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(campaign.rounds(1, 4)))
-def test_three_brokers_killed_at_once_keep_all_acknowledged_operations(part: int, tmp_path: Path) -> None:
+def test_all_acknowledged_operations_survive_killing_three_brokers_at_once(part: int, tmp_path: Path) -> None:
     settings = {
         **_SETTINGS,
         "default.replication.factor": "3",

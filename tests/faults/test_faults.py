@@ -19,7 +19,7 @@ _OVER_THE_SESSION_S = campaign.rounds(15, 3)
 
 @FORMS
 @pytest.mark.timeout(2400)
-def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path: Path, secured: bool) -> None:
+def test_faults_do_not_lose_duplicate_or_reorder_acknowledged_records(tmp_path: Path, secured: bool) -> None:
     if not (secured or campaign.enabled()):
         pytest.skip("every day with all of security: the plain form in campaigns")
     session_timeout_ms, request_timeout_ms = (6000, 5000) if campaign.enabled() else (2000, 2000)
@@ -47,7 +47,7 @@ def test_the_check_finds_every_kind_of_damage() -> None:
     assert check(swapped, acknowledged) == Findings(moved=[("java", 0), ("java", 2)], disordered=[(0, 1)])
 
 
-def test_a_gap_is_measured_for_each_partition() -> None:
+def test_the_longest_gap_is_measured_per_partition() -> None:
     moments = [(0, 1000), (1, 1100), (1, 1200), (1, 5000), (0, 7000), (0, 7100)]
     items = [Acknowledgement(number, *moment, 0) for number, moment in enumerate(moments)]
     assert longest_gap_s(items, 2000, 3000) == 6.0

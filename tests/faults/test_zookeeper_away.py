@@ -77,7 +77,7 @@ def _resumes(cluster: FaultCluster, producers: StubbornProducers, alive: Sequenc
 @FORMS
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("who", ["controller", "leader"])
-def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_more(
+def test_a_broker_isolated_from_zookeeper_is_replaced_and_stops_acknowledging_records(
     tmp_path: Path, who: str, secured: bool
 ) -> None:
     if (who == "leader" or secured) and not campaign.enabled():
@@ -106,7 +106,7 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_mo
 @campaign_only
 @FORMS
 @pytest.mark.timeout(300)
-def test_all_brokers_recover_from_being_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
+def test_all_brokers_recover_after_being_isolated_from_zookeeper(tmp_path: Path, secured: bool) -> None:
     with _work(tmp_path, secured) as (cluster, producers):
         for proxy in cluster.proxies.values():
             proxy.silence()

@@ -105,7 +105,7 @@ def members_of(address: str, group: str, topic: str, *settings: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
-def test_members_keep_their_assignment_over_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_members_keep_their_assignment_after_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
     create(broker.address, "topic")
     first, second = ([b"%s-%d" % (part, number) for number in range(60)] for part in (b"before", b"after"))
     with members_of(broker.address, "group", "topic", {}, {}, {}) as members:

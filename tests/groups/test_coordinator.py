@@ -64,7 +64,7 @@ def test_a_response_waits_until_its_record_is_committed() -> None:
     assert committed(coordinator, "g", ("topic", 0)) == 5
 
 
-def test_a_commit_timeout_gets_an_error_response() -> None:
+def test_a_commit_that_times_out_gets_an_error_response() -> None:
     """Followers that are away, and an ISR below min.insync.replicas, would else leave clients waiting."""
     coordinator = Coordinator(offsets_commit_timeout_ms=2_000)
     partition = ("topic", 0)
@@ -105,7 +105,7 @@ def test_a_failed_append_keeps_the_old_offset(refusal: ErrorCode, answer: ErrorC
     assert committed(coordinator, "g", partition) == 1
 
 
-def test_a_text_too_long_for_its_record_is_rejected() -> None:
+def test_metadata_too_long_for_its_record_is_rejected() -> None:
     coordinator = Coordinator(offset_metadata_max_bytes=100_000)
     answers: list[Any] = []
     too_long = commit_request({("topic", 0): position(1, "m" * 40_000)})
@@ -199,7 +199,7 @@ def test_a_shard_that_moves_while_loading_is_dropped() -> None:
     assert coordinator.fetch_offsets("g", None, require_stable=False)[0] is ErrorCode.NOT_COORDINATOR
 
 
-def test_unreadable_records_do_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_records_do_not_hide_other_records(caplog: pytest.LogCaptureFixture) -> None:
     log = MemoryLog(shard_count=1)
     log.append(0, [(b"\0\1\0\x05abc", b"broken"), (b"\0\x09newer", b"?")])
     log.append(0, [encode_record(OffsetRecord("g", "topic", 0, position(4)))])
@@ -207,7 +207,7 @@ def test_unreadable_records_do_not_hide_the_others(caplog: pytest.LogCaptureFixt
     assert "could not read a record" in caplog.text
 
 
-def test_offsets_of_a_transaction_apply_when_it_commits() -> None:
+def test_transactional_offsets_apply_when_the_transaction_commits() -> None:
     def record(offset: int, partition: int) -> tuple[bytes, bytes | None]:
         return encode_record(OffsetRecord("g", "topic", partition, position(offset)))
 
@@ -258,7 +258,7 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
             assert list(fetched) == [("other", 0)]
 
 
-def test_groups_are_listed_by_state_and_type_in_any_case() -> None:
+def test_groups_are_filtered_by_state_and_type_ignoring_case() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -273,7 +273,7 @@ def test_groups_are_listed_by_state_and_type_in_any_case() -> None:
     assert listed(set(), {"consumer"}) == []
 
 
-def test_groups_are_deleted_one_by_one_with_one_response() -> None:
+def test_groups_are_deleted_one_by_one_with_a_single_response() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -295,7 +295,7 @@ def test_groups_are_deleted_one_by_one_with_one_response() -> None:
     assert answers[-1] == {}
 
 
-def test_session_timeouts_have_bounds_and_groups_have_names() -> None:
+def test_session_timeouts_outside_the_limits_and_empty_group_ids_are_rejected() -> None:
     coordinator = Coordinator(group_min_session_timeout_ms=6_000, group_max_session_timeout_ms=20_000)
     answers: list[Any] = []
     for timeout_ms in (5_999, 6_000, 20_000, 20_001):
@@ -314,7 +314,7 @@ def test_session_timeouts_have_bounds_and_groups_have_names() -> None:
     ]
 
 
-def test_a_closed_coordinator_has_no_timers_and_rejects_requests() -> None:
+def test_a_closed_coordinator_cancels_its_timers_and_rejects_requests() -> None:
     coordinator = Coordinator()
     coordinator.start()
     stable_member(coordinator, "g")
@@ -326,7 +326,7 @@ def test_a_closed_coordinator_has_no_timers_and_rejects_requests() -> None:
     assert [answer.error.name for answer in answers] == ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"]
 
 
-def test_a_jump_of_the_wall_clock_expires_no_member() -> None:
+def test_a_wall_clock_jump_does_not_expire_members() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     coordinator.wall_ms += 365 * 24 * 3_600_000
@@ -334,7 +334,7 @@ def test_a_jump_of_the_wall_clock_expires_no_member() -> None:
     assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
 
 
-def test_an_idle_group_costs_few_wake_ups() -> None:
+def test_an_idle_group_rarely_wakes_the_event_loop() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     wake_ups = 0

@@ -38,16 +38,16 @@ OFFSET_KEY = bytes.fromhex("0001 0001 67 0001 74 00000005")
         ("😀", 1772899),
     ],
 )
-def test_the_hash_is_that_of_java(group_id: str, hash_code: int) -> None:
+def test_the_hash_matches_javas(group_id: str, hash_code: int) -> None:
     assert java_hash_code(group_id) == hash_code
 
 
-def test_the_one_hash_without_an_absolute_value_is_shard_zero() -> None:
+def test_a_hash_of_the_smallest_integer_maps_to_shard_zero() -> None:
     assert shard_of("polygenelubricants", 50) == 0
     assert shard_of("my-group", 50) == 12
 
 
-def test_an_offset_is_written_as_kafka_does() -> None:
+def test_an_offset_is_encoded_as_by_kafka() -> None:
     offset = OffsetAndMetadata(258, 7, "m", 0x0102030405060708, -1)
     value = bytes.fromhex("0003 0000000000000102 00000007 0001 6d 0102030405060708")
     record = OffsetRecord("g", "t", 5, offset)
@@ -55,14 +55,14 @@ def test_an_offset_is_written_as_kafka_does() -> None:
     assert decode_record(OFFSET_KEY, value) == record
 
 
-def test_an_offset_with_its_own_expiry_is_written_in_the_version_that_has_room_for_it() -> None:
+def test_an_offset_with_an_expire_timestamp_is_encoded_in_version_1() -> None:
     record = OffsetRecord("g", "t", 5, OffsetAndMetadata(1, -1, "", 2, 3))
     value = bytes.fromhex("0001 0000000000000001 0000 0000000000000002 0000000000000003")
     assert encode_record(record) == (OFFSET_KEY, value)
     assert decode_record(OFFSET_KEY, value) == record
 
 
-def test_a_group_is_written_as_kafka_does() -> None:
+def test_a_group_is_encoded_as_by_kafka() -> None:
     member = MemberSnapshot("m", "i", "c", "/h", 10, 20, b"sub", b"assigned")
     record = GroupRecord("g", GroupSnapshot("consumer", 3, "range", "m", 9, (member,)))
     value = bytes.fromhex(
@@ -73,14 +73,14 @@ def test_a_group_is_written_as_kafka_does() -> None:
     assert decode_record(GROUP_KEY, value) == record
 
 
-def test_an_empty_group_has_no_protocol_and_no_leader() -> None:
+def test_an_empty_group_has_neither_protocol_nor_leader() -> None:
     record = GroupRecord("g", GroupSnapshot("consumer", 4, None, None, 9, ()))
     key, value = encode_record(record)
     assert value == bytes.fromhex("0003 0008 636f6e73756d6572 00000004 ffff ffff 0000000000000009 00000000")
     assert decode_record(key, value) == record
 
 
-def test_deletions_have_no_value() -> None:
+def test_deletions_have_a_null_value() -> None:
     for record in (GroupRecord("g", None), OffsetRecord("g", "t", 5, None)):
         key, value = encode_record(record)
         assert value is None
@@ -88,7 +88,7 @@ def test_deletions_have_no_value() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_is_read(version: int) -> None:
+def test_every_record_version_is_decoded(version: int) -> None:
     value = encode_versioned(OffsetCommitValue(offset=5, metadata="m", commit_timestamp=6), version)
     assert decode_record(OFFSET_KEY, value) == OffsetRecord("g", "t", 5, OffsetAndMetadata(5, -1, "m", 6, -1))
     member = MemberMetadata(
@@ -108,7 +108,7 @@ def test_records_of_newer_group_protocols_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
-def test_cut_records_are_malformed(cut: int) -> None:
+def test_truncated_records_are_malformed(cut: int) -> None:
     key, value = encode_record(OffsetRecord("g", "t", 5, OffsetAndMetadata(1, 2, "metadata", 3, -1)))
     assert value is not None
     with pytest.raises(MalformedRequest):
@@ -131,5 +131,5 @@ def test_topics_are_read_from_subscriptions() -> None:
         b"\0\0\0\0\0\1\0\1\xff",
     ],
 )
-def test_an_unreadable_subscription_has_no_topics(junk: bytes) -> None:
+def test_an_unreadable_subscription_yields_no_topics(junk: bytes) -> None:
     assert subscribed_topics([subscription(["a"]), junk]) is None

@@ -207,7 +207,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_every_request_of_random_clients_gets_one_response(seed: int) -> None:
+def test_every_request_from_random_clients_gets_one_response(seed: int) -> None:
     world = World(seed)
     for _ in range(STEPS):
         world.step()

@@ -65,16 +65,16 @@ def test_a_consistent_history_has_no_anomalies() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKERS)
-def test_a_planted_anomaly_is_caught(name: str) -> None:
+def test_a_planted_anomaly_is_detected(name: str) -> None:
     assert name in found(PLANTED[name])
 
 
-def test_a_cycle_through_real_time_is_caught() -> None:
+def test_a_cycle_through_real_time_order_is_detected() -> None:
     lines = ["1 ok 0 10 p 1 0 1 0", "2 ok 20 30 s 0 1 0"]
     assert "cycle (G1c)" in found(lines)
 
 
-def test_writes_that_overlap_are_no_anomaly() -> None:
+def test_overlapping_writes_are_not_an_anomaly() -> None:
     """G0 is what Kafka allows."""
     lines = [
         "1 ok 0 10 s 0 1 0 s 1 1 2",

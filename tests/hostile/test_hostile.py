@@ -80,7 +80,7 @@ def victims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victims]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("attack", _CHOSEN, ids=lambda attack: attack.name)
-def test_a_bystander_is_served_during_an_attack(
+def test_other_clients_are_served_during_an_attack(
     attack: Attack, broker: KafkaCompatBroker, request: pytest.FixtureRequest
 ) -> None:
     if not broker.running:

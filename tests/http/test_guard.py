@@ -29,7 +29,7 @@ def test_a_local_program_is_allowed(host: str) -> None:
         {"Host": "127.0.0.1:8080", "Origin": "http://127.0.0.1:8080"},
     ],
 )
-def test_a_page_of_another_site_is_rejected(headers: dict[str, str]) -> None:
+def test_a_request_from_another_sites_page_is_rejected(headers: dict[str, str]) -> None:
     refusal = OPEN.refusal(headers)
     assert refusal is not None and refusal.status == 403
 
@@ -47,7 +47,7 @@ def test_a_wrong_token_is_rejected(given: str) -> None:
     assert "kafka.compat.http.token" in refusal.text and "a token" not in refusal.text
 
 
-def test_public_paths_need_no_token_but_reject_pages_of_other_sites() -> None:
+def test_public_paths_do_not_need_a_token_but_reject_requests_from_other_sites() -> None:
     assert CLOSED.refusal({"Host": "10.0.0.1:8080"}, for_anybody=True) is None
     assert OPEN.refusal({"Host": "127.0.0.1:8080"}, for_anybody=True) is None
     for headers in ({"Host": "rebound.example"}, {"Host": "127.0.0.1", "Origin": "https://example.com"}):
@@ -72,7 +72,7 @@ def test_loopback_addresses_are_recognized() -> None:
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "https://example.com"},
     ],
 )
-def test_paths_for_browsers_reject_other_sites(guard: Guard, headers: dict[str, str]) -> None:
+def test_browser_paths_reject_requests_from_other_sites(guard: Guard, headers: dict[str, str]) -> None:
     given = {"Host": "127.0.0.1:8080", **headers}
     refusal = guard.refusal(given, for_anybody=True, for_browsers=True, has_session=True)
     assert refusal is not None and refusal.status == 403
@@ -87,7 +87,7 @@ def test_paths_for_browsers_reject_other_sites(guard: Guard, headers: dict[str, 
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
     ],
 )
-def test_requests_of_the_page_itself_are_allowed(headers: dict[str, str]) -> None:
+def test_requests_from_the_web_console_itself_are_allowed(headers: dict[str, str]) -> None:
     given = {"Host": "127.0.0.1:8080", **headers}
     assert OPEN.refusal(given, for_browsers=True) is None
     assert CLOSED.refusal(given, for_browsers=True, has_session=True) is None

@@ -81,14 +81,14 @@ def test_invalid_requests_get_problem_details(
     assert "Traceback" not in broker.log.read_text()
 
 
-def test_requests_of_pages_of_other_sites_are_rejected(served: tuple[KafkaCompatBroker, int]) -> None:
+def test_requests_from_other_sites_are_rejected(served: tuple[KafkaCompatBroker, int]) -> None:
     _, port = served
     assert ask(port, "GET", PATH)[0] == 200
     assert ask(port, "GET", PATH, None, Origin="https://example.com")[0] == 403
     assert ask(port, "GET", PATH, None, Host="rebound.example")[0] == 403
 
 
-def test_a_client_of_another_protocol_does_not_disturb_the_broker(
+def test_a_client_of_another_protocol_does_not_affect_the_broker(
     served: tuple[KafkaCompatBroker, int],
 ) -> None:
     broker, port = served
@@ -103,7 +103,7 @@ def test_a_client_of_another_protocol_does_not_disturb_the_broker(
     assert bystander.worst_ms < 100
 
 
-def test_requests_need_the_token_which_is_never_logged(tmp_path: Path) -> None:
+def test_requests_need_the_token_and_it_is_never_logged(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",
@@ -150,7 +150,7 @@ def test_an_address_in_use_aborts_startup() -> None:
             KafkaBroker({"kafka.compat.http.listener": f"http://127.0.0.1:{port}"}).start()
 
 
-def test_without_its_setting_the_control_api_is_off(tmp_path: Path) -> None:
+def test_the_control_api_is_off_by_default(tmp_path: Path) -> None:
     port = free_port()
     broker = KafkaCompatBroker(tmp_path, {"kafka.compat.http.listener": f"http://127.0.0.1:{port}"})
     broker.start()

@@ -59,14 +59,14 @@ class Reader(HTMLParser):
         self.loaded += [value or "" for name, value in attrs if name in ("src", "action") or tag == "link"]
 
 
-def test_the_page_shows_every_route_and_loads_nothing() -> None:
+def test_the_api_page_shows_every_route_without_external_resources() -> None:
     reader = Reader()
     reader.feed(page(ROUTES, "http://127.0.0.1:1"))
     assert "do <it> & more" in reader.texts and "delay_ms" in reader.texts and "state" in reader.texts
     assert reader.loaded == []
 
 
-def test_a_broker_serves_the_document_of_its_own_routes() -> None:
+def test_a_broker_serves_the_openapi_document_of_its_own_routes() -> None:
     with KafkaBroker() as broker:
         url = broker.control.url
         with urllib.request.urlopen(f"{url}/openapi.json", timeout=20) as answer:

@@ -23,7 +23,9 @@ def _read(url: str, path: str) -> bytes:
         connection.close()
 
 
-async def test_a_response_that_fails_midway_is_not_complete(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_response_that_fails_midway_is_detected_as_incomplete(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def pieces(*, fails: bool) -> AsyncIterator[bytes]:
         for number in range(3):
             yield b"piece %d\n" % number

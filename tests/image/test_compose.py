@@ -106,7 +106,7 @@ def test_the_compose_file_creates_its_topic_and_serves_the_host(
 
 
 @pytest.mark.parametrize(("file", "partitions"), [("apache", 3), ("confluent", 3), ("bitnami", 3)])
-def test_data_survive_the_containers(image: str, file: str, partitions: int) -> None:
+def test_data_survives_the_removal_of_the_containers(image: str, file: str, partitions: int) -> None:
     """In the volume that the file mounts where the other image has its data."""
     with up(file, image) as project:
         address = {"bootstrap.servers": project.bootstrap}

@@ -92,13 +92,13 @@ def called(told: str) -> str:
     return found[1]
 
 
-def test_a_container_without_arguments_is_a_broker(root: Root) -> None:
+def test_a_container_without_arguments_runs_a_broker(root: Root) -> None:
     own = f"{root.folder}/etc/kafka-compat/server.properties"
     assert called(root.container()) == f"serve --env --kafka-lines {own}"
     assert called(root.container("--brokers", "3")) == f"serve --env --kafka-lines --brokers 3 {own}"
 
 
-def test_a_container_runs_other_programs(root: Root) -> None:
+def test_a_container_can_run_other_programs(root: Root) -> None:
     assert root.container("echo", "kafka") == "kafka\n"
     assert root.container("sh", "-c", "echo $0 kafka", "in") == "in kafka\n"
     assert called(root.container("kafka-compat", "doctor")) == "doctor"
@@ -114,14 +114,16 @@ def test_a_container_runs_other_programs(root: Root) -> None:
         "{root}/etc/confluent/docker/run",
     ],
 )
-def test_scripts_of_other_images_start_the_broker_with_their_exports(root: Root, script: str) -> None:
+def test_scripts_for_other_images_start_the_broker_with_their_exported_variables(
+    root: Root, script: str
+) -> None:
     (root.folder / "etc" / "kafka" / "docker").resolve(strict=True)
     told = root.container("sh", "-c", script.format(root=root.folder))
     assert called(told).startswith("serve --env")
     assert "advertised=here\n" in told
 
 
-def test_scripts_of_other_images_may_run_commands_before_startup(root: Root) -> None:
+def test_scripts_for_other_images_can_run_commands_before_startup(root: Root) -> None:
     folder = f"{root.folder}/etc/confluent/docker"
     script = (
         f"sed -i '/KAFKA_ZOOKEEPER_CONNECT/d' {folder}/configure; "
@@ -143,7 +145,7 @@ def test_a_signal_reaches_the_broker_through_a_shell_that_waits_for_it(root: Roo
     assert container.returncode == 0
 
 
-def test_a_zookeeper_that_a_script_starts_is_not_used(root: Root) -> None:
+def test_a_zookeeper_started_by_a_script_is_not_used(root: Root) -> None:
     port = free_port()
     (root.folder / "zookeeper.properties").write_text(f"dataDir=/nowhere\nclientPort={port}\n")
     script = (
@@ -170,7 +172,7 @@ def test_an_external_zookeeper_is_used(root: Root) -> None:
         ("/elsewhere", ""),
     ],
 )
-def test_data_are_stored_in_a_mounted_volume(root: Root, mounted: str, folder: str) -> None:
+def test_data_is_stored_in_a_mounted_volume(root: Root, mounted: str, folder: str) -> None:
     (root.folder / "proc" / "self" / "mounts").write_text(
         f"proc /proc proc\n/dev/sda {mounted} ext4 rw 0 0\n"
     )
@@ -178,7 +180,7 @@ def test_data_are_stored_in_a_mounted_volume(root: Root, mounted: str, folder: s
     assert "log.dirs=/mine\n" in root.container(KAFKA_LOG_DIRS="/mine")
 
 
-def test_a_mounted_settings_file_overrides_that_of_the_image(root: Root) -> None:
+def test_a_mounted_settings_file_overrides_the_images_file(root: Root) -> None:
     mounted = root.folder / "mnt" / "shared" / "config" / "server.properties"
     mounted.write_text("num.partitions=3\n")
     own = f"{root.folder}/etc/kafka-compat/server.properties"
@@ -196,7 +198,7 @@ def test_a_server_is_started_with_a_file_and_overrides(root: Root) -> None:
     assert called(told).endswith(str(given))
 
 
-def test_a_container_with_a_controller_only_is_healthy(root: Root) -> None:
+def test_a_controller_only_container_is_healthy(root: Root) -> None:
     container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", KAFKA_PROCESS_ROLES="controller")
     assert container.stdout is not None
     assert "only waits" in container.stdout.readline()
@@ -205,19 +207,19 @@ def test_a_container_with_a_controller_only_is_healthy(root: Root) -> None:
     assert container.wait(20) == 0
 
 
-def test_a_configured_quorum_gets_a_warning(root: Root) -> None:
+def test_a_warning_is_logged_for_a_configured_quorum(root: Root) -> None:
     voters = "1@a:9093,2@b:9093,3@c:9093"
     assert "is alone all the same" in root.container(KAFKA_CFG_CONTROLLER_QUORUM_VOTERS=voters)
     assert "alone" not in root.container(KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093")
 
 
-def test_generated_cluster_ids_have_kafkas_form(root: Root) -> None:
+def test_generated_cluster_ids_have_kafkas_format(root: Root) -> None:
     found = {root.run("kafka-storage", "random-uuid").strip() for _ in range(20)}
     assert len(found) == 20
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", each) for each in found)
 
 
-def test_each_command_exists_under_all_its_names(root: Root) -> None:
+def test_each_command_is_available_under_all_its_names(root: Root) -> None:
     assert (root.folder / "opt" / "bitnami" / "kafka" / "bin").readlink() == Path("/opt/kafka/bin")
     folder = root.folder / "opt" / "kafka" / "bin"
     for tool in TOOLS:

@@ -86,12 +86,12 @@ def test_both_indexes_agree_with_the_segments(written: Folder) -> None:
     _dump(indexes, "--verify-index-only")
 
 
-def test_producer_snapshots_name_our_producers(written: Folder) -> None:
+def test_producer_snapshots_contain_our_producers(written: Folder) -> None:
     shown = _dump(written.path.glob("small-segments-0/*.snapshot"))
     assert re.search(r"producerId: \d+ producerEpoch: 0 .*lastSequence: 199 ", shown)
 
 
-def test_the_offsets_topic_decodes_to_groups_and_commits(written: Folder) -> None:
+def test_the_offsets_topic_is_decoded_to_groups_and_committed_offsets(written: Folder) -> None:
     shown = _dump(written.path.glob("__consumer_offsets-*/*.log"), "--offsets-decoder", "--deep-iteration")
     for group, offsets in written.contents.groups.items():
         for (topic, partition), (offset, _) in offsets.items():
@@ -101,7 +101,7 @@ def test_the_offsets_topic_decodes_to_groups_and_commits(written: Folder) -> Non
     assert re.search(r'"group":"members".*"protocolType":"consumer"', shown)
 
 
-def test_transactions_markers_and_aborted_lists(recovered: Folder) -> None:
+def test_transactions_have_markers_and_aborted_transaction_index_entries(recovered: Folder) -> None:
     topics = [*recovered.path.glob("transactions-*/*.log"), *recovered.path.glob("open-transaction-0/*.log")]
     shown = _dump(topics, "--deep-iteration", "--print-data-log")
     markers = _MARKERS.findall(shown)

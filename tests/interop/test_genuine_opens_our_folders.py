@@ -133,7 +133,7 @@ def test_genuine_kafka_logs_no_problems(handover: Handover) -> None:
     assert (handover.ours.log_dir / JOURNAL_NAME).exists()
 
 
-def test_kafkas_group_tool_shows_our_groups(handover: Handover) -> None:
+def test_kafkas_consumer_groups_tool_shows_our_groups(handover: Handover) -> None:
     shown = java.run(
         "kafka-consumer-groups", "--bootstrap-server", handover.genuine.address, "--describe", "--all-groups"
     ).stdout
@@ -148,7 +148,7 @@ def test_kafkas_group_tool_shows_our_groups(handover: Handover) -> None:
             assert (group, topic, str(partition), str(offset), str(end)) in rows
 
 
-def test_genuine_kafka_knows_the_sequences_of_our_producers(handover: Handover) -> None:
+def test_genuine_kafka_continues_the_sequences_of_our_producers(handover: Handover) -> None:
     wait_until_led(handover.genuine.address, {"sequences": 1})
     next_sequence = BATCHES_OF_IDEMPOTENT_PRODUCER * 5
     with Connection(handover.genuine.address) as connection:

@@ -87,7 +87,7 @@ def test_old_formats_are_served_as_by_genuine_kafka(
     assert differences(found, old_folder.contents) == []
 
 
-def test_a_follower_stores_the_same_bytes_and_serves_them_when_it_leads(
+def test_a_follower_stores_the_same_bytes_and_serves_them_as_leader(
     ours: dict[int, KafkaCompatBroker], old_folder: OldFolder, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.json"

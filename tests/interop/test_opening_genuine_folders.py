@@ -52,7 +52,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_records_offsets_ids_and_commits_are_as_served_by_genuine_kafka(
+def test_records_offsets_ids_and_commits_match_genuine_kafkas(
     found: Contents, genuine_folders: GenuineFolders
 ) -> None:
     theirs = genuine_folders.contents
@@ -71,7 +71,7 @@ def _without_times_of_cleaned(contents: Contents) -> Contents:
     return replace(contents, by_time=kept)
 
 
-def test_broker_id_and_cluster_id_are_those_of_the_directory(
+def test_broker_id_and_cluster_id_are_read_from_the_directory(
     opened: KafkaCompatBroker, found: Contents, genuine_folders: GenuineFolders
 ) -> None:
     from tests.interop.contents import admin
@@ -82,7 +82,7 @@ def test_broker_id_and_cluster_id_are_those_of_the_directory(
     assert found.cluster_id == genuine_folders.contents.cluster_id
 
 
-def test_writing_continues_after_the_existing_records(opened: KafkaCompatBroker, found: Contents) -> None:
+def test_new_records_are_appended_after_the_existing_ones(opened: KafkaCompatBroker, found: Contents) -> None:
     places = list(found.records)
     producer = dataset.new_producer(opened.address, {"enable.idempotence": True})
     for topic, partition in places:
@@ -111,7 +111,7 @@ def test_producers_continue_their_sequences(
         assert continued == (ErrorCode.NONE, 10)
 
 
-def test_a_broker_with_another_id_is_rejected_and_leaves_the_directory_usable(
+def test_a_broker_with_another_id_is_rejected_and_the_directory_stays_usable(
     genuine_folders: GenuineFolders, tmp_path: Path
 ) -> None:
     folder = tmp_path / "logs"

@@ -29,7 +29,7 @@ def join(*consumers: Consumer) -> None:
             consumer.poll(0.02)
 
 
-def test_the_life_of_a_topic_is_logged(start_broker: StartBroker) -> None:
+def test_the_lifecycle_of_a_topic_is_logged(start_broker: StartBroker) -> None:
     broker = start_broker(INFO)
     make_topic(broker, "orders", 3)
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
@@ -111,7 +111,7 @@ def test_the_steps_of_a_shutdown_are_logged(start_broker: StartBroker) -> None:
     assert sum(steps) == int(whole)
 
 
-def test_changes_of_many_leaders_are_logged_in_one_line(tmp_path: Path) -> None:
+def test_leadership_changes_of_many_partitions_are_logged_in_one_line(tmp_path: Path) -> None:
     """In a cluster: each change is told by one broker, also of a topic of 60 partitions."""
     with Command(tmp_path, 3, arguments=["--verbose"]) as command:
 

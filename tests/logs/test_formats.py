@@ -23,7 +23,7 @@ def speak_http(broker: KafkaCompatBroker) -> None:
         assert connection.recv(100) == b""
 
 
-def test_text_is_the_default(start_broker: StartBroker) -> None:
+def test_the_default_format_is_text(start_broker: StartBroker) -> None:
     broker = start_broker()
     speak_http(broker)
     wait_for(broker, "HTTP")
@@ -36,7 +36,7 @@ def test_text_is_the_default(start_broker: StartBroker) -> None:
     )
 
 
-def test_json_has_one_object_per_line(start_broker: StartBroker) -> None:
+def test_json_logs_contain_one_object_per_line(start_broker: StartBroker) -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     broker = start_broker(JSON | {"kafka.compat.log.level": "INFO", "no.such.setting": "x"})
     make_topic(broker, "orders", 2)
@@ -57,7 +57,7 @@ def test_json_has_one_object_per_line(start_broker: StartBroker) -> None:
     assert (http["level"], http["logger"]) == ("WARN", "kafka_compat.network.strangers")
 
 
-def test_startup_errors_are_json_as_well(start_broker: StartBroker) -> None:
+def test_startup_errors_are_also_logged_as_json(start_broker: StartBroker) -> None:
     first = start_broker()
     settings = [f"--override={name}={value}" for name, value in (first.overrides | JSON).items()]
     refused = run_kafka_compat("serve", *settings)
@@ -66,7 +66,7 @@ def test_startup_errors_are_json_as_well(start_broker: StartBroker) -> None:
     assert '"level": "FATAL"' in refused.stderr and "cannot listen on" in refused.stderr
 
 
-def test_names_of_clients_add_no_lines(start_broker: StartBroker) -> None:
+def test_client_names_cannot_add_log_lines(start_broker: StartBroker) -> None:
     """A group may have any name: it can neither forge a line nor break one."""
     name = "g\n1999-12-31 12:00:00,000 ERROR all data are lost\x1b[2J"
     for settings in ({}, JSON):

@@ -35,7 +35,7 @@ def test_only_warnings_are_logged_by_default(start_broker: StartBroker) -> None:
     assert broker.log.read_text().count("\n") == 1, "the line that says that it is ready"
 
 
-def test_levels_of_the_settings_apply(start_broker: StartBroker) -> None:
+def test_configured_levels_apply(start_broker: StartBroker) -> None:
     broker = start_broker({"kafka.compat.log.level": f"error, kafka=info,{STORAGE} = DEBUG"})
     found = levels(broker)
     assert found["root"] == found["asyncio"] == "ERROR"
@@ -44,7 +44,7 @@ def test_levels_of_the_settings_apply(start_broker: StartBroker) -> None:
 
 
 @pytest.mark.parametrize(("given", "in_force"), [("ERROR", "INFO"), ("DEBUG", "DEBUG")])
-def test_verbose_means_info_at_least(tmp_path: Path, given: str, in_force: str) -> None:
+def test_verbose_lowers_the_level_to_at_least_info(tmp_path: Path, given: str, in_force: str) -> None:
     broker = KafkaCompatBroker(tmp_path, {"kafka.compat.log.level": given}, arguments=["--verbose"])
     broker.start()
     try:
@@ -53,7 +53,7 @@ def test_verbose_means_info_at_least(tmp_path: Path, given: str, in_force: str) 
         broker.stop()
 
 
-def test_levels_change_while_the_broker_runs(start_broker: StartBroker) -> None:
+def test_levels_can_be_changed_at_runtime(start_broker: StartBroker) -> None:
     """By Kafka's own tool, for our name of all of our loggers, Kafka's, and a package."""
     broker = start_broker()
     for name in ("kafka_compat", "kafka", "kafka_compat.metadata"):

@@ -103,13 +103,13 @@ def one_broker(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
 
 
 @pytest.mark.timeout(3600)
-def test_memory_of_one_broker_stays_level_under_churn(one_broker: KafkaCompatBroker) -> None:
+def test_memory_of_one_broker_does_not_grow_under_churn(one_broker: KafkaCompatBroker) -> None:
     check([one_broker], Churn(one_broker.address, pace_s=PACE_S))
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_memory_of_three_brokers_stays_level_under_churn(tmp_path: Path) -> None:
+def test_memory_of_three_brokers_does_not_grow_under_churn(tmp_path: Path) -> None:
     # Nothing is tried here on lost sessions, which a busy machine would bring about.
     cluster = ThreeBrokers(tmp_path, settings={**settings(), "zookeeper.session.timeout.ms": "30000"})
     cluster.start()

@@ -62,7 +62,7 @@ async def place(
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
-async def test_repeated_actions_leave_no_objects(place: Place, act: Act) -> None:
+async def test_repeated_actions_do_not_leak_objects(place: Place, act: Act) -> None:
     await asyncio.to_thread(act, place)  # makes what is made for the first of its kind
     await nothing_left()
     # Whatever else the broker makes meanwhile, it does not make as often as that, twice.

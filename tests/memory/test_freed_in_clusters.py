@@ -30,7 +30,7 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
     await cluster.stop()
 
 
-async def test_deleted_replicated_topics_leave_no_objects(address: str) -> None:
+async def test_deleted_replicated_topics_do_not_leak_objects(address: str) -> None:
     async def act() -> None:
         await asyncio.to_thread(churn_once, address, MARK, BROKERS)
 

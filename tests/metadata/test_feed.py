@@ -41,7 +41,7 @@ def cache() -> MetadataCache:
     return MetadataCache("cluster", 1)
 
 
-def test_a_topic_is_created_grows_moves_and_is_deleted(cache: MetadataCache) -> None:
+def test_creation_growth_reassignment_and_deletion_of_a_topic_are_published(cache: MetadataCache) -> None:
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1))
     assert [each.name for each in seen.last.created] == ["t"]
@@ -56,7 +56,7 @@ def test_a_topic_is_created_grows_moves_and_is_deleted(cache: MetadataCache) -> 
     assert cache.feed.version == 4
 
 
-def test_a_topic_with_another_id_replaces_its_namesake(cache: MetadataCache) -> None:
+def test_a_topic_with_another_id_replaces_the_topic_of_the_same_name(cache: MetadataCache) -> None:
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1, topic_id=UUID(int=2)))
@@ -72,7 +72,7 @@ def test_updates_without_a_change_are_not_published(cache: MetadataCache) -> Non
     assert seen.deltas == []
 
 
-def test_changes_of_brokers_racks_controller_and_features_are_published(cache: MetadataCache) -> None:
+def test_changes_to_brokers_racks_controller_and_features_are_published(cache: MetadataCache) -> None:
     seen = Subscriber(cache)
     change = cache.change()
     change.set_brokers({1: BrokerMetadata(1, {}), 2: BrokerMetadata(2, {}, "a")})
@@ -89,7 +89,7 @@ def test_changes_of_brokers_racks_controller_and_features_are_published(cache: M
     assert not seen.last.controller_changed
 
 
-def test_an_update_of_the_controller_is_one_delta(cache: MetadataCache) -> None:
+def test_an_update_from_the_controller_is_published_as_one_delta(cache: MetadataCache) -> None:
     cache.put_topic(topic("old", 1))
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
@@ -122,7 +122,7 @@ def test_an_update_of_the_controller_is_one_delta(cache: MetadataCache) -> None:
     assert delta.controller_changed
 
 
-def test_a_change_by_a_subscriber_is_the_next_version_for_all(cache: MetadataCache) -> None:
+def test_a_change_made_by_a_subscriber_is_published_as_the_next_version(cache: MetadataCache) -> None:
     def create_second(delta: MetadataDelta) -> None:
         if delta.created and delta.created[0].name == "first":
             cache.put_topic(topic("second", 1, topic_id=UUID(int=2)))
@@ -133,7 +133,7 @@ def test_a_change_by_a_subscriber_is_the_next_version_for_all(cache: MetadataCac
     assert [(each.version, each.created[0].name) for each in seen.deltas] == [(1, "first"), (2, "second")]
 
 
-def test_a_failing_subscriber_does_not_keep_the_delta_from_others(
+def test_a_failing_subscriber_does_not_prevent_others_from_receiving_the_delta(
     cache: MetadataCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: MetadataDelta) -> None:

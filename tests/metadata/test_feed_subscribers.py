@@ -93,7 +93,7 @@ async def peers() -> AsyncIterator[NeverAnswering]:
 # --- what waits for other brokers
 
 
-async def test_a_topic_is_created_once_its_brokers_have_registered(tmp_path: Path) -> None:
+async def test_topic_creation_waits_until_enough_brokers_have_registered(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=2)
     await cluster.start_broker(1)
     try:
@@ -107,7 +107,7 @@ async def test_a_topic_is_created_once_its_brokers_have_registered(tmp_path: Pat
         await cluster.stop()
 
 
-async def test_markers_are_not_awaited_from_a_broker_that_is_no_longer_leader(
+async def test_markers_do_not_wait_for_a_broker_that_is_no_longer_leader(
     cache: MetadataCache, peers: NeverAnswering
 ) -> None:
     cache.put_topic(topic("t", 2))
@@ -122,7 +122,7 @@ async def test_markers_are_not_awaited_from_a_broker_that_is_no_longer_leader(
     assert outcomes == [(("t", 0), ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 
 
-async def test_a_broker_that_is_no_longer_coordinator_is_not_awaited(
+async def test_requests_do_not_wait_for_a_broker_that_is_no_longer_coordinator(
     cache: MetadataCache, peers: NeverAnswering
 ) -> None:
     cache.put_topic(topic(TRANSACTIONS_TOPIC, 2))
@@ -183,7 +183,7 @@ async def test_certificates_are_checked_when_broker_settings_change(broker: Loca
     assert entrances._settings_changed.is_set()
 
 
-async def test_other_brokers_are_notified_of_settings_stored_here(tmp_path: Path) -> None:
+async def test_other_brokers_are_notified_of_stored_settings(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=2)
     await cluster.start()
     try:
@@ -196,7 +196,7 @@ async def test_other_brokers_are_notified_of_settings_stored_here(tmp_path: Path
         await cluster.stop()
 
 
-async def test_partitions_do_not_wait_for_a_broker_that_was_removed(tmp_path: Path) -> None:
+async def test_partitions_are_notified_when_a_broker_is_removed(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, count=1)
     await cluster.start()
     try:
@@ -227,7 +227,7 @@ async def test_the_cleaning_of_a_deleted_topic_is_stopped(cache: MetadataCache) 
     assert killed == [1]
 
 
-def test_counts_of_a_deleted_topic_stay_in_the_total(cache: MetadataCache) -> None:
+def test_counts_of_a_deleted_topic_are_kept_in_the_total(cache: MetadataCache) -> None:
     counts = Counts()
     cache.feed.subscribe(counts.on_metadata)
     cache.put_topic(topic("t", 1))
@@ -237,7 +237,7 @@ def test_counts_of_a_deleted_topic_stay_in_the_total(cache: MetadataCache) -> No
     assert counts.total().records_in == 3
 
 
-async def test_waits_of_the_control_api_are_checked_again(cache: MetadataCache) -> None:
+async def test_conditions_awaited_by_the_control_api_are_checked_after_changes(cache: MetadataCache) -> None:
     pulse = Pulse()
     cache.feed.subscribe(pulse.beat)
     waiting = asyncio.ensure_future(pulse.until(lambda: "t" in cache.topics, 10_000))
@@ -246,7 +246,7 @@ async def test_waits_of_the_control_api_are_checked_again(cache: MetadataCache) 
     assert await asyncio.wait_for(waiting, 10)
 
 
-async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratch(
+async def test_subscriptions_survive_suspending_and_resuming_the_broker(
     broker: LocalBroker,
 ) -> None:
     created: list[str] = []
@@ -258,7 +258,7 @@ async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratc
     assert created == ["after"]
 
 
-def test_the_page_drops_the_rate_of_a_deleted_topic() -> None:
+def test_the_web_console_drops_the_rate_of_a_deleted_topic() -> None:
     rates = Rates()
     for at_s, end in ((0.0, 0), (5.0, 50)):
         rates.add(at_s, {"t": (1, end), "u": (1, end)})
@@ -269,7 +269,7 @@ def test_the_page_drops_the_rate_of_a_deleted_topic() -> None:
     assert rates.of("u") == 10
 
 
-def test_metrics_do_not_keep_the_log_of_a_deleted_topic() -> None:
+def test_metrics_do_not_hold_a_reference_to_the_log_of_a_deleted_topic() -> None:
     times: Any = RecordTimes()
     times._now["t", 0, 5] = times._before["t", 0, 4] = times._now["u", 0, 5] = object()
     times.forget_topic("t")

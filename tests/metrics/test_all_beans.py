@@ -139,7 +139,7 @@ def address_of(cluster: KafkaCluster) -> str:
     return cluster.bootstrap_servers.split(",")[0]
 
 
-def test_a_cluster_in_one_process_has_the_mbeans_of_genuine_kafka() -> None:
+def test_a_cluster_in_one_process_exports_the_mbeans_of_genuine_kafka() -> None:
     with KafkaCluster(3, SETTINGS) as cluster, busy(address_of(cluster), 3):
         await_cleaning(cluster.control.url)
         (text,) = told_at([cluster.control.url])
@@ -147,7 +147,7 @@ def test_a_cluster_in_one_process_has_the_mbeans_of_genuine_kafka() -> None:
 
 
 @genuine
-def test_one_broker_has_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
+def test_one_broker_exports_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
     with jmx_agent.kafka_with_agent(tmp_path, SETTINGS) as (kafka, agent):
         with busy(kafka.address, 1):
             theirs = of_genuine(agent)
@@ -169,7 +169,7 @@ def test_one_broker_has_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
 
 
 @genuine
-def test_three_brokers_have_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
+def test_three_brokers_export_the_mbeans_of_genuine_kafka(tmp_path: Path) -> None:
     """Followers' fetchers, ISRs, the controller: of all three together, and what each has of them."""
     with ExitStack() as stack:
         zookeeper = ZooKeeper(tmp_path / "zookeeper")

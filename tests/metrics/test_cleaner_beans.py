@@ -69,7 +69,7 @@ def test_the_ratio_of_the_dirtiest_log_is_exported(served: tuple[KafkaCompatBrok
     assert seen.value(f"{CLEANER}cleaner_recopy_percent") == 0
 
 
-def test_the_share_that_a_cleaning_kept_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_the_share_of_data_kept_by_a_cleaning_is_exported(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     fill(broker, "cleaned", 2)
     # Only now, since what an earlier cleaning left depends on how much was there.
@@ -110,7 +110,7 @@ def test_a_log_that_cannot_be_cleaned_is_counted(served: tuple[KafkaCompatBroker
     assert (Scrape(url).value(f"{MANAGER}uncleanable_bytes", **directory) or 0) > 9 * SEGMENT_BYTES
 
 
-def test_without_a_cleaner_there_are_no_cleaner_metrics(tmp_path: Path) -> None:
+def test_cleaner_metrics_are_missing_without_a_cleaner(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     settings = {"kafka.compat.http.listener": url, "log.cleaner.enable": "false"}
     broker = KafkaCompatBroker(tmp_path, settings)
@@ -121,7 +121,7 @@ def test_without_a_cleaner_there_are_no_cleaner_metrics(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_a_cleaning_is_counted_by_its_bytes_and_segments() -> None:
+def test_the_bytes_and_segments_of_a_cleaning_are_counted() -> None:
     segments = tuple(SegmentSource(base, base + 10, 1_000, 0, 0, 0) for base in (0, 10, 20))
     job = CleaningJob(
         directory="/data/t-0",
@@ -146,7 +146,7 @@ def test_a_cleaning_is_counted_by_its_bytes_and_segments() -> None:
     assert (cleaning.utilization, cleaning.took_ms) == (0.25, 3_000)
 
 
-def test_each_look_for_dirty_logs_replaces_the_figures() -> None:
+def test_each_search_for_dirty_logs_replaces_the_previous_values() -> None:
     stats = CleanerStats()
     stats.look_begins(1)
     for dirty_bytes, overdue_ms in ((100, 0), (300, 7_000), (200, 9_000)):

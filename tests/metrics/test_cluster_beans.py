@@ -83,7 +83,7 @@ def test_a_lagging_follower_is_counted(cluster: KafkaCluster) -> None:
     assert Scrape(url).value(f"{FETCHERS}failedpartitionscount", **REPLICA) == 0
 
 
-def test_fetches_of_followers_are_counted(cluster: KafkaCluster) -> None:
+def test_follower_fetches_are_counted(cluster: KafkaCluster) -> None:
     url = cluster.control.url
     cluster.create_topic("asked")
     leader = cluster.control.partition("asked", 0)["leader"]
@@ -111,7 +111,7 @@ def test_fetches_of_followers_are_counted(cluster: KafkaCluster) -> None:
     assert seen.value(f"{FETCHERS}deadthreadcount", **REPLICA) == 0
 
 
-def test_events_of_the_controller_are_counted(cluster: KafkaCluster) -> None:
+def test_controller_events_are_counted(cluster: KafkaCluster) -> None:
     url = cluster.control.url
 
     def count(what: str) -> float:
@@ -150,7 +150,7 @@ def test_events_of_the_controller_are_counted(cluster: KafkaCluster) -> None:
     wait_until(lambda: to_delete() == [0, 0], 20, "all of it is gone")
 
 
-def test_a_reassignment_is_counted_by_its_leader(cluster: KafkaCluster) -> None:
+def test_a_reassignment_is_counted_by_the_partition_leader(cluster: KafkaCluster) -> None:
     url, address = cluster.control.url, cluster.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": address})
     throttled = {"follower.replication.throttled.replicas": "*"}
@@ -178,7 +178,7 @@ def test_a_reassignment_is_counted_by_its_leader(cluster: KafkaCluster) -> None:
     assert Scrape(url).value("kafka_server_leaderreplication_byte_rate") == 0
 
 
-async def test_times_of_the_controller_are_counted_by_state() -> None:
+async def test_controller_event_times_are_recorded_by_state() -> None:
     times = ControllerTimes()
     assert times.state == "Idle"
     with times.at(RebalanceTick()):

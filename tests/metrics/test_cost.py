@@ -108,7 +108,7 @@ def cost_us(broker: KafkaCompatBroker, frame: bytes, records: int, times: int) -
     return (cpu_ns(broker) - before) / times / records / 1000
 
 
-def test_metrics_cost_next_to_nothing(tmp_path: Path) -> None:
+def test_metrics_add_almost_no_overhead(tmp_path: Path) -> None:
     ratios: dict[str, list[float]] = {what: [] for what in WORK}
     for start in range(STARTS):
         # Where in memory a process has its things may cost as much as what is measured: others each time.

@@ -119,7 +119,7 @@ def test_invalid_records_are_counted_by_cause(broker: KafkaBroker, connection: C
         assert seen.value(key, topic="wrong") is None
 
 
-def test_a_fetch_that_expired_is_counted(broker: KafkaBroker, connection: Connection) -> None:
+def test_expired_fetches_are_counted(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("silent")
     name, of_consumers = "kafka_server_delayedfetchmetrics_expires_total", {"fetcherType": "consumer"}
     before = Scrape(broker.control.url).value(name, **of_consumers) or 0
@@ -136,7 +136,7 @@ def test_message_conversions_for_old_clients_are_counted(broker: KafkaBroker, co
     assert seen.value(f"{TOPIC}fetchmessageconversions_total") == 2
 
 
-def test_a_deleted_topic_stays_in_the_total(broker: KafkaBroker, connection: Connection) -> None:
+def test_counts_of_a_deleted_topic_stay_in_the_total(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("going")
     connection.ask(ApiKey.PRODUCE, 9, write("going", batch(4)))
     connection.ask(ApiKey.FETCH, 12, read("going"))
@@ -165,7 +165,7 @@ def test_requests_are_counted_by_error_code(broker: KafkaBroker, connection: Con
     assert grown(f"{REQUESTS}totaltimems_count_total", request="Metadata") == 3
 
 
-def test_a_waiting_fetch_counts_as_remote_time(broker: KafkaBroker, connection: Connection) -> None:
+def test_the_wait_of_a_fetch_counts_as_remote_time(broker: KafkaBroker, connection: Connection) -> None:
     broker.create_topic("empty")
     connection.begin(ApiKey.FETCH, 12, read("empty", max_wait_ms=30_000))
 
@@ -226,7 +226,7 @@ def settings(folder: Path, **more: str) -> BrokerConfig:
     return BrokerConfig.from_properties(base | more)
 
 
-async def test_a_broker_without_an_http_listener_measures_no_times(tmp_path: Path) -> None:
+async def test_a_broker_without_an_http_listener_does_not_measure_request_times(tmp_path: Path) -> None:
     broker: Broker = standalone_broker(settings(tmp_path))
     await broker.start()
     await broker.services.topics.ensure("t", 1, 1, {})
@@ -241,7 +241,7 @@ def _fetch_once(address: str) -> None:
         connection.ask(ApiKey.FETCH, 12, read("t"))
 
 
-def test_only_a_sample_of_many_requests_is_timed() -> None:
+def test_only_a_sample_of_requests_is_timed() -> None:
     requests = Requests()
     timed = 0
     for second in range(5):
@@ -291,5 +291,5 @@ async def test_a_blocked_event_loop_is_measured() -> None:
         ([1.0, 9.0], 0.999, 9),
     ],
 )
-def test_quantiles_are_those_of_kafka(values: list[float], quantile: float, expected: float) -> None:
+def test_quantiles_match_kafkas(values: list[float], quantile: float, expected: float) -> None:
     assert quantile_of(values, quantile) == expected

@@ -65,7 +65,7 @@ def test_a_failed_log_directory_is_reported(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_health_needs_no_token(tmp_path: Path) -> None:
+def test_health_endpoints_do_not_require_a_token(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",
@@ -83,7 +83,7 @@ def test_health_needs_no_token(tmp_path: Path) -> None:
         broker.stop()
 
 
-def test_the_reasons_why_a_broker_is_not_ready_are_listed() -> None:
+def test_the_response_lists_the_reasons_why_a_broker_is_not_ready() -> None:
     metadata = MetadataCache("c", 1)
     partitions = tuple(PartitionMetadata(number, 2, 0, (1, 2), (2,)) for number in range(5))
     held = {("t", 0): object()}

@@ -75,7 +75,7 @@ def our_broker(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_selectors_of_dashboards_find_samples(dialect: str, tmp_path: Path) -> None:
+def test_selectors_of_kafka_dashboards_match_samples(dialect: str, tmp_path: Path) -> None:
     with our_broker(tmp_path, dialect) as (address, url), work(address):
         samples = samples_of(get(url, "/metrics")[1].decode())
     for selector in selectors():
@@ -84,7 +84,7 @@ def test_selectors_of_dashboards_find_samples(dialect: str, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_prometheus_finds_the_samples_of_dashboards(tmp_path: Path) -> None:
+def test_prometheus_queries_of_dashboards_return_samples(tmp_path: Path) -> None:
     found = program()
     if found is None:
         pytest.skip(f"there is no prometheus on the PATH, and {VARIABLE} names none")
@@ -108,7 +108,7 @@ def test_prometheus_finds_the_samples_of_dashboards(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_names_are_those_of_genuine_kafka_with_the_exporter(tmp_path: Path) -> None:
+def test_metric_names_match_those_of_genuine_kafka_with_the_jmx_exporter(tmp_path: Path) -> None:
     theirs: dict[str, list[str]] = {}
     ours: dict[str, str] = {}
     with jmx_agent.kafka_with_agent(tmp_path, {}) as (kafka, agent):

@@ -86,7 +86,7 @@ def meanings(text: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
-def test_our_metrics_equal_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_path: Path) -> None:
+def test_our_metrics_match_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_path: Path) -> None:
     with kind() as broker, content(broker.bootstrap_servers):
         theirs = exported(broker.bootstrap_servers, tmp_path)
         ours = get(broker.control.url, "/metrics")[1].decode()
@@ -100,7 +100,7 @@ def test_our_metrics_equal_those_of_kafka_exporter(kind: type[KafkaBroker], tmp_
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
-def test_our_metrics_equal_those_of_genuine_kafka_with_kafka_exporter(
+def test_our_metrics_match_those_of_genuine_kafka_with_kafka_exporter(
     genuine: GenuineKafka, tmp_path: Path
 ) -> None:
     def comparable(text: str) -> Samples:

@@ -61,7 +61,7 @@ def lagging(running: KafkaBroker) -> Iterator[Lagging]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_the_lag_in_seconds_of_a_stopped_group_grows(lagging: Lagging, codec: str) -> None:
+def test_the_lag_in_seconds_of_a_stopped_group_increases(lagging: Lagging, codec: str) -> None:
     lagging.broker.create_topic("t")
     lagging.produce([100, 90, 95, 80], **{"compression.type": codec})
     lagging.produce([70], **{"compression.type": codec})
@@ -76,7 +76,7 @@ def test_the_lag_in_seconds_of_a_stopped_group_grows(lagging: Lagging, codec: st
     assert lagging.lag() == (3, 3_695.25)
 
 
-def test_lag_in_seconds_counts_from_the_append(lagging: Lagging) -> None:
+def test_lag_in_seconds_is_measured_from_the_append(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"message.timestamp.type": "LogAppendTime"})
     lagging.produce([5_000, 5_000, 5_000])
     lagging.commit(1)
@@ -87,7 +87,7 @@ def test_lag_in_seconds_counts_from_the_append(lagging: Lagging) -> None:
     assert lagging.lag() == (1, 0)
 
 
-def test_a_timestamp_in_the_future_gives_a_lag_of_zero_seconds(lagging: Lagging) -> None:
+def test_the_lag_of_a_record_with_a_future_timestamp_is_zero_seconds(lagging: Lagging) -> None:
     lagging.broker.create_topic("t")
     lagging.produce([-1_000, 20])
     lagging.commit(0)
@@ -100,7 +100,7 @@ def test_a_timestamp_in_the_future_gives_a_lag_of_zero_seconds(lagging: Lagging)
     assert lagging.lag() == (1, 0)
 
 
-def test_lag_counts_from_the_first_record_that_retention_left(lagging: Lagging) -> None:
+def test_lag_counts_from_the_first_record_that_retention_has_kept(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"retention.ms": 2 * DAY_S * 1000})
     lagging.produce([0, 0, 0])
     lagging.control.roll("t")
@@ -121,7 +121,7 @@ def test_lag_counts_from_the_first_record_that_retention_left(lagging: Lagging) 
     assert lagging.lag() == (6, 0)
 
 
-def test_lag_counts_from_the_next_record_that_compaction_left(lagging: Lagging) -> None:
+def test_lag_counts_from_the_next_record_that_compaction_has_kept(lagging: Lagging) -> None:
     lagging.broker.create_topic("t", config={"cleanup.policy": "compact"})
     lagging.produce([100, 90, 80, 70, 60], keys=["a", "b", "a", "b", "c"])
     lagging.commit(1)
@@ -137,7 +137,7 @@ def test_lag_counts_from_the_next_record_that_compaction_left(lagging: Lagging) 
     assert lagging.lag() == (7, 70)
 
 
-def test_lag_counts_records_and_markers_of_transactions(lagging: Lagging) -> None:
+def test_lag_includes_records_and_markers_of_transactions(lagging: Lagging) -> None:
     lagging.broker.create_topic("t")
     transaction(lagging.address, "t", [1_000], end="commit")
     lagging.commit(0)
@@ -160,7 +160,7 @@ def test_lag_counts_records_and_markers_of_transactions(lagging: Lagging) -> Non
     assert lagging.lag() == (2, 3), "what comes behind a marker that was passed over is found"
 
 
-def test_lag_is_right_after_a_reset_and_a_recreated_topic(lagging: Lagging) -> None:
+def test_lag_is_correct_after_an_offset_reset_and_after_a_topic_is_recreated(lagging: Lagging) -> None:
     lagging.broker.create_topic("t")
     lagging.produce([50, 40])
     lagging.commit(0)
@@ -179,7 +179,7 @@ def test_the_lag_of_an_empty_topic_is_zero(lagging: Lagging) -> None:
     assert lagging.lag() == (0, 0)
 
 
-def test_lag_is_right_under_load(running: KafkaBroker) -> None:
+def test_lag_is_correct_under_load(running: KafkaBroker) -> None:
     """A consumer that reads, is paused, and goes on; the truth is what it knows of its next record."""
     running.create_topic("loaded")
     address = running.bootstrap_servers

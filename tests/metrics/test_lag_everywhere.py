@@ -38,7 +38,7 @@ def broker() -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_the_lag_in_records_is_the_same_everywhere(broker: KafkaBroker) -> None:
+def test_the_lag_in_records_is_the_same_in_all_interfaces(broker: KafkaBroker) -> None:
     seen = Scrape(broker.control.url)
     of_group = {"consumergroup": GROUP, "topic": TOPIC}
     by_metrics = {each: seen.value("kafka_consumergroup_lag", **of_group, partition=each) for each in LAGS}
@@ -62,7 +62,7 @@ def test_the_lag_in_records_is_the_same_everywhere(broker: KafkaBroker) -> None:
     assert row["beyond_end"] == [f"{TOPIC}-2"]
 
 
-def test_the_lag_in_seconds_is_the_same_everywhere(broker: KafkaBroker) -> None:
+def test_the_lag_in_seconds_is_the_same_in_all_interfaces(broker: KafkaBroker) -> None:
     seen = Scrape(broker.control.url)
     page = Site.of(broker).data("group", name=GROUP)
     (row,) = Site.of(broker).rows("groups", "groups")
@@ -86,7 +86,7 @@ def test_unknown_lag_is_not_shown_as_a_number() -> None:
 
 @pytest.mark.parametrize(("of_several", "of_known"), [(total_records, sum), (longest, max)])
 @given(values=st.lists(st.none() | st.integers(-9, 9)))
-def test_totals_need_all_their_parts(
+def test_totals_are_unknown_if_any_of_their_parts_is_unknown(
     of_several: Callable[[list[int | None]], int | None],
     of_known: Callable[[list[int | None]], int],
     values: list[int | None],

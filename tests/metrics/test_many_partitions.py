@@ -62,7 +62,7 @@ def watched(served: tuple[KafkaCompatBroker, str], what: str) -> tuple[float, by
     return min(took_ms), body
 
 
-def test_a_scrape_of_many_partitions_stays_within_time_and_memory(
+def test_a_scrape_of_many_partitions_stays_within_time_and_memory_limits(
     served: tuple[KafkaCompatBroker, str],
 ) -> None:
     broker, _ = served
@@ -77,7 +77,7 @@ def test_a_scrape_of_many_partitions_stays_within_time_and_memory(
     assert grown < MEMORY_MAX
 
 
-def test_a_group_behind_on_every_partition_stays_within_time_and_memory(
+def test_lag_on_every_partition_is_scraped_within_time_and_memory_limits(
     served: tuple[KafkaCompatBroker, str],
 ) -> None:
     broker, _ = served
@@ -98,7 +98,7 @@ def test_a_group_behind_on_every_partition_stays_within_time_and_memory(
     assert took_ms < 2 * SCRAPE_MS_MAX
 
 
-def test_a_scrape_that_is_cut_off_leaves_nothing_behind(
+def test_an_interrupted_scrape_does_not_affect_later_scrapes(
     served: tuple[KafkaCompatBroker, str],
 ) -> None:
     broker, url = served

@@ -102,7 +102,7 @@ def test_each_group_is_exported_by_its_coordinator(cluster: FaultCluster) -> Non
         assert get_json(url(cluster, broker_id), "/ready") == (200, {"ready": True})
 
 
-def test_all_processes_together_export_what_kafka_exporter_does(
+def test_all_processes_together_export_the_same_values_as_kafka_exporter(
     cluster: FaultCluster, tmp_path: Path
 ) -> None:
     with kafka_exporter(cluster.bootstrap_servers, tmp_path / "log") as exporter:
@@ -118,7 +118,7 @@ def test_all_processes_together_export_what_kafka_exporter_does(
     assert together == expected
 
 
-def test_lag_is_right_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
+def test_lag_is_correct_after_markers_and_deleted_records(cluster: FaultCluster) -> None:
     cluster.create_topic("marked", 1)
     now_ms = int(time.time() * 1000)
     address = cluster.bootstrap_servers

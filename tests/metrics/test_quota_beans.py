@@ -92,7 +92,7 @@ def asking(key: ApiKey, size_bytes: int, busy_s: float = 0.0) -> Any:
     return SimpleNamespace(api_key=key, api_version=9, request_bytes=size_bytes, busy_s=busy_s, **client)
 
 
-def test_a_throttled_request_counts_for_its_longest_quota() -> None:
+def test_a_throttled_request_counts_toward_the_quota_with_the_longest_delay() -> None:
     clock = Clock()
     counted = Enforcement(clock, WINDOWS, WINDOWS)
     counted.put("alice", "c", {"producer_byte_rate": "1000", "request_percentage": "1"})
@@ -128,7 +128,7 @@ def test_a_throttled_fetch_is_counted_when_its_response_is_built() -> None:
     assert (used.resource, used.owner, used.throttle_ms) == ("Fetch", ("", "c"), waits_ms)
 
 
-def test_a_scrape_changes_no_rate() -> None:
+def test_a_scrape_does_not_change_rates() -> None:
     looked_at, left_alone = SampledRate(WINDOWS), SampledRate(WINDOWS)
     now_ms = 1_000_000
     for second in range(40):
@@ -143,7 +143,7 @@ def test_a_scrape_changes_no_rate() -> None:
     assert looked_at.value(now_ms) == 0 and looked_at.is_idle(now_ms)
 
 
-def test_an_average_decays() -> None:
+def test_an_average_expires_with_its_samples() -> None:
     average = SampledAverage(Windows(2, 30_000))
     assert math.isnan(average.value(0))
     average.record(10, 1_000)

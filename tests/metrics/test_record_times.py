@@ -62,7 +62,7 @@ def test_only_partitions_that_changed_are_read(watched: Watched) -> None:
     assert watched.reads == [0, 2, 2]
 
 
-def test_markers_are_skipped_once(watched: Watched) -> None:
+def test_markers_are_read_and_skipped_only_once(watched: Watched) -> None:
     append(watched.log, batch(producer_id=7, sequence=0, transactional=True))
     end = build_marker(
         EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=7, producer_epoch=0, timestamp=START_MS
@@ -75,7 +75,7 @@ def test_markers_are_skipped_once(watched: Watched) -> None:
     assert watched.reads == [1, 2]
 
 
-def test_a_truncation_causes_another_read(watched: Watched) -> None:
+def test_timestamps_are_read_again_after_a_truncation(watched: Watched) -> None:
     append(watched.log, batch(timestamps=[START_MS]))
     append(watched.log, batch(timestamps=[START_MS + 1]))
     assert watched.lag_ms(1) == 59_999

@@ -29,7 +29,7 @@ def broker() -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_a_scrape_has_topics_and_groups(broker: KafkaBroker) -> None:
+def test_a_scrape_contains_topics_and_groups(broker: KafkaBroker) -> None:
     broker.create_topic("flights", partitions=3)
     produce(broker.bootstrap_servers, "flights", [1_000] * 7, partition=1)
     produce(broker.bootstrap_servers, "flights", [1_000] * 2, partition=2)
@@ -68,7 +68,7 @@ def test_a_scrape_has_topics_and_groups(broker: KafkaBroker) -> None:
     assert seen.value("kafka_consumergroup_members", consumergroup=group) == 0
 
 
-def test_public_metrics_have_no_partitions(broker: KafkaBroker) -> None:
+def test_public_metrics_do_not_include_partitions(broker: KafkaBroker) -> None:
     broker.create_topic("counted", partitions=4)
     for partition in range(3):
         produce(broker.bootstrap_servers, "counted", [1_000] * 5, partition=partition)
@@ -88,7 +88,7 @@ def test_public_metrics_have_no_partitions(broker: KafkaBroker) -> None:
     assert few.value("kafka_consumergroup_lag_seconds_max", consumergroup="counting") is not None
 
 
-def test_a_scrape_has_members_and_no_deleted_topics(broker: KafkaBroker) -> None:
+def test_a_scrape_contains_group_members_but_not_deleted_topics(broker: KafkaBroker) -> None:
     broker.create_topic("going")
     produce(broker.bootstrap_servers, "going", [1_000])
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "readers"})
@@ -105,7 +105,7 @@ def test_a_scrape_has_members_and_no_deleted_topics(broker: KafkaBroker) -> None
     assert seen.value("kafka_server_replicamanager_partitioncount") == 0
 
 
-def test_a_cluster_in_one_process_is_scraped_as_one() -> None:
+def test_a_cluster_in_one_process_is_scraped_as_a_single_target() -> None:
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", partitions=6)
         for partition in range(6):
@@ -132,7 +132,7 @@ def test_a_cluster_in_one_process_is_scraped_as_one() -> None:
         assert seen.value("kafka_topic_under_replicated_partitions", topic="t") == 1
 
 
-def test_a_scrape_needs_the_token(tmp_path: Path) -> None:
+def test_scraping_requires_the_token(tmp_path: Path) -> None:
     port = free_port()
     settings = {
         "kafka.compat.http.listener": f"http://0.0.0.0:{port}",
@@ -156,7 +156,7 @@ def test_a_scrape_needs_the_token(tmp_path: Path) -> None:
         max_size=20,
     )
 )
-def test_labels_of_any_content_are_parsed_back(values: dict[str, float]) -> None:
+def test_labels_with_any_content_are_parsed_back_unchanged(values: dict[str, float]) -> None:
     samples = [(Labels.of({"group": label, "partition": "0"}), value) for label, value in values.items()]
     text = result_of(next_piece(text_of([Family("kafka_x", GAUGE, "Some help", samples)]))).decode()
     expected = {

@@ -88,7 +88,7 @@ def _check(cluster: MixedCluster, load: Load) -> None:
     assert not unequal
 
 
-def test_kills_of_either_kind_of_broker_lose_nothing(tmp_path: Path) -> None:
+def test_kills_of_either_kind_of_broker_do_not_lose_acknowledged_records(tmp_path: Path) -> None:
     kinds = {1: OURS, 2: GENUINE, 3: GENUINE}
     with (
         MixedCluster(tmp_path, kinds, session_timeout_ms=3000) as cluster,
@@ -107,7 +107,7 @@ def test_kills_of_either_kind_of_broker_lose_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not campaign.enabled(), reason="takes a quarter of an hour: with --campaign")
 @pytest.mark.parametrize("copier", ["java-3.9.1", "librdkafka"])
-def test_brokers_are_replaced_one_by_one_by_ours_and_back(tmp_path: Path, copier: str) -> None:
+def test_brokers_can_be_replaced_one_by_one_with_ours_and_back(tmp_path: Path, copier: str) -> None:
     with (
         MixedCluster(tmp_path, dict.fromkeys(BROKER_IDS, GENUINE)) as cluster,
         running(

@@ -258,7 +258,7 @@ def _cluster(directory: Path) -> MixedCluster:
     )
 
 
-def test_changes_on_either_kind_of_broker_apply_on_all(tmp_path: Path) -> None:
+def test_changes_on_either_kind_of_broker_apply_on_all_brokers(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind, other in ((GENUINE, OURS), (OURS, GENUINE)):
@@ -274,7 +274,7 @@ def test_changes_on_either_kind_of_broker_apply_on_all(tmp_path: Path) -> None:
             guest.await_everywhere()
 
 
-def test_changes_of_kafkas_tools_apply_on_all(tmp_path: Path) -> None:
+def test_changes_made_by_kafkas_tools_apply_on_all_brokers(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind in (GENUINE, OURS):
@@ -287,7 +287,7 @@ def test_changes_of_kafkas_tools_apply_on_all(tmp_path: Path) -> None:
             guest.await_everywhere()
 
 
-def test_a_restarted_broker_has_the_changes_made_meanwhile(tmp_path: Path) -> None:
+def test_a_restarted_broker_applies_the_changes_made_while_it_was_down(tmp_path: Path) -> None:
     with _cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, 1)
         for kind, other in ((OURS, GENUINE), (GENUINE, OURS)):

@@ -51,7 +51,7 @@ class Frame:
     sizes=st.lists(st.integers(1, 200), min_size=1, max_size=20),
     order=st.lists(st.integers(0, 19), min_size=1, max_size=50),
 )
-def test_every_frame_is_completed_and_only_one_exceeds_the_budget(
+def test_every_frame_is_completed_and_at_most_one_exceeds_the_budget(
     limit_bytes: int, sizes: list[int], order: list[int]
 ) -> None:
     budget = RequestBudget(limit_bytes)
@@ -68,7 +68,7 @@ def test_every_frame_is_completed_and_only_one_exceeds_the_budget(
     assert not budget.someone_waits
 
 
-def test_an_aborted_frame_frees_its_budget_for_the_next() -> None:
+def test_an_aborted_frame_frees_its_budget_for_the_next_frame() -> None:
     budget = RequestBudget(8)
     holder, favoured, waiting = Frame(budget, 8), Frame(budget, 50), Frame(budget, 50)
     while not holder.come():
@@ -103,7 +103,7 @@ def answer_budget(full: list[str]) -> tuple[AnswerBudget, list[Callable[[], None
     return AnswerBudget(100, soon.append, lambda: full.append("full")), soon
 
 
-def test_readers_are_served_while_others_do_not_read() -> None:
+def test_readers_are_served_while_other_clients_do_not_read() -> None:
     budget, soon = answer_budget([])
     reader, sleeper = Client(0), Client(150)
     assert budget.may_answer(sleeper)

@@ -10,7 +10,7 @@ CONNECTIONS = 60
 REQUEST_BYTES = 1024 * 1024
 
 
-def test_large_requests_of_disconnected_clients_take_no_memory(broker: KafkaCompatBroker) -> None:
+def test_memory_of_large_requests_is_freed_when_clients_disconnect(broker: KafkaCompatBroker) -> None:
     """A connection keeps the buffer of a large request for the next one, and not beyond its end."""
     data = {"index": 0, "records": bytes(REQUEST_BYTES)}
     request = {"acks": -1, "timeout_ms": 1000, "topic_data": [{"name": "nobody", "partition_data": [data]}]}

@@ -16,7 +16,7 @@ from tests.network.serving import LargeAnswers, Slices, echo, frame, read_frame,
 from tests.support.waiting import until
 
 
-async def test_pipelined_requests_are_answered_in_order() -> None:
+async def test_responses_to_pipelined_requests_are_sent_in_order() -> None:
     async with serving(echo) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         bodies = [str(i).encode() * (1 + i % 50) for i in range(1000)]
@@ -25,7 +25,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         writer.close()
 
 
-async def test_a_late_response_delays_later_responses_but_not_their_work() -> None:
+async def test_a_late_response_delays_later_responses_but_not_their_processing() -> None:
     parked: list[tuple[Connection, Slot]] = []
     seen: list[bytes] = []
     all_seen = asyncio.Event()
@@ -50,7 +50,7 @@ async def test_a_late_response_delays_later_responses_but_not_their_work() -> No
         writer.close()
 
 
-async def test_a_response_behind_another_one_is_sent_at_once() -> None:
+async def test_a_response_queued_behind_another_is_sent_at_once() -> None:
     """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
@@ -73,7 +73,7 @@ async def test_a_response_behind_another_one_is_sent_at_once() -> None:
         writer.close()
 
 
-async def test_requests_behind_a_serial_one_wait_for_it() -> None:
+async def test_requests_behind_a_serial_request_wait_for_its_completion() -> None:
     events: list[str] = []
     release = asyncio.Event()
     tasks: set[asyncio.Task[None]] = set()
@@ -149,7 +149,9 @@ async def test_connections_over_the_limit_are_closed_at_once() -> None:
         (Limits(10_000, 100, 100, 100, 600_000), frame(b"idle")),
     ],
 )
-async def test_unfinished_frames_and_idle_connections_end(limits: Limits, sent: bytes) -> None:
+async def test_connections_that_are_idle_or_have_unfinished_frames_time_out(
+    limits: Limits, sent: bytes
+) -> None:
     async with serving(echo, limits) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
@@ -157,7 +159,7 @@ async def test_unfinished_frames_and_idle_connections_end(limits: Limits, sent: 
         writer.close()
 
 
-async def test_requests_stay_intact_while_others_use_the_buffer() -> None:
+async def test_requests_stay_intact_while_others_reuse_the_buffer() -> None:
     """Many clients, each with more than a turn's worth of requests of every size in flight."""
 
     async def client(port: int, number: int) -> None:
@@ -171,7 +173,7 @@ async def test_requests_stay_intact_while_others_use_the_buffer() -> None:
         await asyncio.gather(*(client(port, number) for number in range(20)))
 
 
-async def test_a_late_response_behind_large_ones_counts_the_pending_bytes() -> None:
+async def test_responses_waiting_for_an_earlier_one_count_as_pending_bytes() -> None:
     """Answers that wait for an earlier one are memory too: no more requests are served behind them."""
     served = 0
     parked: list[tuple[Connection, Slot]] = []
@@ -203,7 +205,7 @@ async def test_a_late_response_behind_large_ones_counts_the_pending_bytes() -> N
         writer.close()
 
 
-async def test_waiting_for_memory_does_not_count_against_the_client(
+async def test_waiting_for_memory_does_not_count_toward_the_frame_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another one has the budget for most of the time that a frame may take."""
@@ -232,7 +234,7 @@ async def test_waiting_for_memory_does_not_count_against_the_client(
         writer.close()
 
 
-async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
+async def test_memory_of_an_idle_client_is_freed_for_waiting_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
@@ -253,7 +255,7 @@ async def test_memory_of_an_idle_client_is_freed_for_waiting_ones(
         assert server.request_budget.used_bytes == 0
 
 
-async def test_requests_before_an_invalid_frame_are_answered() -> None:
+async def test_requests_before_an_invalid_frame_get_responses() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         return bytes(body) != b"bad" and echo(connection, body)
 

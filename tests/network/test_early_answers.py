@@ -21,7 +21,7 @@ MARKER: dict[str, Any] = {
 }
 
 
-async def test_a_response_completed_in_the_first_steps_is_sent(
+async def test_a_response_completed_while_its_handler_still_runs_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(function: Any, *arguments: Any) -> Any:

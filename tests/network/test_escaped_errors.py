@@ -40,7 +40,7 @@ OF_THE_CONTROLLER = (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELE
     WITHOUT_A_STORE,
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_a_lost_session_with_the_store_is_an_error_response(
+async def test_a_lost_metadata_store_session_returns_an_error_response(
     tmp_path: Path, api_key: ApiKey, version: int, request_: Plain, answers: str
 ) -> None:
     async with serving(tmp_path) as (broker, connection):
@@ -52,7 +52,7 @@ async def test_a_lost_session_with_the_store_is_an_error_response(
         assert await lives(connection)
 
 
-async def test_a_store_without_its_journal_is_an_error_response(
+async def test_a_missing_metadata_journal_returns_an_error_response(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: object, lines: bytes) -> None:
@@ -67,7 +67,7 @@ async def test_a_store_without_its_journal_is_an_error_response(
         assert await lives(connection)
 
 
-async def test_a_failing_topic_does_not_fail_the_others(
+async def test_an_error_in_one_topic_does_not_fail_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as (broker, connection):
@@ -105,7 +105,7 @@ async def test_an_invalid_stored_setting_fails_only_its_resource(tmp_path: Path)
 
 @pytest.mark.interpreted("replaces Partition.append")
 @pytest.mark.parametrize("acks", [1, -1, 0])
-async def test_an_unexpected_produce_error_fails_per_partition(
+async def test_an_unexpected_produce_error_is_returned_per_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: int
 ) -> None:
     """With acks=0 the connection is closed, as Kafka does: the client cannot be told otherwise."""
@@ -131,7 +131,7 @@ async def test_an_unexpected_produce_error_fails_per_partition(
         assert await lives(connection)
 
 
-async def test_requests_behind_a_failed_one_are_answered_in_order(
+async def test_responses_behind_a_failed_request_are_sent_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*arguments: object, **options: object) -> None:

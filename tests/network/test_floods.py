@@ -136,7 +136,7 @@ def assert_unharmed(broker: KafkaCompatBroker, bystander: Bystander, peak_bytes:
     assert "Traceback" not in broker.process.tail(1000)
 
 
-def test_announced_sizes_take_no_memory(broker: KafkaCompatBroker) -> None:
+def test_memory_is_not_allocated_for_announced_sizes(broker: KafkaCompatBroker) -> None:
     before_bytes = broker.resident_bytes()
     with (
         Bystander(broker.port, broker.pid) as bystander,
@@ -162,7 +162,7 @@ def test_unfinished_requests_stay_within_their_budget(broker: KafkaCompatBroker)
     assert_unharmed(broker, bystander, peak_bytes)
 
 
-def test_large_requests_are_all_served_through_a_small_budget(
+def test_all_large_requests_are_served_within_a_small_budget(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
     """Thirty unfinished megabytes through one: nobody waits for ever, and small requests do not wait."""
@@ -177,9 +177,7 @@ def test_large_requests_are_all_served_through_a_small_budget(
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_large_responses_on_one_connection_take_bounded_memory(
-    broker: KafkaCompatBroker, reads: bool
-) -> None:
+def test_large_responses_on_one_connection_use_bounded_memory(broker: KafkaCompatBroker, reads: bool) -> None:
     create_topics(broker, [f"topic-{number}" for number in range(500)])
     flood = encode(ApiKey.METADATA, 1, {"topics": None}) * 6000
     with Bystander(broker.port, broker.pid) as bystander, connections(broker.port, 1) as one:
@@ -193,7 +191,7 @@ def test_large_responses_on_one_connection_take_bounded_memory(
     assert_unharmed(broker, bystander, peak_bytes)
 
 
-def test_a_flood_on_five_hundred_connections_takes_bounded_memory(broker: KafkaCompatBroker) -> None:
+def test_a_flood_on_five_hundred_connections_uses_bounded_memory(broker: KafkaCompatBroker) -> None:
     create_topics(broker, [f"topic-{number}" for number in range(20)])
     flood = encode(ApiKey.METADATA, 1, {"topics": None}) * 40
     with Bystander(broker.port, broker.pid) as bystander, connections(broker.port, 500) as some:
@@ -247,7 +245,7 @@ def _is_readable(connection: socket.socket) -> bool:
         return bool(selector.select(0.2))
 
 
-def test_a_broker_without_descriptors_refuses_connections_and_says_why(
+def test_a_broker_without_descriptors_rejects_connections_and_logs_the_reason(
     start_broker: Callable[..., KafkaCompatBroker],
 ) -> None:
     """A hundred descriptors, and many more clients: those who are there are served, and logs still roll."""

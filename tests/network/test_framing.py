@@ -52,7 +52,7 @@ def feed(
     scratch_bytes=st.integers(min_value=8, max_value=5000),
     pauses=st.lists(st.booleans(), min_size=1, max_size=7),
 )
-def test_frames_arrive_intact_in_any_pieces(
+def test_frames_arrive_intact_however_they_are_split(
     bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
 ) -> None:
     reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100_000)
@@ -104,7 +104,7 @@ def test_buffered_bytes_are_bounded_by_received_bytes(announced: int, came: int,
 
 @pytest.mark.parametrize("size", [-1, 0, 1001, -(2**31), 2**31 - 1])
 @pytest.mark.parametrize("cut", [1, 4, 64])
-def test_a_size_outside_the_limits_is_rejected_without_an_allocation(size: int, cut: int) -> None:
+def test_a_frame_size_outside_the_limits_is_rejected_without_allocating_memory(size: int, cut: int) -> None:
     reader = FrameReader(memoryview(bytearray(64)), 1000)
     with pytest.raises(InvalidFrame) as refused:
         feed(reader, struct.pack(">i", size) + b"x" * 60, [cut])
@@ -112,7 +112,7 @@ def test_a_size_outside_the_limits_is_rejected_without_an_allocation(size: int, 
     assert reader.held_bytes == 0
 
 
-def test_a_large_frame_keeps_its_buffer_for_the_next_one() -> None:
+def test_the_buffer_of_a_large_frame_is_reused_for_the_next_frame() -> None:
     reader = FrameReader(memoryview(bytearray(64)), 10_000)
     stream = struct.pack(">i", 5000) + b"a" * 5000
     feed(reader, stream, [64, 5000])

@@ -184,7 +184,7 @@ def join_group(count: int) -> tuple[ApiKey, int, object, object]:
 
 
 @pytest.mark.parametrize("made", [fetch, produce, metadata, join_group])
-async def test_a_long_request_does_not_delay_others(
+async def test_a_long_request_does_not_delay_other_clients(
     made: Callable[[int], tuple[ApiKey, int, object, object]],
 ) -> None:
     key, version, request, response = made(MANY)
@@ -209,7 +209,7 @@ async def test_a_long_request_does_not_delay_others(
         assert codec.decode(response_class(key), version, answer, body) == response
 
 
-async def test_requests_keep_their_order_behind_a_long_one() -> None:
+async def test_requests_behind_a_long_one_keep_their_order() -> None:
     key, version, request, response = fetch(ELEMENTS_ON_LOOP_MAX + 1)
     order: list[ApiKey] = []
 
@@ -229,7 +229,7 @@ async def test_requests_keep_their_order_behind_a_long_one() -> None:
         assert [struct.unpack_from(">i", answer)[0] for answer in answers] == [1, 2]
 
 
-async def test_the_frame_of_a_long_request_counts_until_it_is_decoded(
+async def test_the_frame_of_a_long_request_counts_toward_the_budget_until_it_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Many of them wait for the one thread: they must not take more memory together than requests may."""
@@ -258,7 +258,9 @@ async def test_the_frame_of_a_long_request_counts_until_it_is_decoded(
     await dispatcher.stop()
 
 
-async def test_a_large_produce_of_few_partitions_stays_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_produce_request_with_few_partitions_is_decoded_on_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("not in the thread")
 
@@ -291,7 +293,7 @@ async def test_an_invalid_long_request_closes_its_connection(broken: str) -> Non
         await holding_nobody_up(ask)
 
 
-async def test_an_error_of_a_long_request_is_reported_for_each_partition() -> None:
+async def test_an_error_in_a_long_request_is_reported_for_each_partition() -> None:
     key, version, request, _ = fetch(MANY)
 
     def fail(*_: object) -> None:

@@ -121,7 +121,7 @@ def bomb(size_bytes: int = 15 << 20) -> bytes:
 
 
 @pytest.mark.parametrize("timestamp", ["late", "greatest"])
-def test_lookups_by_time_in_large_batches_do_not_delay_others(
+def test_timestamp_lookups_in_large_batches_do_not_delay_other_clients(
     connection: Connection, bystander: Bystander, timestamp: str
 ) -> None:
     partitions, count = 8, 100_000
@@ -146,7 +146,7 @@ def test_lookups_by_time_in_large_batches_do_not_delay_others(
     assert took_s < 10
 
 
-def test_creating_and_deleting_many_partitions_does_not_delay_others(
+def test_creating_and_deleting_many_partitions_does_not_delay_other_clients(
     connection: Connection, bystander: Bystander
 ) -> None:
     partitions = 3000
@@ -166,7 +166,7 @@ def test_creating_and_deleting_many_partitions_does_not_delay_others(
     assert described["topics"][0]["error_code"] == 3
 
 
-def test_an_interrupted_creation_is_completed_by_the_next_startup(
+def test_an_interrupted_topic_creation_is_completed_at_the_next_startup(
     broker: KafkaCompatBroker,
 ) -> None:
     connection = Connection(broker.address)
@@ -182,7 +182,7 @@ def test_an_interrupted_creation_is_completed_by_the_next_startup(
         assert produce(after, "cut", (2999, build_batch([Record(timestamp=NOW_MS, value=b"x")]))) == [0]
 
 
-def test_many_decompression_bombs_in_one_produce_do_not_delay_others(
+def test_decompression_bombs_in_one_produce_request_do_not_delay_other_clients(
     connection: Connection, bystander: Bystander
 ) -> None:
     partitions = 60
@@ -194,7 +194,9 @@ def test_many_decompression_bombs_in_one_produce_do_not_delay_others(
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-def test_a_large_irregular_batch_does_not_delay_others(connection: Connection, bystander: Bystander) -> None:
+def test_a_large_irregular_batch_does_not_delay_other_clients(
+    connection: Connection, bystander: Bystander
+) -> None:
     create(connection, "irregular", 1)
     records = [Record(timestamp=NOW_MS - number % 977, value=b"x" * (number % 7)) for number in range(80_000)]
     data = build_batch(records)
@@ -203,7 +205,7 @@ def test_a_large_irregular_batch_does_not_delay_others(connection: Connection, b
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-def test_slow_batches_keep_the_order_of_their_requests(connection: Connection) -> None:
+def test_requests_with_slow_batches_keep_their_order(connection: Connection) -> None:
     create(connection, "order", 1)
     small = build_batch([Record(timestamp=NOW_MS, value=b"small")])
     for number in range(6):
@@ -219,7 +221,7 @@ def test_slow_batches_keep_the_order_of_their_requests(connection: Connection) -
         assert response.responses[0].partition_responses[0].base_offset == number
 
 
-def test_old_clients_that_do_not_read_take_bounded_memory(
+def test_old_clients_that_do_not_read_use_bounded_memory(
     broker: KafkaCompatBroker, connection: Connection, bystander: Bystander
 ) -> None:
     create(connection, "old", 1)
@@ -237,9 +239,7 @@ def test_old_clients_that_do_not_read_take_bounded_memory(
         other.close()
 
 
-def test_names_beyond_the_limit_of_one_request_are_rejected(
-    connection: Connection, bystander: Bystander
-) -> None:
+def test_requests_with_too_many_names_are_rejected(connection: Connection, bystander: Bystander) -> None:
     names = [{"name": f"guessed-{number}"} for number in range(10_001)]
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
     assert {topic["error_code"] for topic in answer["topics"]} == {ErrorCode.POLICY_VIOLATION}
@@ -247,7 +247,9 @@ def test_names_beyond_the_limit_of_one_request_are_rejected(
     assert everything["topics"] == []
 
 
-def test_creating_many_topics_does_not_delay_others(connection: Connection, bystander: Bystander) -> None:
+def test_creating_many_topics_does_not_delay_other_clients(
+    connection: Connection, bystander: Bystander
+) -> None:
     names = [{"name": f"wanted-{number}"} for number in range(500)]
     bystander.worst_s()
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": names, "allow_auto_topic_creation": True})
@@ -255,7 +257,7 @@ def test_creating_many_topics_does_not_delay_others(connection: Connection, byst
     assert bystander.worst_s() < LOOP_MAX_S
 
 
-async def test_a_parked_fetch_ends_with_its_connection(tmp_path: Path) -> None:
+async def test_a_parked_fetch_is_canceled_when_its_connection_closes(tmp_path: Path) -> None:
     config = BrokerConfig.from_properties(
         {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "broker.id": "1"}
     )

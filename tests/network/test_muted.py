@@ -33,7 +33,7 @@ def only(server: Server) -> Connection:
     return connection
 
 
-async def test_requests_wait_for_the_end_of_the_mute() -> None:
+async def test_requests_wait_until_the_connection_is_unmuted() -> None:
     served, dispatch = muting(0.3)
     async with serving(dispatch) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -62,7 +62,7 @@ async def test_the_longer_mute_applies() -> None:
         writer.close()
 
 
-async def test_a_disconnection_during_a_mute_is_noticed_at_once() -> None:
+async def test_a_disconnection_during_a_mute_is_detected_at_once() -> None:
     _, dispatch = muting(LONG_S)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -72,7 +72,7 @@ async def test_a_disconnection_during_a_mute_is_noticed_at_once() -> None:
         await until(lambda: not server.connections)
 
 
-async def test_a_large_request_waits_in_the_kernel() -> None:
+async def test_a_large_request_waits_in_the_kernel_while_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):
@@ -89,7 +89,7 @@ async def test_a_large_request_waits_in_the_kernel() -> None:
         writer.close()
 
 
-async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
+async def test_reading_of_a_partial_frame_stops_while_muted() -> None:
     _, dispatch = muting(1.0)
     large = os.urandom(5_000_000)
     async with serving(dispatch) as (server, port):
@@ -106,7 +106,7 @@ async def test_a_partial_frame_is_not_read_further_while_muted() -> None:
         writer.close()
 
 
-async def test_a_mute_keeps_no_idle_connection_alive() -> None:
+async def test_a_mute_does_not_keep_an_idle_connection_alive() -> None:
     """Whether it has asked more meanwhile or not."""
     for more in (b"", frame(b"two")):
         _, dispatch = muting(LONG_S)
@@ -118,7 +118,7 @@ async def test_a_mute_keeps_no_idle_connection_alive() -> None:
             writer.close()
 
 
-async def test_a_server_stops_with_muted_connections() -> None:
+async def test_a_server_with_muted_connections_can_stop() -> None:
     _, dispatch = muting(LONG_S)
     async with serving(dispatch) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

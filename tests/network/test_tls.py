@@ -65,7 +65,9 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_frames_of_all_sizes_are_returned(world: World, version: ssl.TLSVersion) -> None:
+async def test_frames_of_all_sizes_are_received_and_sent_intact(
+    world: World, version: ssl.TLSVersion
+) -> None:
     chance = random.Random(1)
     sizes = [1, 5, 16_383, 16_384, 16_385, 100, 300_000, 262_144, 3_000_000]
     sizes += [chance.randint(1, 70_000) for _ in range(100)]
@@ -134,7 +136,7 @@ async def test_every_kind_of_disconnection_removes_the_client(world: World) -> N
             await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
 
 
-async def test_requests_before_the_end_are_served(world: World) -> None:
+async def test_requests_sent_right_before_a_disconnection_are_served(world: World) -> None:
     """A client that sends and leaves at once, as one with acks=0 may."""
     seen: list[bytes] = []
     all_seen = asyncio.Event()
@@ -205,7 +207,7 @@ async def test_a_rejected_connection_is_closed(world: World, caplog: pytest.LogC
     assert "of a reason" in caplog.text
 
 
-async def test_an_unfinished_handshake_has_the_deadline_of_a_frame(world: World) -> None:
+async def test_an_unfinished_handshake_is_subject_to_the_frame_deadline(world: World) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = world.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -234,7 +236,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(world: World) -> Non
         await answers.leave(writer)
 
 
-async def test_a_slow_handshake_does_not_delay_others(world: World) -> None:
+async def test_a_slow_handshake_does_not_delay_other_clients(world: World) -> None:
     async with world.serving(echo):
         quiet = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(50)]
         reader, writer = await world.connect()

@@ -41,7 +41,7 @@ class Client:
                 return self.requests > 0
 
 
-def test_without_a_queue_requests_are_served_at_once_within_a_slice() -> None:
+def test_without_a_queue_requests_within_the_time_slice_are_served_at_once() -> None:
     loop = Loop()
     turns = loop.turns
     assert turns.begin(loop.now_s)
@@ -51,7 +51,7 @@ def test_without_a_queue_requests_are_served_at_once_within_a_slice() -> None:
     assert turns.begin(loop.now_s), "a new iteration, and nobody waits"
 
 
-def test_occasional_clients_go_before_a_flood_which_still_progresses() -> None:
+def test_occasional_clients_are_served_before_a_flooding_client_without_starving_it() -> None:
     loop = Loop()
     floods = [Client(loop, f"flood {number}", requests=1000) for number in range(3)]
     for flood in floods:
@@ -70,7 +70,7 @@ def test_occasional_clients_go_before_a_flood_which_still_progresses() -> None:
     assert {"flood 0", "flood 1", "flood 2"} <= set(loop.served)
 
 
-def test_turns_get_shorter_when_many_wait() -> None:
+def test_turns_get_shorter_when_many_clients_wait() -> None:
     loop = Loop()
     for number in range(100):
         loop.turns.line_up(Client(loop, str(number), requests=50, request_s=0.0001), first=False)
@@ -80,7 +80,7 @@ def test_turns_get_shorter_when_many_wait() -> None:
     assert loop.now_s - 1.0 < 100 * TURN_S / 5
 
 
-def test_an_iteration_of_the_loop_is_bounded() -> None:
+def test_the_duration_of_a_loop_iteration_is_bounded() -> None:
     loop = Loop()
     for number in range(100):
         loop.turns.line_up(Client(loop, str(number), request_s=0.003), first=True)

@@ -24,7 +24,7 @@ def _told(port: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("host", _NAMES)
-def test_clients_get_the_advertised_name_as_written(tmp_path: Path, host: str) -> None:
+def test_clients_get_the_advertised_name_as_configured(tmp_path: Path, host: str) -> None:
     broker = KafkaCompatBroker(tmp_path)
     broker.overrides["listeners"] = f"PLAINTEXT://{host}:{broker.port}"
     broker.start()
@@ -35,7 +35,7 @@ def test_clients_get_the_advertised_name_as_written(tmp_path: Path, host: str) -
         broker.stop()
 
 
-def test_clients_verify_the_certificate_against_the_written_name(tmp_path: Path) -> None:
+def test_clients_verify_the_certificate_against_the_configured_name(tmp_path: Path) -> None:
     """It bootstraps by the name and goes on to the address that it is told."""
     authority = Authority()
     identity = authority.issue("localhost", ["localhost"])
@@ -75,7 +75,7 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
     running.stop()
 
 
-def test_the_name_in_zookeeper_is_that_of_genuine_kafka(tmp_path: Path, zookeeper: ZooKeeper) -> None:
+def test_the_host_name_in_zookeeper_matches_genuine_kafkas(tmp_path: Path, zookeeper: ZooKeeper) -> None:
     ours = KafkaCompatBroker(tmp_path / "ours", {"zookeeper.connect": f"{zookeeper.address}/c"})
     genuine = GenuineKafka(tmp_path / "genuine", {"broker.id": "2"}, zookeeper=zookeeper)
     genuine.overrides["zookeeper.connect"] = f"{zookeeper.address}/c"

@@ -23,7 +23,7 @@ STALL_MS_MAX = campaign.rounds(250, 20)
 MEMORY_MAX = 24 * 1024 * 1024
 
 
-def test_a_push_of_many_partitions_does_not_delay_others(tmp_path: Path) -> None:
+def test_a_push_of_many_partitions_does_not_delay_requests(tmp_path: Path) -> None:
     receiver = Receiver(free_port())
     told_at = {"kafka.compat.otlp.endpoint": receiver.url, "kafka.compat.otlp.interval.ms": "1000"}
     broker = KafkaCompatBroker(tmp_path, told_at)

@@ -52,7 +52,7 @@ def _cluster_id(address: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", ["jmx-exporter", "confluent"])
-def test_names_labels_types_and_values_are_those_of_metrics(receiver: Receiver, dialect: str) -> None:
+def test_names_labels_types_and_values_match_the_metrics_endpoint(receiver: Receiver, dialect: str) -> None:
     before_ns = time.time_ns()
     with KafkaBroker({**_told_at(receiver), "kafka.compat.metrics.dialect": dialect}) as broker:
         broker.create_topic("flights", partitions=PARTITIONS)
@@ -99,7 +99,7 @@ def _requests(pushed: Push) -> float:
     )
 
 
-def test_metrics_are_pushed_without_a_listener_and_with_headers(receiver: Receiver) -> None:
+def test_metrics_are_pushed_with_headers_even_without_an_http_listener(receiver: Receiver) -> None:
     settings = {
         **_told_at(receiver),
         "kafka.compat.http.listener": "",
@@ -115,7 +115,7 @@ def test_metrics_are_pushed_without_a_listener_and_with_headers(receiver: Receiv
     assert headers["Content-Type"] == "application/x-protobuf"
 
 
-def test_brokers_of_one_process_are_one_instance(receiver: Receiver) -> None:
+def test_brokers_in_one_process_are_pushed_as_one_instance(receiver: Receiver) -> None:
     with KafkaCluster(2, _told_at(receiver)) as cluster:
         cluster_id = _cluster_id(cluster.bootstrap_servers)
         pushed = receiver.next_push()
@@ -124,7 +124,7 @@ def test_brokers_of_one_process_are_one_instance(receiver: Receiver) -> None:
     assert pushed.samples["kafka_brokers", frozenset()] == 2
 
 
-def test_each_process_is_an_instance(receiver: Receiver, tmp_path: Path) -> None:
+def test_each_process_is_pushed_as_an_instance(receiver: Receiver, tmp_path: Path) -> None:
     with Command(tmp_path, 2, _told_at(receiver)):
         receiver.wait(
             "pushes of both",
@@ -140,7 +140,7 @@ def test_each_process_is_an_instance(receiver: Receiver, tmp_path: Path) -> None
         )
 
 
-def test_nothing_is_imported_without_an_endpoint(receiver: Receiver) -> None:
+def test_the_otlp_packages_are_not_imported_without_an_endpoint(receiver: Receiver) -> None:
     """protobuf's library, which both ways of OTLP need, is a mapping of the process or it is not."""
     with KafkaBroker() as without, KafkaBroker(_told_at(receiver)) as pushing:
         receiver.next_push()

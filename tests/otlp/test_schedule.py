@@ -11,7 +11,7 @@ from kafka_compat.otlp.schedule import Outcome, Schedule
 FAILED = Outcome("refused")
 
 
-def test_pauses_double_after_failures_up_to_five_minutes() -> None:
+def test_retry_intervals_double_up_to_five_minutes() -> None:
     schedule = Schedule("http://h", 60.0)
     assert schedule.pause_s(1.5) == 58.5
     assert schedule.pause_s(70.0) == 0.0
@@ -26,14 +26,14 @@ def test_pauses_double_after_failures_up_to_five_minutes() -> None:
     assert schedule.pause_s(0.0) == 60.0
 
 
-def test_a_long_interval_is_kept() -> None:
+def test_a_long_interval_is_not_shortened_after_failures() -> None:
     schedule = Schedule("http://h", 3600.0)
     for _ in range(2000):
         schedule.note(FAILED)
     assert schedule.pause_s(0.0) == 3600.0
 
 
-def test_only_changes_of_the_outcome_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_changes_in_the_outcome_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     schedule = Schedule("http://h", 1.0)
     partly = Outcome(None, 3, "too old")

@@ -23,7 +23,7 @@ def _of(endpoint: str, headers: str = "") -> BrokerConfig:
         ("https://h/otlp?key=secret", "https://h/otlp?key=secret", "https://h/otlp"),
     ],
 )
-def test_the_endpoint_is_completed_to_a_url(given: str, url: str, shown: str | None) -> None:
+def test_the_endpoint_is_expanded_to_a_full_url(given: str, url: str, shown: str | None) -> None:
     found = otlp_settings(_of(given))
     assert (found.where.url, found.shown) == (url, shown or url)
     assert (found.where.tls is not None) == url.startswith("https")
@@ -40,7 +40,7 @@ def test_invalid_endpoints_are_rejected(given: str) -> None:
         otlp_settings(_of(given))
 
 
-def test_a_password_in_the_address_is_not_shown() -> None:
+def test_passwords_in_the_endpoint_are_not_shown_in_errors() -> None:
     with pytest.raises(StartupError, match=r"into kafka\.compat\.otlp\.headers") as raised:
         otlp_settings(_of("http://user:hunter2@h:4318"))
     assert "hunter2" not in str(raised.value)

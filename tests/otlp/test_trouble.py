@@ -32,7 +32,7 @@ def broker(receiver: Receiver) -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_outages_of_the_receiver_are_logged_once_each(receiver: Receiver, broker: KafkaBroker) -> None:
+def test_each_outage_of_the_receiver_is_logged_once(receiver: Receiver, broker: KafkaBroker) -> None:
     with Bystander(broker.port, broker.pid) as bystander:
         for count in (1, 2):
             wait_until(lambda count=count: broker.log.count(_CANNOT) == count, 30, "a warning")  # type: ignore[misc]
@@ -46,7 +46,7 @@ def test_outages_of_the_receiver_are_logged_once_each(receiver: Receiver, broker
     assert "Traceback" not in broker.log
 
 
-def test_refusals_of_the_receiver_are_logged_once(receiver: Receiver, broker: KafkaBroker) -> None:
+def test_rejections_by_the_receiver_are_logged_once(receiver: Receiver, broker: KafkaBroker) -> None:
     receiver.status = 401
     with receiver:
         receiver.wait("a few tries", lambda requests: len(requests) > 2)

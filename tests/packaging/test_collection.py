@@ -24,6 +24,6 @@ def collected(hash_seed: int) -> list[str]:
     return names
 
 
-def test_two_collections_are_equal() -> None:
+def test_two_test_collections_are_identical() -> None:
     # The first takes seconds, so that the second's clock shows another one.
     assert collected(1) == collected(2)

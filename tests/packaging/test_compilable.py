@@ -33,7 +33,7 @@ def _calls_in_bounds(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("room", _ROOMS)
-def test_no_bound_of_a_slice_makes_a_call(room: str) -> None:
+def test_slice_bounds_never_contain_calls(room: str) -> None:
     """Of a memoryview, mypyc 2.4.1 evaluates the bounds of a slice twice: `view[os.write(file, view):]` would
     write twice."""
     found = [
@@ -52,13 +52,13 @@ def test_the_check_finds_calls_in_slice_bounds() -> None:
     ]
 
 
-def test_the_list_of_compiled_modules_is_in_order() -> None:
+def test_the_list_of_compiled_modules_is_sorted() -> None:
     found = [str(path.relative_to(PROJECT)) for path in compiled_modules()]
     assert found == sorted(set(found))
     assert all(path.is_file() for path in compiled_modules())
 
 
-def test_no_compiled_module_has_an_enumeration() -> None:
+def test_compiled_modules_never_define_enumerations() -> None:
     """Of an enumeration in a compiled module, mypyc 2.4.1 takes an optional member for true also where its
     number is 0: an error code NONE would count as an error."""
     found = [
@@ -88,7 +88,7 @@ def _dying_at_once(source: str) -> Iterator[str]:
                     yield f"line {node.lineno}: {function.name}"
 
 
-def test_an_assignment_does_not_close_the_old_file() -> None:
+def test_assignments_never_close_the_previous_file() -> None:
     """Compiled, an assignment ends the old value before the new one is there; a file that ends closes its
     descriptor, lets other threads go on meanwhile, and they would read from it."""
     broken = "class A:\n def close(self):\n  file = self._file\n  self._file = None\n  del file"
@@ -101,7 +101,7 @@ def test_an_assignment_does_not_close_the_old_file() -> None:
     assert not found, "return it: " + "; ".join(found)
 
 
-def test_nothing_that_is_compiled_has_a_finalizer_or_is_held_weakly() -> None:
+def test_compiled_classes_have_neither_finalizers_nor_weak_references() -> None:
     """When the one would run is another matter there, and the other cannot be."""
     found = [
         str(path)
@@ -123,7 +123,7 @@ def _caught_twice(source: str) -> Iterator[str]:
                         yield f"line {handler.lineno}: {handler.name}"
 
 
-def test_each_exception_has_a_name_of_its_own() -> None:
+def test_each_exception_has_a_unique_name() -> None:
     """mypyc 2.4.1 gives a name the type of the first clause, and refuses what the second one catches."""
     twice = "def f():\n    try: g()\n    except A as e: h(e)\n    except B as e: h(e)"
     assert list(_caught_twice(twice)) == ["line 4: e"]
@@ -149,7 +149,7 @@ def _moving_bounds(source: str) -> Iterator[str]:
                 yield f"line {loop.lineno}: {part.id}"
 
 
-def test_no_loop_changes_its_own_bound() -> None:
+def test_loops_never_change_their_own_bound() -> None:
     """Compiled, `for _ in range(n)` looks at `n` anew each time, and the loop ends elsewhere."""
     assert list(_moving_bounds("for _ in range(n):\n    for _ in range(k + 1):\n        n, k = f()")) == [
         "line 1: n"
@@ -202,7 +202,7 @@ def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
             yield from _believed_in(clause.body, dict(none))
 
 
-def test_no_attribute_is_assumed_none_after_a_call() -> None:
+def test_attributes_are_never_assumed_to_be_none_after_a_call() -> None:
     """mypy thinks that an attribute is None until this function assigns it; compiled, what another assigned
     meanwhile is a TypeError."""
     broken = "def f(self):\n self.x = None\n try: self.g()\n finally:\n  if self.x is None: self.h()"
@@ -222,7 +222,7 @@ def _classes(path: Path) -> Iterator[ast.ClassDef]:
     return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
 
 
-def test_no_other_class_inherits_from_a_compiled_one() -> None:
+def test_interpreted_classes_never_inherit_from_compiled_classes() -> None:
     """It could not be made: "interpreted classes cannot inherit from compiled"."""
     compiled = compiled_modules()
     made_by = {
@@ -263,7 +263,7 @@ def _fields_of_later_classes(source: str) -> Iterator[str]:
                     yield f"line {field.lineno}: {ast.unparse(field)}"
 
 
-def test_no_field_of_a_named_tuple_has_a_class_defined_later() -> None:
+def test_named_tuple_fields_never_refer_to_classes_defined_later() -> None:
     """mypyc 2.4.1 takes the class when it makes the tuple: the process ends when the module is imported."""
     found = [
         f"{path.relative_to(PROJECT)}, {field}"
@@ -286,7 +286,7 @@ def _filled(wire_type: Any, elements: int) -> Any:
 
 
 @pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
-def test_compiled_codecs_agree_with_interpreted_ones(messages: str, name: str) -> None:
+def test_compiled_codecs_agree_with_interpreted_codecs(messages: str, name: str) -> None:
     """The source that is compiled, run as Python, reads and writes as what is made at run time."""
     made: dict[str, Any] = {}
     exec(codec_module(messages.rpartition(".")[2]), made)

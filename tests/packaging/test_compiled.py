@@ -16,7 +16,7 @@ from tests.support.servers import PROJECT
 pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")
 
 
-def test_every_module_of_the_list_is_compiled() -> None:
+def test_every_listed_module_is_compiled() -> None:
     names = [
         ".".join(path.relative_to(PROJECT).with_suffix("").parts).removeprefix("kafka_compat.")
         for path in compiled_modules()
@@ -25,13 +25,13 @@ def test_every_module_of_the_list_is_compiled() -> None:
     assert {name: file for name, file in found.items() if not file.endswith(".so")} == {}
 
 
-def test_processes_started_by_tests_run_compiled() -> None:
+def test_processes_started_by_tests_run_compiled_code() -> None:
     asked = [sys.executable, "-c", "import kafka_compat.storage.log.log as log; print(log.__file__)"]
     printed = subprocess.run(asked, cwd=PROJECT, check=True, capture_output=True, text=True, env=os.environ)
     assert printed.stdout.strip().endswith(".so")
 
 
-def test_the_python_sources_are_beside_the_extensions() -> None:
+def test_the_python_sources_are_installed_next_to_the_extensions() -> None:
     """So that tracebacks show lines, and another Python runs them as they are."""
     log = importlib.import_module("kafka_compat.storage.log.log")
     folder = os.path.dirname(str(log.__file__))

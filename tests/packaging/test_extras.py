@@ -44,13 +44,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
     running.stop()
 
 
-def test_the_pure_wheel_has_only_sources_and_fits_any_python(wheel: Path) -> None:
+def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
 
 
 @pytest.mark.parametrize("extra", ["", "[fast]"])
-def test_the_project_serves_and_installs_no_foreign_packages(wheel: Path, tmp_path: Path, extra: str) -> None:
+def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
+    wheel: Path, tmp_path: Path, extra: str
+) -> None:
     """Alone, and with what makes it faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
@@ -82,7 +84,7 @@ def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[st
         assert process.stop() == 0
 
 
-def test_the_extra_telemetry_accepts_pushed_metrics(wheel: Path, tmp_path: Path) -> None:
+def test_the_telemetry_extra_accepts_pushed_metrics(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[telemetry] @ file://{wheel}")
     url = f"http://127.0.0.1:{free_port()}"
     serving = _serving(installed, tmp_path, kafka_compat_http_listener=url)
@@ -92,7 +94,7 @@ def test_the_extra_telemetry_accepts_pushed_metrics(wheel: Path, tmp_path: Path)
     assert [value for (name, _), value in told if name == "org_apache_kafka_x"] == [4.5]
 
 
-def test_the_extra_otel_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
+def test_the_otel_extra_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[otel] @ file://{wheel}")
     with Receiver(free_port()) as receiver:
         settings = {"kafka_compat_otlp_endpoint": receiver.url, "kafka_compat_otlp_interval_ms": "200"}
@@ -101,7 +103,7 @@ def test_the_extra_otel_pushes_metrics(wheel: Path, tmp_path: Path) -> None:
     assert pushed.samples["kafka_brokers", frozenset()] == 1
 
 
-def test_the_extra_schemas_decodes_values(wheel: Path, tmp_path: Path) -> None:
+def test_the_schemas_extra_decodes_values(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[schemas] @ file://{wheel}")
     asked = (
         "from kafka_compat.decoding.avro import AvroSchema; "
@@ -112,7 +114,7 @@ def test_the_extra_schemas_decodes_values(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("krb5-config") is None, reason="no headers of Kerberos to build gssapi with")
-def test_the_extra_kerberos_brings_what_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
+def test_the_kerberos_extra_installs_the_packages_that_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[kerberos] @ file://{wheel}")
     asked = "import gssapi; from kafka_compat.security.sasl import gssapi as ours; print(ours.__name__)"
     assert installed.run(installed.python, "-c", asked).strip() == "kafka_compat.security.sasl.gssapi"
@@ -146,7 +148,7 @@ def test_a_test_of_five_lines_needs_only_a_client_and_pytest(wheel: Path, tmp_pa
     assert "1 passed" in said
 
 
-def test_the_extra_spark_archives_a_topic(wheel: Path, tmp_path: Path, broker: KafkaCompatBroker) -> None:
+def test_the_spark_extra_archives_a_topic(wheel: Path, tmp_path: Path, broker: KafkaCompatBroker) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[spark] @ file://{wheel}")
     line = [installed.program, "pipeline", "archive", "--bootstrap-server", broker.address]
     archive = tmp_path / "archive"

@@ -36,7 +36,7 @@ def test_flights(kafka):
 """
 
 
-def test_the_tested_versions_are_those_in_setup_cfg() -> None:
+def test_the_tested_versions_match_setup_cfg() -> None:
     settings = configparser.ConfigParser()
     settings.read(PROJECT / "setup.cfg", encoding="utf-8")
     named = [line.rpartition(" :: ")[2] for line in settings["metadata"]["classifiers"].split("\n")]
@@ -48,7 +48,7 @@ def test_the_tested_versions_are_those_in_setup_cfg() -> None:
 @pytest.mark.skipif(not _TRIED, reason="no other version of Python runs here")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", _TRIED)
-def test_another_python_serves_and_has_the_fixtures(tmp_path: Path, version: str) -> None:
+def test_another_python_runs_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:
     (wheel,) = wheels.build(tmp_path / "wheel", "--pure")
     environment = tmp_path / "venv"
     wheels.run([_FOUND[version], "-m", "venv", str(environment)])
@@ -79,7 +79,9 @@ def debian(tmp_path: Path) -> Iterator[tuple[Debian, Path]]:
 
 @pytest.mark.skipif(not campaign.enabled(), reason="makes a Debian and compiles: with --campaign")
 @pytest.mark.timeout(3600)
-def test_python_3_14_installs_compiles_serves_and_has_the_fixtures(debian: tuple[Debian, Path]) -> None:
+def test_python_3_14_installs_compiles_and_runs_a_broker_and_the_fixtures(
+    debian: tuple[Debian, Path],
+) -> None:
     """Where each library has a wheel for it, or is built by the compiler that is there."""
     tree, checkout = debian
     tree.run(f"{checkout}/scripts/compile")

@@ -23,7 +23,7 @@ def test_setup_cfg_lists_every_package() -> None:
     assert sorted(listed) == sorted({".".join(folder.parts) for folder in folders})
 
 
-def test_a_bare_checkout_runs_without_links_and_installation(tmp_path: Path) -> None:
+def test_a_fresh_checkout_runs_without_links_and_installation(tmp_path: Path) -> None:
     """As it is after `git clone`, with the libraries at hand but kafka-compat not installed."""
     for name in ("kafka_compat", "storage", "coordination"):
         shutil.copytree(
@@ -53,7 +53,7 @@ def test_a_bare_checkout_runs_without_links_and_installation(tmp_path: Path) -> 
     ]
 
 
-def test_no_links_are_in_git() -> None:
+def test_symbolic_links_are_not_in_git() -> None:
     """They are lost wherever a checkout travels as plain files."""
     listed = subprocess.run(
         ["git", "ls-files", "-s"], cwd=PROJECT, capture_output=True, text=True, timeout=60

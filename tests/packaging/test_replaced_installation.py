@@ -96,7 +96,7 @@ def _use_everything(broker: _Broker) -> None:
 
 
 @pytest.mark.parametrize("by", ["removed", "replaced"])
-def test_all_apis_are_served_without_the_installation(tmp_path: Path, by: str) -> None:
+def test_all_apis_are_served_after_the_installation_is_removed_or_replaced(tmp_path: Path, by: str) -> None:
     broker = _Broker(tmp_path)
     try:
         shutil.rmtree(broker.package)

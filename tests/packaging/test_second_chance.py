@@ -45,7 +45,7 @@ def test_a_test_that_fails_twice_has_failed(tmp_path: Path, passes: bool) -> Non
     assert (told in second.stdout) is passes
 
 
-def test_tests_of_losses_and_many_failures_are_not_repeated() -> None:
+def test_tests_are_not_repeated_after_data_loss_or_many_failures() -> None:
     few = [f"tests/cli/test_a.py::test_{number}" for number in range(FEW_MAX)]
     assert may_try_again(few)
     assert not may_try_again([*few, "tests/cli/test_b.py::test"])

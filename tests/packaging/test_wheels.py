@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="compiles for min
 
 
 @pytest.mark.timeout(1500)
-def test_the_compiled_wheel_runs_compiled(tmp_path: Path) -> None:
+def test_the_compiled_wheel_runs_compiled_code(tmp_path: Path) -> None:
     compiled, pure = wheels.build(tmp_path / "dist")
     assert pure.name.endswith("-py3-none-any.whl")
     assert "-cp3" in compiled.name

@@ -59,7 +59,7 @@ def served(
         ("values that are everywhere, one of them meant", {"value": f"value {RECORDS - 1} of", "key": "9"}),
     ],
 )
-def test_a_search_through_all_records_is_bounded_in_time_and_memory(
+def test_searching_all_records_uses_bounded_time_and_memory(
     served: tuple[KafkaCompatBroker, Asked], what: str, query: dict[str, object]
 ) -> None:
     broker, page = served

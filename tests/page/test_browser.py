@@ -97,7 +97,7 @@ def test_hostile_names_are_shown_as_text(browser: Browser, broker: KafkaBroker) 
     tab.close()
 
 
-def test_the_page_works_by_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
+def test_the_web_console_works_with_the_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
     """From the first page to a group, through menu, filter and list, by the keyboard alone."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
@@ -134,7 +134,7 @@ def test_the_page_works_by_keyboard_alone(browser: Browser, broker: KafkaBroker)
     tab.close()
 
 
-def test_the_login_form_works_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+def test_the_login_form_works_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
     running, site = started(tmp_path, **{"kafka.compat.http.token": TOKEN})
     try:
         tab = Watched(browser, site.url)
@@ -159,7 +159,7 @@ def test_the_login_form_works_by_keyboard(browser: Browser, tmp_path: Path) -> N
         running.stop()
 
 
-def test_a_form_of_another_site_changes_nothing(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_form_submitted_from_another_site_is_rejected(browser: Browser, broker: KafkaBroker) -> None:
     """A page from elsewhere posts to the listener: the browser says where it came from, and is refused."""
     tab = Watched(browser, broker.control.url)
     target = f"{broker.control.url}/ui/logout"

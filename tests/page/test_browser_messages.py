@@ -59,14 +59,14 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 @in_each_look
-def test_each_view_of_messages_is_accessible_and_fits_the_screen(
+def test_each_message_view_is_accessible_and_fits_the_screen(
     browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]
 ) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
     see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
-def test_a_search_by_keyboard_leads_to_one_message(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_message_can_be_found_with_the_keyboard_alone(browser: Browser, broker: KafkaBroker) -> None:
     """From the topic to one message, with the keyboard in the form."""
     tab = Watched(browser, broker.control.url)
     page = tab.page
@@ -93,7 +93,7 @@ def test_a_search_by_keyboard_leads_to_one_message(browser: Browser, broker: Kaf
     tab.close()
 
 
-def test_a_search_continues_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_search_is_continued_through_its_link(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("messages?name=orders&order=oldest&limit=10")
@@ -110,7 +110,7 @@ def test_a_search_continues_by_its_link(browser: Browser, broker: KafkaBroker) -
     tab.close()
 
 
-def test_hostile_messages_are_text(browser: Browser, broker: KafkaBroker) -> None:
+def test_hostile_messages_are_shown_as_text(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     tab.go("messages?name=orders&limit=3")
     assert tab.page.get_by_text(HOSTILE).count() == 4
@@ -120,7 +120,7 @@ def test_hostile_messages_are_text(browser: Browser, broker: KafkaBroker) -> Non
     tab.close()
 
 
-def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_record_is_produced_from_the_form(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     broker.create_topic("typed", 2)
@@ -145,7 +145,7 @@ def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
+def test_a_topic_is_copied_from_the_form(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     tab.go("topic?name=orders")
@@ -159,7 +159,7 @@ def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
     tab.close()
 
 
-def test_committed_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
+def test_committed_offsets_are_changed_from_the_form(browser: Browser, broker: KafkaBroker) -> None:
     tab = Watched(browser, broker.control.url)
     page = tab.page
     commit_position(broker, "moved", "orders", 9)

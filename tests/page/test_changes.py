@@ -72,7 +72,7 @@ def records(broker: Serving, topic: str) -> list[tuple[bytes | None, bytes | Non
 # Records
 
 
-def test_a_produced_record_has_the_typed_content(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_produced_record_has_the_entered_content(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name)
     wanted: list[tuple[dict[str, object], tuple[bytes | None, bytes | None, object]]] = [
         ({"key": "k", "value": "größer"}, (b"k", "größer".encode(), None)),
@@ -93,7 +93,9 @@ def test_a_produced_record_has_the_typed_content(broker: KafkaBroker, page: Aske
     assert shown["timestamp_ms"] == T0_MS and shown["timestamp_type"] == "CreateTime"
 
 
-def test_a_key_chooses_the_partition_that_clients_choose(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_a_key_is_assigned_the_same_partition_as_by_clients(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name, 7)
     client = producer(broker, partitioner="murmur2_random")
     sent: dict[str, int] = {}
@@ -133,7 +135,7 @@ def test_invalid_records_are_rejected_with_a_reason(
     assert records(broker, "small") == []
 
 
-def test_records_are_validated_by_the_topic(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_records_are_validated_by_the_topics_settings(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name, config={"cleanup.policy": "compact"})
     status, told = page.try_act("produce", name=name, value="no key")
     assert status == 409 and "INVALID_RECORD" in told["detail"] and "compacted" in told["detail"].lower()
@@ -157,7 +159,9 @@ def test_a_record_is_acknowledged_by_all_replicas(cluster: KafkaCluster, name: s
 # Copies
 
 
-def test_a_copy_on_a_standalone_broker_is_a_fork(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_copying_a_topic_on_a_standalone_broker_creates_a_fork(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name, 3)
     fill(broker, name)
     commit_position(broker, f"{name}-g", name, 5)
@@ -170,7 +174,7 @@ def test_a_copy_on_a_standalone_broker_is_a_fork(broker: KafkaBroker, page: Aske
     assert page.act("copy", name=name, target=f"{name}-bare")["groups"] == []
 
 
-def test_a_copy_in_a_cluster_copies_each_record(cluster: KafkaCluster, name: str) -> None:
+def test_copying_a_topic_in_a_cluster_copies_each_record(cluster: KafkaCluster, name: str) -> None:
     page = Asked(cluster.control.url)
     cluster.create_topic(name, 3, config={"retention.ms": "-1", "segment.bytes": "16384"})
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -247,7 +251,7 @@ def read(broker: KafkaBroker) -> tuple[str, str]:
         ("shift", "100", {0: 10, 1: 10, 2: 10}),
     ],
 )
-def test_offsets_are_shown_before_they_are_changed(
+def test_offset_changes_are_previewed_before_they_are_applied(
     broker: KafkaBroker, page: Asked, read: tuple[str, str], to: str, value: str, wanted: dict[int, int]
 ) -> None:
     topic, group = read
@@ -264,7 +268,7 @@ def test_offsets_are_shown_before_they_are_changed(
     client.close()
 
 
-def test_offsets_of_an_unread_topic_can_be_set_for_some_partitions(
+def test_offsets_can_be_set_for_some_partitions_of_an_unread_topic(
     broker: KafkaBroker, page: Asked, read: tuple[str, str]
 ) -> None:
     broker.create_topic("fresh", 4)
@@ -275,7 +279,9 @@ def test_offsets_of_an_unread_topic_can_be_set_for_some_partitions(
     assert plan["offsets"] == [] and "no committed offset" in plan["partitions"][0]["note"]
 
 
-def test_offsets_of_a_group_with_members_are_not_changed(broker: KafkaBroker, page: Asked, name: str) -> None:
+def test_offsets_of_a_group_with_members_cannot_be_changed(
+    broker: KafkaBroker, page: Asked, name: str
+) -> None:
     broker.create_topic(name)
     client = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "auto.offset.reset": "earliest"}
@@ -319,7 +325,7 @@ def test_invalid_offset_changes_are_rejected_with_a_reason(
     assert (found, reason in told["detail"]) == (status, True), told
 
 
-def test_forms_submitted_by_a_browser_make_the_same_changes(
+def test_forms_submitted_by_a_browser_have_the_same_effect(
     broker: KafkaBroker, page: Asked, name: str
 ) -> None:
     broker.create_topic(name)
@@ -345,7 +351,7 @@ def test_forms_submitted_by_a_browser_make_the_same_changes(
 # Who may
 
 
-def test_changes_need_a_setting() -> None:
+def test_changes_must_be_enabled_by_a_setting() -> None:
     with KafkaBroker({"kafka.compat.http.page.enable": "true"}) as running:
         page = Asked(running.control.url)
         running.create_topic("t")

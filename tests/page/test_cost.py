@@ -17,7 +17,7 @@ def is_imported(broker: KafkaBroker) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
-def test_jinja_is_imported_for_the_page_alone() -> None:
+def test_jinja_is_imported_only_for_the_web_console() -> None:
     with KafkaBroker() as broker:
         assert Site.of(broker).ask("GET", "/live").status == 200
         assert not is_imported(broker)

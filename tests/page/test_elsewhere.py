@@ -38,7 +38,7 @@ def keys(records: list[dict[str, dict[str, str]]]) -> list[str]:
     return [each["key"]["text"] for each in records]
 
 
-def test_messages_of_all_leaders_are_shown(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_messages_are_shown_for_partitions_of_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
     cluster.create_topic("far", PARTITIONS)
     client = Producer({"bootstrap.servers": cluster.bootstrap_servers, "compression.type": "zstd"})
     for number in range(60):
@@ -73,7 +73,7 @@ def test_messages_of_all_leaders_are_shown(cluster: FaultCluster, pages: list[As
             assert one["key"]["text"] == str(12 + partition) and one["batch"]["codec"] == "zstd"
 
 
-def test_records_are_produced_to_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_records_are_produced_to_partitions_of_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
     cluster.create_topic("to-far", PARTITIONS)
     for number, page in enumerate(pages):
         for partition in range(PARTITIONS):
@@ -85,7 +85,7 @@ def test_records_are_produced_to_all_leaders(cluster: FaultCluster, pages: list[
     assert status in (400, 409, 413)
 
 
-def test_offsets_are_changed_at_all_coordinators(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_offsets_are_changed_on_all_coordinators(cluster: FaultCluster, pages: list[Asked]) -> None:
     for number, page in enumerate(pages):
         group = f"far-{number}"
         commit(cluster.bootstrap_servers, group, {("far", partition): 5 for partition in range(PARTITIONS)})
@@ -98,7 +98,7 @@ def test_offsets_are_changed_at_all_coordinators(cluster: FaultCluster, pages: l
         assert committed_offset(cluster.bootstrap_servers, group, "far") == 2
 
 
-def test_any_broker_copies_a_topic(cluster: FaultCluster, pages: list[Asked]) -> None:
+def test_every_broker_can_copy_a_topic(cluster: FaultCluster, pages: list[Asked]) -> None:
     page = pages[1]
     page.act("copy", name="far", target="near")
 

@@ -8,7 +8,7 @@ from kafka_compat.http.routes import BadCall
 from kafka_compat.page.site import FIELD, Forms
 
 
-def test_a_form_of_the_page_is_accepted() -> None:
+def test_a_form_of_the_web_console_is_accepted() -> None:
     forms = Forms()
     for session in (None, "a session"):
         assert forms.check({"x": "1", FIELD: forms.token(session)}, session) == {"x": "1"}

@@ -23,13 +23,13 @@ def names(found: Listing) -> str:
     ("sort", "order"),
     [("name", "Abcde"), ("-name", "edcbA"), ("size", "ceAbd"), ("-size", "dAbec"), ("", "Abcde")],
 )
-def test_a_list_is_sorted_by_a_column_in_either_direction(sort: str, order: str) -> None:
+def test_a_list_is_sorted_by_any_column_in_either_direction(sort: str, order: str) -> None:
     found = some(sort=sort)
     assert names(found) == order
     assert found["descending"] is sort.startswith("-")
 
 
-def test_a_list_is_filtered_by_part_of_a_name_in_any_case() -> None:
+def test_a_list_is_filtered_by_part_of_a_name_ignoring_case() -> None:
     found = some(q=" a ")
     assert (names(found), found["found"], found["total"], found["q"]) == ("A", 1, 5, "a")
     assert some(q="x")["rows"] == []

@@ -48,7 +48,7 @@ def logged_in(site: Site) -> Site:
     return Site(site.url, Cookie=cookie.partition(";")[0])
 
 
-def test_a_browser_is_redirected_to_the_login_and_back(site: Site) -> None:
+def test_a_browser_is_redirected_to_the_login_page_and_back(site: Site) -> None:
     answer = site.get("topics", q="a")
     assert (answer.status, answer.headers["Location"]) == (303, "/ui/login?back=%2Fui%2Ftopics%3Fq%3Da")
     login = site.ask("GET", answer.headers["Location"])
@@ -59,7 +59,7 @@ def test_a_browser_is_redirected_to_the_login_and_back(site: Site) -> None:
     assert browser.ask("GET", "/ui/login").status == 303
 
 
-def test_a_program_sends_the_token_itself(site: Site) -> None:
+def test_a_program_authenticates_with_the_token(site: Site) -> None:
     assert site.ask("GET", "/ui/topics.json").status == 401
     program = Site(site.url, Authorization=f"Bearer {TOKEN}".encode().decode("latin-1"))
     assert program.data("topics")
@@ -75,7 +75,7 @@ def test_a_wrong_token_is_rejected(site: Site, token: str) -> None:
 @pytest.mark.parametrize(
     "back", ["https://example.com", "//example.com", "/ui/\\example.com", "/metrics", ""]
 )
-def test_the_login_redirects_only_to_the_page(site: Site, back: str) -> None:
+def test_the_login_redirects_only_to_the_web_console(site: Site, back: str) -> None:
     answer = site.post_form("login", {"token": TOKEN, "back": back})
     assert answer.headers["Location"] == "/ui/overview"
 
@@ -89,14 +89,14 @@ def test_an_ended_session_is_rejected(site: Site) -> None:
     assert browser.ask("GET", "/ui/topics.json").status == 401
 
 
-def test_a_session_is_valid_for_the_page_only(site: Site) -> None:
+def test_a_session_is_valid_only_for_the_web_console(site: Site) -> None:
     browser = logged_in(site)
     for path in ("/control/v1/time", "/metrics", "/openapi.json"):
         assert browser.ask("GET", path).status == 401, path
 
 
 @pytest.mark.parametrize("headers", CROSS_SITE, ids=lambda headers: " ".join(headers.values()))
-def test_requests_of_other_sites_are_rejected(site: Site, open_site: Site, headers: dict[str, str]) -> None:
+def test_requests_from_other_sites_are_rejected(site: Site, open_site: Site, headers: dict[str, str]) -> None:
     for asked in (logged_in(site), open_site):
         for path in ("/ui/topics", "/ui/topics.json"):
             assert asked.ask("GET", path, headers=headers).status == 403
@@ -109,7 +109,7 @@ def test_links_from_other_sites_are_allowed(open_site: Site) -> None:
     assert open_site.ask("GET", "/ui/topics", headers=headers).status == 200
 
 
-def test_forms_of_the_page_are_accepted(site: Site, open_site: Site) -> None:
+def test_forms_of_the_web_console_are_accepted(site: Site, open_site: Site) -> None:
     assert logged_in(site).ask("GET", "/ui/topics", headers={"Origin": site.url}).status == 200
     assert open_site.ask("GET", "/ui/topics", headers={"Host": "rebound.example"}).status == 403
     # Without a token there is nothing to log in to.

@@ -59,7 +59,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaComp
 
 
 @needs_chromium
-def test_pages_with_many_topics_are_painted_in_time(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_pages_with_many_topics_are_rendered_in_time(served: tuple[KafkaCompatBroker, str]) -> None:
     broker, url = served
     with chromium() as browser:
         tab = Watched(browser, url)
@@ -78,7 +78,7 @@ def test_pages_with_many_topics_are_painted_in_time(served: tuple[KafkaCompatBro
         assert (tab.elsewhere, tab.complaints) == ([], [])
 
 
-def test_a_long_list_is_served_by_pages(served: tuple[KafkaCompatBroker, str]) -> None:
+def test_a_long_list_is_served_in_pages(served: tuple[KafkaCompatBroker, str]) -> None:
     site = Site(served[1])
     seen: set[str] = set()
     number = 0

@@ -90,7 +90,7 @@ def test_records_of_every_codec_are_shown(broker: KafkaBroker, page: Asked, topi
     assert one["batch"]["codec"] == "zstd" and one["is_committed"] is True
 
 
-def test_records_are_found_by_time_and_offset(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_records_are_found_by_timestamp_and_offset(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker)
     for minute in range(60):
@@ -108,7 +108,7 @@ def test_records_are_found_by_time_and_offset(broker: KafkaBroker, page: Asked, 
     assert keys(found) == ["6", "7", "8", "9"]
 
 
-def test_records_of_transactions_are_marked_as_committed_aborted_or_open(
+def test_transactional_records_are_marked_as_committed_aborted_or_open(
     broker: KafkaBroker, page: Asked, topic: str
 ) -> None:
     broker.create_topic(topic)
@@ -164,7 +164,7 @@ def test_remaining_records_of_a_compacted_topic_are_listed(
     assert first["older_offset"] is None and first["newer_offset"] == offsets[1]
 
 
-def test_contents_are_shown_by_their_format(
+def test_contents_are_shown_in_their_format(
     broker: KafkaBroker, page: Asked, topic: str, registry: SchemaRegistry
 ) -> None:
     registry.add(9, NODE)
@@ -189,7 +189,7 @@ def test_contents_are_shown_by_their_format(
     assert told["value"]["format"] == "text" and "a long has 8" in told["value"]["problem"]
 
 
-def test_an_unknown_schema_does_not_fail_the_page(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_an_unknown_schema_does_not_fail_the_view(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic)
     client = producer(broker)
     client.produce(topic, framed(77, b"abc"), "k")
@@ -201,7 +201,9 @@ def test_an_unknown_schema_does_not_fail_the_page(broker: KafkaBroker, page: Ask
     assert "has no schema 77" in page.html("messages", name=topic, show_value="schema")
 
 
-def test_large_values_are_cut_and_can_be_loaded_whole(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_large_values_are_truncated_and_can_be_loaded_in_full(
+    broker: KafkaBroker, page: Asked, topic: str
+) -> None:
     broker.create_topic(topic, config={"max.message.bytes": 4_000_000})
     client = producer(broker, **{"message.max.bytes": 4_000_000})
     value = bytes(range(32, 127)) * 30_000
@@ -224,7 +226,7 @@ def test_large_values_are_cut_and_can_be_loaded_whole(broker: KafkaBroker, page:
     assert page.download("message-data", **place, part="key")[0] == b"k"
 
 
-def test_hostile_data_is_text(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_hostile_data_is_shown_as_text(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic)
     client = producer(broker)
     hostile = '"><script>alert(1)</script>\u202e\x1b[31m{{ 7*7 }}'
@@ -240,7 +242,7 @@ def test_hostile_data_is_text(broker: KafkaBroker, page: Asked, topic: str) -> N
     assert found["key"]["text"] == found["value"]["text"] == found["headers"][0]["name"] == hostile
 
 
-def test_a_long_search_continues_by_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
+def test_a_long_search_is_continued_through_links(broker: KafkaBroker, page: Asked, topic: str) -> None:
     broker.create_topic(topic, 2)
     client = producer(broker, **{"linger.ms": 20, "compression.type": "lz4"})
     for number in range(300_000):
@@ -297,7 +299,7 @@ def test_invalid_queries_are_rejected_with_the_valid_values(
     assert status == 400 and reason in told["detail"]
 
 
-def test_a_topic_with_very_many_partitions_requires_a_choice(
+def test_a_topic_with_very_many_partitions_requires_a_choice_of_partitions(
     broker: KafkaBroker, page: Asked, topic: str
 ) -> None:
     broker.create_topic(topic, 300)

@@ -43,7 +43,7 @@ def sites(cluster: FaultCluster) -> dict[int, Site]:
     return found
 
 
-def test_each_process_shows_partitions_of_other_leaders(sites: dict[int, Site]) -> None:
+def test_each_process_shows_partitions_led_by_other_processes(sites: dict[int, Site]) -> None:
     for site in sites.values():
         topic = site.data("topic", name="t")
         assert topic["records"] == 3 * PARTITIONS and topic["size_bytes"] > PARTITIONS * 60
@@ -55,7 +55,7 @@ def test_each_process_shows_partitions_of_other_leaders(sites: dict[int, Site]) 
         assert {disk["broker"] for disk in overview["disks"]} == set(BROKER_IDS)
 
 
-def test_each_process_shows_groups_of_other_coordinators(sites: dict[int, Site]) -> None:
+def test_each_process_shows_groups_coordinated_by_other_processes(sites: dict[int, Site]) -> None:
     for broker_id, site in sites.items():
         rows = site.rows("groups", "groups")
         assert [row["name"] for row in rows] == GROUPS
@@ -68,7 +68,7 @@ def test_each_process_shows_groups_of_other_coordinators(sites: dict[int, Site])
             assert (group["lag_seconds"] is not None) == (row["coordinator"] == broker_id)
 
 
-def test_each_process_shows_transactions_of_other_coordinators(
+def test_each_process_shows_transactions_coordinated_by_other_processes(
     cluster: FaultCluster, sites: dict[int, Site]
 ) -> None:
     producer = transaction(cluster.bootstrap_servers, "t", [1_000], end="open")
@@ -79,7 +79,9 @@ def test_each_process_shows_transactions_of_other_coordinators(
     producer.abort_transaction(30)
 
 
-def test_a_broker_that_does_not_respond_is_named(cluster: FaultCluster, sites: dict[int, Site]) -> None:
+def test_a_broker_that_does_not_respond_is_reported_by_name(
+    cluster: FaultCluster, sites: dict[int, Site]
+) -> None:
     first, *_, last = BROKER_IDS
     with cluster.paused(last):
         missing = [

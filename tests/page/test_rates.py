@@ -16,7 +16,7 @@ def test_rates_cover_the_last_minute() -> None:
     assert rates.of("t") == 0 and rates.of("new") == 0
 
 
-def test_moved_leaders_and_recreated_topics_have_no_wrong_rates() -> None:
+def test_moved_leaders_and_recreated_topics_do_not_distort_rates() -> None:
     rates = Rates()
     rates.add(0.0, {"moved": (2, 100), "anew": (1, 100)})
     rates.add(5.0, {"moved": (1, 60), "anew": (1, 5)})

@@ -9,7 +9,7 @@ from kafka_compat.page.rendering import Templates
 TEMPLATES = Templates()
 
 
-def test_no_rendering_step_contains_several_rows() -> None:
+def test_each_rendering_step_contains_at_most_one_row() -> None:
     environment = TEMPLATES.environment
     loader = environment.loader
     assert loader is not None

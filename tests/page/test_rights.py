@@ -54,7 +54,7 @@ def allow(broker: KafkaBroker, kind: ResourceType, name: str, operation: AclOper
         stored.result(30)
 
 
-def test_without_permission_nothing_is_shown(site: Site) -> None:
+def test_resources_are_hidden_without_permission(site: Site) -> None:
     assert site.rows("topics", "topics") == []
     assert site.rows("groups", "groups") == []
     assert site.rows("transactions", "transactions") == []
@@ -80,7 +80,7 @@ def test_without_permission_nothing_is_shown(site: Site) -> None:
     )
 
 
-def test_permitted_resources_are_shown(site: Site, broker: KafkaBroker) -> None:
+def test_resources_are_shown_with_permission(site: Site, broker: KafkaBroker) -> None:
     allow(broker, ResourceType.TOPIC, "open.", AclOperation.DESCRIBE, "PREFIXED")
     allow(broker, ResourceType.GROUP, "open.group", AclOperation.DESCRIBE, "LITERAL")
     assert [row["name"] for row in site.rows("topics", "topics")] == ["open.a", "open.b"]
@@ -110,7 +110,7 @@ def test_an_invalid_principal_is_rejected() -> None:
         KafkaBroker(settings).start()
 
 
-def test_a_page_needs_a_listener() -> None:
+def test_the_web_console_requires_an_http_listener() -> None:
     settings = {**PAGE, "kafka.compat.http.listener": "", "kafka.compat.control.enable": "false"}
     with pytest.raises(BrokerFailed, match=r"page\.enable=true requires an HTTP listener"):
         KafkaBroker(settings).start()

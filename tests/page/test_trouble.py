@@ -97,7 +97,7 @@ def test_offsets_beyond_the_end_are_reported(cluster: KafkaCluster) -> None:
     assert kinds["committed-beyond-end"]["subjects"] == ["ahead"]
 
 
-def test_the_page_follows_a_restored_broker() -> None:
+def test_the_web_console_shows_the_state_of_a_restored_broker() -> None:
     """As after the restoring of a snapshot: the page looks at what is there now."""
     with KafkaBroker(PAGE) as broker:
         site = Site.of(broker)

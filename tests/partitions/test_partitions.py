@@ -224,7 +224,7 @@ def last(since_s: float) -> float:
     ],
     indirect=["trial"],
 )
-def test_a_broker_cut_off_from_everyone_loses_nothing_acknowledged(
+def test_a_fully_isolated_broker_does_not_lose_acknowledged_records(
     trial: Trial, loss: Callable[[Network], None]
 ) -> None:
     trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
@@ -241,7 +241,7 @@ def test_a_broker_cut_off_from_everyone_loses_nothing_acknowledged(
 
 
 @pytest.mark.parametrize("trial", [CUT_OFF, pytest.param(2, marks=only_campaign)], indirect=True)
-def test_a_broker_cut_off_from_zookeeper_alone_loses_nothing_acknowledged(trial: Trial) -> None:
+def test_a_broker_isolated_only_from_zookeeper_does_not_lose_acknowledged_records(trial: Trial) -> None:
     """As long as its session lasts, it leads; then others do, and it still believes to lead: nobody tells
     it otherwise.
     """
@@ -261,7 +261,7 @@ def test_a_broker_cut_off_from_zookeeper_alone_loses_nothing_acknowledged(trial:
 @pytest.mark.parametrize(
     "trial", [pytest.param(item, marks=only_campaign) for item in CONTROLLERS], indirect=True
 )
-def test_a_broker_cut_off_from_other_brokers_alone_loses_nothing_acknowledged(trial: Trial) -> None:
+def test_a_broker_isolated_only_from_other_brokers_does_not_lose_acknowledged_records(trial: Trial) -> None:
     """Nobody is found dead, so whoever cannot reach the controller is stuck, as in Kafka; and the controller
     can be the one that is cut off, which then goes on alone where min.insync.replicas lets it.
     """
@@ -281,7 +281,7 @@ def test_a_broker_cut_off_from_other_brokers_alone_loses_nothing_acknowledged(tr
 @only_campaign
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("trial", [CUT_OFF], indirect=True)
-def test_cuts_of_every_kind_lose_nothing_acknowledged(trial: Trial) -> None:
+def test_network_partitions_of_every_kind_do_not_lose_acknowledged_records(trial: Trial) -> None:
     """Some shorter than a session, some begin while the last is being mended; the seed is fixed."""
     chance = random.Random(7)
     losses = (everything_from_everyone, what_it_sends, what_it_is_sent, zookeeper, brokers)

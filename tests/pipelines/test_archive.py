@@ -108,7 +108,7 @@ def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) ->
     return run
 
 
-def test_an_archive_continues_where_it_stopped(
+def test_a_rerun_continues_an_archive_where_it_stopped(
     kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     topic = kafka.create_topic(partitions=2)
@@ -175,7 +175,7 @@ def test_a_recreated_topic_is_rejected(kafka: Cluster, archive: Callable[..., Ar
         archive(topic)
 
 
-def test_transactions_leave_gaps_that_are_reported(
+def test_offset_gaps_left_by_transactions_are_reported(
     genuine: GenuineKafka, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     """Control records take offsets, and aborted records are not read; both are gaps, none is an error."""
@@ -197,7 +197,7 @@ def test_transactions_leave_gaps_that_are_reported(
     assert archive_of(tmp_path / "archive").column("offset").to_pylist() == [0, 1, 2, 8, 9, 10]
 
 
-def test_a_job_that_cannot_start_explains_why_and_writes_nothing(
+def test_a_job_that_cannot_start_reports_the_reason_and_writes_nothing(
     kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
 ) -> None:
     target = tmp_path / "archive"
@@ -221,7 +221,7 @@ def test_a_job_that_cannot_start_explains_why_and_writes_nothing(
     assert [path.name for path in target.iterdir()] == ["notes.txt"]
 
 
-def test_a_continuous_archive_runs_alone_until_sigterm(
+def test_a_continuous_archive_runs_until_sigterm(
     kafka: Cluster,
     archive: Callable[..., ArchiveReport],
     connector_jars: Path,

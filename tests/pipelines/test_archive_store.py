@@ -106,7 +106,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
     return count
 
 
-def test_a_kill_at_any_step_leaves_each_record_once(tmp_path: Path) -> None:
+def test_each_record_is_archived_once_after_a_kill_at_any_step(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         steps = kill_at(patch, 1_000_000)
         archive_two_batches(tmp_path / "whole")
@@ -122,7 +122,7 @@ def test_a_kill_at_any_step_leaves_each_record_once(tmp_path: Path) -> None:
         assert visible(directory) == EXPECTED, f"killed at step {step}, then run again"
 
 
-def test_two_kills_leave_each_record_once(tmp_path: Path) -> None:
+def test_each_record_is_archived_once_after_two_kills(tmp_path: Path) -> None:
     for first in range(10, 40, 3):
         for second in range(2, 20, 3):
             directory = tmp_path / f"{first}-{second}"
@@ -135,7 +135,7 @@ def test_two_kills_leave_each_record_once(tmp_path: Path) -> None:
             assert visible(directory) == EXPECTED
 
 
-def test_files_have_names_and_totals_by_offsets(tmp_path: Path) -> None:
+def test_file_names_and_totals_are_derived_from_offsets(tmp_path: Path) -> None:
     archive_two_batches(tmp_path)
     names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("topic_dir=*/*/*"))
     assert names == [
@@ -178,14 +178,14 @@ def test_a_directory_that_is_not_an_archive_stays_untouched(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_without_its_checkpoint_an_archive_is_not_started_over(tmp_path: Path) -> None:
+def test_an_archive_without_its_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
     archive_two_batches(tmp_path)
     shutil.rmtree(tmp_path / "_checkpoint")
     with pytest.raises(NotStarted, match="checkpoint is missing"):
         ArchiveStore(tmp_path).open()
 
 
-def test_the_log_of_the_archive_stays_short(tmp_path: Path) -> None:
+def test_the_commit_log_of_an_archive_stays_short(tmp_path: Path) -> None:
     store = ArchiveStore(tmp_path)
     store.open()
     for batch_id in range(archive_store.LOG_ENTRIES_KEPT + 5):
@@ -195,7 +195,7 @@ def test_the_log_of_the_archive_stays_short(tmp_path: Path) -> None:
     assert store.is_committed(0)
 
 
-def test_runs_merge_over_days_and_files() -> None:
+def test_offset_ranges_are_merged_across_days_and_files() -> None:
     even, odd = runs_of([pa.array([0, 2, 4])]), runs_of([pa.array([1]), pa.array([3, 7], pa.int64())])
     both = merged([odd, even])
     assert both.rows == 6
@@ -214,14 +214,16 @@ def test_offsets_out_of_order_are_rejected(chunks: list[list[int]]) -> None:
         runs_of([pa.array(chunk, pa.int64()) for chunk in chunks])
 
 
-def test_days_of_extreme_timestamps_are_clamped() -> None:
+def test_extreme_timestamps_are_clamped_to_valid_days() -> None:
     assert day_name(0) == "1970-01-01"
     assert day_name(-1) == "1969-12-31"
     assert day_name(20_000_000) == "9999-12-31"
     assert day_name(-20_000_000) == "0001-01-01"
 
 
-def test_many_days_at_once_keep_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_many_days_at_once_are_all_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More days than open files, and buffers that overflow: days get several files, records stay whole."""
     monkeypatch.setattr("kafka_compat.pipelines.archive_writer.OPEN_FILES_MAX", 3)
     monkeypatch.setattr("kafka_compat.pipelines.archive_writer.BUFFER_BYTES", 200)

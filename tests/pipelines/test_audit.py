@@ -69,7 +69,7 @@ def audit(kafka: Cluster, spark: Any, connector_jars: Path) -> Callable[..., Aud
     return run
 
 
-def test_a_loss_and_a_duplicate_are_named_by_the_hour(
+def test_losses_and_duplicates_are_reported_by_the_hour(
     kafka: Cluster, spark: Any, source: str, damaged: str, connector_jars: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """By the command line: exit code 1, the buckets, and pictures that can be opened."""
@@ -142,7 +142,7 @@ def named(number: int) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_a_changed_value_in_the_same_hour_is_found(
+def test_a_changed_value_in_the_same_hour_is_detected(
     kafka: Cluster, source: str, damaged: str, audit: Callable[..., AuditReport]
 ) -> None:
     """Counts alone would not tell; the checksum of both tiers does."""
@@ -155,7 +155,7 @@ def test_a_changed_value_in_the_same_hour_is_found(
     assert audit(*tiers, until_ms=before, by_partition=False).exit_code == 0
 
 
-def test_a_sequence_in_a_header_shows_losses_and_duplicates(
+def test_sequence_numbers_in_a_header_reveal_losses_and_duplicates(
     kafka: Cluster, spark: Any, audit: Callable[..., AuditReport]
 ) -> None:
     """A number that is missing is a loss in its neighbour's hour; one that comes twice was sent once."""
@@ -193,7 +193,7 @@ def test_times_before_1970_and_nulls_are_counted_in_their_buckets(spark: Any) ->
     assert one["checksum"] != other["checksum"]
 
 
-def test_a_job_that_cannot_start_explains_why(
+def test_a_job_that_cannot_start_reports_the_reason(
     kafka: Cluster, source: str, audit: Callable[..., AuditReport], tmp_path: Path
 ) -> None:
     good = Tier("a", "kafka", kafka.address, source)

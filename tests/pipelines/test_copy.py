@@ -47,7 +47,7 @@ def test_a_copy_is_exact_after_a_kill_and_a_rerun(
 
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_a_hundred_thousand_records_are_copied_over_twenty_kills(
+def test_a_hundred_thousand_records_are_copied_despite_twenty_kills(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """20 kills of the job and 5 of the broker, at random moments of the job's work."""
@@ -86,7 +86,7 @@ def slice_of(topic: str, count: int) -> Any:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def test_a_zombie_writer_adds_nothing(kafka: Cluster) -> None:
+def test_a_zombie_writer_cannot_add_records(kafka: Cluster) -> None:
     """It stops in the middle of its transaction; its successor does the work; then it wants to go on."""
     topic, copy = kafka.create_topic(), kafka.create_topic()
     kafka.fill(topic, 1, [(None, b"v", WHEN, [])] * 10)
@@ -112,7 +112,7 @@ def test_a_zombie_writer_adds_nothing(kafka: Cluster) -> None:
     assert values == [str(i).encode() for i in range(10)]
 
 
-def test_a_record_that_the_target_rejects_ends_the_job(kafka: Cluster) -> None:
+def test_a_record_rejected_by_the_target_fails_the_job(kafka: Cluster) -> None:
     """Nothing of its batch counts, and the position stays where it was."""
     topic, copy = kafka.create_topic(), f"{kafka.create_topic()}-small"
     admin = AdminClient({"bootstrap.servers": kafka.address})
@@ -130,7 +130,7 @@ def test_a_record_that_the_target_rejects_ends_the_job(kafka: Cluster) -> None:
     group.close()
 
 
-def test_a_batch_whose_position_is_lost_is_not_guessed(kafka: Cluster) -> None:
+def test_a_batch_without_a_committed_position_is_not_copied(kafka: Cluster) -> None:
     """Its group's offsets expired, say: nobody can tell what of it is there."""
     topic, copy = kafka.create_topic(), kafka.create_topic()
     plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
@@ -139,7 +139,7 @@ def test_a_batch_whose_position_is_lost_is_not_guessed(kafka: Cluster) -> None:
     assert kafka.ends(copy).total() == 0
 
 
-def test_aborted_records_are_not_copied_and_partitions_follow(
+def test_aborted_records_are_not_copied_and_new_partitions_are_copied(
     spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """From transactions to a topic that is created, then grows with its source."""
@@ -164,7 +164,7 @@ def test_aborted_records_are_not_copied_and_partitions_follow(
     assert found[0][0].headers() == [("h", None)] and found[0][0].timestamp()[1] == WHEN
 
 
-def test_a_job_that_cannot_start_explains_why(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
+def test_a_job_that_cannot_start_reports_the_reason(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
     topic = kafka.create_topic()
     arguments = ["pipeline", "copy", "--bootstrap-server", kafka.address, "--topic", topic]
     arguments += ["--to", str(tmp_path / "copy")]

@@ -52,7 +52,7 @@ def test_a_dedupe_is_exact_after_a_kill_and_a_rerun(
     assert (report["kept"], report["repeated"], report["late"]) == (SAMPLE, written - SAMPLE, 0)
 
 
-def test_duplicates_are_removed_within_a_period_over_several_runs(
+def test_duplicates_within_a_period_are_removed_across_several_runs(
     spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """An id is remembered, then forgotten; late records and records without id are counted."""
@@ -84,7 +84,7 @@ def test_duplicates_are_removed_within_a_period_over_several_runs(
     assert kafka.ends(f"{topic}-once") == Counter({0: 10})
 
 
-def test_the_result_is_that_of_a_plain_loop() -> None:
+def test_the_result_matches_that_of_a_simple_loop() -> None:
     """Random times in batches of any size, beside remembered ones."""
     chance = random.Random(7)
     for _ in range(200):
@@ -107,7 +107,7 @@ def test_the_result_is_that_of_a_plain_loop() -> None:
         assert [(r["id"], r["at_ms"]) for batch in found for r in batch.to_pylist()] == kept
 
 
-def test_ids_distinguish_key_and_value_or_are_an_expression(spark: Any) -> None:
+def test_ids_are_derived_from_key_and_value_or_an_expression(spark: Any) -> None:
     """Key and value together tell apart what a plain concatenation would not."""
     pairs = [("ab", "c"), ("a", "bc"), (None, "abc"), ("abc", None), ("", "abc"), ("abc", "")]
     frame = spark.createDataFrame(pairs, "key string, value string").selectExpr(

@@ -23,7 +23,7 @@ from tests.support.servers import PROJECT
 ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
 
 
-def test_a_missing_java_is_reported_with_its_package(
+def test_a_missing_java_runtime_is_reported_with_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -35,7 +35,7 @@ def test_a_missing_java_is_reported_with_its_package(
     assert not (tmp_path / "archive").exists()
 
 
-def test_a_java_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_outdated_java_runtime_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
@@ -60,7 +60,7 @@ def test_a_java_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
         ("WARNING: nothing of note", "[JAVA_GATEWAY_EXITED]"),
     ],
 )
-def test_a_spark_that_does_not_start_is_reported(tmp_path: Path, says: str, told: str) -> None:
+def test_a_failure_to_start_spark_is_reported(tmp_path: Path, says: str, told: str) -> None:
     """Its own reason is told, and the file with all that it said."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -121,7 +121,7 @@ def test_a_missing_python_package_is_reported(
         ("java.lang.OutOfMemoryError: Java heap space", True),
     ],
 )
-def test_the_message_of_spark_is_kept_if_it_says_more(
+def test_sparks_output_is_kept_if_it_contains_more_than_known_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_kept: bool
 ) -> None:
     file = tmp_path / "spark.log"
@@ -130,7 +130,7 @@ def test_the_message_of_spark_is_kept_if_it_says_more(
     assert spark_output.kept() == (f"\nSpark's own messages: {file}" if is_kept else "")
 
 
-def test_empty_directories_of_spark_are_removed(tmp_path: Path) -> None:
+def test_empty_directories_left_by_spark_are_removed(tmp_path: Path) -> None:
     for name in ("empty/spark-1", "used/spark-2"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "used" / "spark-2" / "file").touch()
@@ -179,7 +179,7 @@ def test_options_are_split_into_source_and_client_settings() -> None:
     assert client_properties(options) == {"security.protocol": "SSL", "ssl.x": "a=b"}
 
 
-def test_ranges_come_from_the_checkpoint(tmp_path: Path) -> None:
+def test_offset_ranges_are_read_from_the_checkpoint(tmp_path: Path) -> None:
     offsets, source = tmp_path / "offsets", tmp_path / "sources" / "0"
     offsets.mkdir()
     source.mkdir(parents=True)
@@ -233,6 +233,6 @@ def test_progress_is_redrawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> N
     assert "batch 0" not in out.getvalue()
 
 
-def test_tables_align_numbers_to_the_right() -> None:
+def test_numbers_in_tables_are_right_aligned() -> None:
     table = text_table(["TOPIC", "ROWS"], [["a", "7"], ["longer", "1234"], ["c", "-"]])
     assert table.splitlines() == ["TOPIC   ROWS", "a          7", "longer  1234", "c          -"]

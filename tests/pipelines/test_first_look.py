@@ -114,7 +114,7 @@ def archive(address: str, *topics: str, to: Path) -> list[str]:
     return ["archive", "--bootstrap-server", address, *chosen, "--to", str(to)]
 
 
-def test_an_unreachable_or_wrong_address_is_explained(
+def test_an_unreachable_or_invalid_address_is_reported(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "archive"
@@ -132,9 +132,7 @@ def test_an_unreachable_or_wrong_address_is_explained(
     assert not to.exists()
 
 
-def test_a_failed_login_is_explained(
-    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_login_is_reported(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sasl, safe = (archive(place.addresses[name], "open", to=tmp_path / "a") for name in ("SASL", "SAFE"))
     message = told(capsys, [*sasl, "--command-config", place.config(tmp_path, "bob", "wrong")])
     assert "rejects the login" in message and "sasl.jaas.config" in message
@@ -208,7 +206,7 @@ def test_the_partitions_of_the_target_are_checked(place: Place) -> None:
     assert seen is not None and seen.partitions == {"open": 3} and seen.cluster_id
 
 
-def test_settings_of_the_java_client_alone_are_not_checked(place: Place) -> None:
+def test_settings_specific_to_the_java_client_are_not_checked(place: Place) -> None:
     """A login by classes, Spark's own tokens; librdkafka's ways that Java has not."""
     theirs = {"sasl.mechanism": "AWS_MSK_IAM", "sasl.client.callback.handler.class": "x.Handler"}
     assert first_look({**_java(place, "bob"), **theirs}, topics=["absent"]) is None
@@ -219,20 +217,20 @@ def test_settings_of_the_java_client_alone_are_not_checked(place: Place) -> None
     assert first_look_at_target(there, {"absent": 1}, create=False) is None
 
 
-def test_a_pattern_is_for_topics_of_users(place: Place) -> None:
+def test_a_pattern_matches_only_user_topics(place: Place) -> None:
     """Not for those that the broker keeps for itself, which few may read."""
     make_offsets_topic(place.server.address)
     seen = first_look({"bootstrap.servers": place.server.address}, pattern=".*")
     assert seen is not None and seen.partitions == {"open": 3, "closed": 3}
 
 
-def test_one_address_of_several_is_enough(place: Place) -> None:
+def test_one_reachable_address_is_sufficient(place: Place) -> None:
     servers = f"127.0.0.1:{free_port()},{place.server.address}"
     seen = first_look({"bootstrap.servers": servers}, topics=["open"])
     assert seen is not None and seen.partitions == {"open": 3}
 
 
-def test_a_slow_broker_is_awaited_with_a_message(
+def test_a_message_is_printed_while_waiting_for_a_slow_broker(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A listener that never answers: it is said at once that it takes time, and at the end what is wrong."""
@@ -262,7 +260,9 @@ def test_settings_of_both_clients_are_translated(place: Place) -> None:
     assert producer_properties(java_names(quoted) or {}) == quoted
 
 
-def test_the_check_is_quick(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_connection_check_completes_quickly(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From the shell, Python's own start included; the campaign's figure is what the documents say."""
     sasl = place.addresses["SASL"]
     wrong = {

@@ -14,7 +14,7 @@ SETTINGS = {"topic": "t", "streams": False}
 
 
 @pytest.mark.parametrize("left", [["_lock"], ["_lock", "_log/"], ["_lock", "_log/", "__job.json"]])
-def test_a_start_cut_short_by_a_kill_is_resumed(tmp_path: Path, left: list[str]) -> None:
+def test_a_startup_interrupted_by_a_kill_is_resumed(tmp_path: Path, left: list[str]) -> None:
     for name in left:
         if name.endswith("/"):
             (tmp_path / name).mkdir()

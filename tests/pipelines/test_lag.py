@@ -135,7 +135,7 @@ def test_lag_is_shown_from_the_checkpoint_of_another_process(
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_lag_is_right_after_a_kill_and_a_rerun(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+def test_lag_is_correct_after_a_kill_and_a_rerun(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
     """Beside a query at its work, and a broker that is killed too: the group goes on, to the end."""
     topic = kafka.create_topic(partitions=PARTITIONS)
     fill(kafka, topic, FLIGHTS)

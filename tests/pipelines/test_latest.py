@@ -57,7 +57,7 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_the_latest_values_are_right_after_a_kill_and_a_rerun(
+def test_the_latest_values_are_correct_after_a_kill_and_a_rerun(
     kafka: Cluster, latest: Callable[..., StreamReport], connector_jars: Path, tmp_path: Path
 ) -> None:
     """After kills of the job and of the broker the table is right, and one made in one go is the same."""
@@ -97,7 +97,7 @@ def test_deleted_keys_can_return_and_be_deleted_again(
     assert len(list((tmp_path / "table" / "versions").iterdir())) <= 2
 
 
-def test_a_job_that_cannot_continue_explains_why(
+def test_a_job_that_cannot_continue_reports_the_reason(
     kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
     topic = kafka.create_topic()

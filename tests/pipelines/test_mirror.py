@@ -62,7 +62,7 @@ def test_a_mirror_is_exact_after_a_kill_and_a_rerun(
             assert all(line["source_offset"] == line["target_offset"] for line in csv.DictReader(file))
 
 
-def test_two_opposite_mirrors_make_no_loop(
+def test_two_opposite_mirrors_do_not_create_a_loop(
     spark: Any, kafka: Cluster, other: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     topic = kafka.create_topic(partitions=2)

@@ -58,7 +58,7 @@ def names(axes: Any) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def test_each_axis_of_the_report_has_its_unit(report: LogReport) -> None:
+def test_each_axis_in_the_report_is_labelled_with_its_unit(report: LogReport) -> None:
     fields = drawn(report)
     assert {title: axes.get_xlabel() for title, axes in fields.items()} == {
         "Space by topic": "MiB on disk",
@@ -76,7 +76,7 @@ def test_each_axis_of_the_report_has_its_unit(report: LogReport) -> None:
     assert "," in counts[-1]
 
 
-def test_space_by_topic_shows_what_retention_deletes(report: LogReport) -> None:
+def test_the_space_chart_shows_what_retention_will_delete(report: LogReport) -> None:
     """The bar of the part that goes begins where the other one ends, and is hatched, for black and white."""
     bars = {bars.get_label(): list(bars) for bars in drawn(report)["Space by topic"].containers}
     assert [bar.get_width() for bar in bars["stays"]] == [32.5, 2]
@@ -85,7 +85,7 @@ def test_space_by_topic_shows_what_retention_deletes(report: LogReport) -> None:
     assert {bar.get_hatch() for bar in bars["stays"]} == {None}
 
 
-def test_quantiles_are_side_by_side(report: LogReport) -> None:
+def test_quantiles_are_drawn_side_by_side(report: LogReport) -> None:
     """Where all three are the same, each is still seen: at a height of its own, by a shape of its own."""
     axes = drawn(report)["Size of a value by partition"]
     marks = {line.get_label(): line for line in axes.get_lines()}
@@ -98,14 +98,14 @@ def test_quantiles_are_side_by_side(report: LogReport) -> None:
         assert sorted(round(line.get_ydata()[row]) for line in marks.values()) == [row] * 3
 
 
-def test_the_mean_of_a_topic_shows_its_skew(report: LogReport) -> None:
+def test_the_mean_of_a_topic_reveals_its_skew(report: LogReport) -> None:
     axes = drawn(report)["Records by partition"]
     (marks,) = axes.collections
     assert [tuple(place) for place in marks.get_offsets()] == [(2000, 1), (2000, 2)]
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
+def test_chart_colours_contrast_with_the_background(report: LogReport, theme: Theme) -> None:
     """WCAG 2.1: 4.5 to 1 for text, 3 to 1 for what is drawn."""
     assert drawn(report, theme)["Space by topic"].get_facecolor()[:3] == pytest.approx(
         _rgb(theme.paper), abs=0.01
@@ -127,7 +127,7 @@ def _contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_sizes_are_short() -> None:
+def test_sizes_are_shown_with_three_digits_and_a_unit() -> None:
     sizes = (0, 512, 1536, 48 * MIB + MIB // 5, 1023 * MIB, 5 * 1024**3)
     assert [size_text(size) for size in sizes] == [
         "0 B",
@@ -167,7 +167,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def test_the_page_of_a_report_has_accessible_tables(report: LogReport, tmp_path: Path) -> None:
+def test_the_report_page_has_accessible_tables(report: LogReport, tmp_path: Path) -> None:
     png, html = report_plot.plot(tmp_path / "report", report, ORIGIN)
     assert png.read_bytes().startswith(b"\x89PNG") and b"abc, broker 1" not in html.read_bytes()[:500]
     text = html.read_text()
@@ -219,7 +219,7 @@ def fields(tiers: dict[str, dict[Bucket, Count]], bucket_ms: int = HOUR_MS) -> t
     return figure, figure.axes
 
 
-def test_each_tier_has_a_field_with_the_same_axes(tiers: dict[str, dict[Bucket, Count]]) -> None:
+def test_each_tier_has_a_subplot_with_the_same_axes(tiers: dict[str, dict[Bucket, Count]]) -> None:
     figure, axes = fields(tiers)
     assert [one.get_title(loc="left") for one in axes] == [
         "sent: 19,200 records, what the others are held against",
@@ -233,7 +233,7 @@ def test_each_tier_has_a_field_with_the_same_axes(tiers: dict[str, dict[Bucket, 
     assert dotted[:2] == ["solid", "solid"] and len(dotted) == 3 and dotted[2] != "solid"
 
 
-def test_time_is_in_utc_with_the_year(tiers: dict[str, dict[Bucket, Count]]) -> None:
+def test_the_time_axis_is_in_utc_with_the_year(tiers: dict[str, dict[Bucket, Count]]) -> None:
     last = fields(tiers)[1][-1]
     assert last.get_xlabel() == "time of the records, UTC, 2013-01-01 00:00 to 2013-02-10 00:00"
     ticks = [label.get_text() for label in last.get_xticklabels()]
@@ -243,7 +243,9 @@ def test_time_is_in_utc_with_the_year(tiers: dict[str, dict[Bucket, Count]]) -> 
     assert first == "2013-01-01\n00:00"
 
 
-def test_differences_are_marked_by_shape_at_their_time(tiers: dict[str, dict[Bucket, Count]]) -> None:
+def test_differences_are_marked_by_shape_at_the_time_of_occurrence(
+    tiers: dict[str, dict[Bucket, Count]],
+) -> None:
     axes = fields(tiers)[1]
     found = {
         line.get_marker(): line.get_xdata()[0]
@@ -261,11 +263,11 @@ def test_differences_are_marked_by_shape_at_their_time(tiers: dict[str, dict[Buc
     assert [text.get_text().strip() for text in axes[3].get_legend().get_texts()] == ["_oslo $1"]
 
 
-def test_tiers_that_agree_need_no_field_of_differences() -> None:
+def test_identical_tiers_are_drawn_without_a_subplot_of_differences() -> None:
     assert len(fields({"sent": tier(3), "held": tier(3)})[1]) == 2
 
 
-def test_a_timestamp_far_away_does_not_hide_the_others() -> None:
+def test_an_outlying_timestamp_does_not_hide_the_others() -> None:
     """It is in no field, and the axis says so; two clusters of times are both shown."""
     counts = tier(10)
     stray = {**counts, (0, 0): Count(1, 1), (0, 400_000_000_000_000): Count(1, 1)}
@@ -282,9 +284,7 @@ def test_a_timestamp_far_away_does_not_hide_the_others() -> None:
     assert span_of([{}], HOUR_MS).steps == 1
 
 
-def test_the_page_of_an_audit_lists_the_differences(
-    tiers: dict[str, dict[Bucket, Count]], tmp_path: Path
-) -> None:
+def test_the_audit_page_lists_the_differences(tiers: dict[str, dict[Bucket, Count]], tmp_path: Path) -> None:
     places = {"sent": "header of 127.0.0.1:9092/flights, cluster abc"}
     found = differences(tiers)
     _, html = audit_plot.plot(tmp_path / "audit", tiers, found, HOUR_MS, places, ORIGIN)
@@ -300,7 +300,7 @@ def test_the_page_of_an_audit_lists_the_differences(
     assert equal.summary == "All 2 tiers hold the same 5,760 records, by partition and hour."
 
 
-def test_the_command_in_the_caption_shows_no_password() -> None:
+def test_the_command_in_the_caption_does_not_contain_passwords() -> None:
     line = ["pipeline", "audit", "--plot", "a b", "--kafka-option", "sasl.jaas.config=x password='p';"]
     line += ["--kafka-option=ssl.key.password=secret", "--kafka-option", "security.protocol=SSL"]
     assert common.command(argparse.Namespace(line=line)) == (

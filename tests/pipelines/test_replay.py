@@ -120,7 +120,7 @@ def test_records_of_an_earlier_attempt_are_not_written_again(
     assert kafka.ends(topic) == Counter({0: 512, 1: 512})
 
 
-def test_records_are_replayed_by_offsets_and_time(
+def test_records_are_replayed_by_offset_and_timestamp_range(
     kafka: Cluster, sample: str, replay: Callable[..., ReplayReport], tmp_path: Path
 ) -> None:
     copy = kafka.create_topic(partitions=PARTITIONS)
@@ -136,7 +136,7 @@ def test_records_are_replayed_by_offsets_and_time(
     assert kafka.ends(copy) == Counter({1: len(before), 3: len(early)})
 
 
-def test_a_replay_can_be_repeated_and_creates_its_topic(
+def test_a_replay_creates_its_topic_and_can_be_repeated(
     kafka: Cluster, replay: Callable[..., ReplayReport], sample: str
 ) -> None:
     settings: dict[str, Any] = {"to_topic": f"{sample}-anew", "offsets": {0: (0, 100)}, "create": True}
@@ -147,7 +147,7 @@ def test_a_replay_can_be_repeated_and_creates_its_topic(
     assert values[:100] == values[100:]
 
 
-def test_a_job_that_cannot_start_explains_why(
+def test_a_job_that_cannot_start_reports_the_reason(
     kafka: Cluster, sample: str, replay: Callable[..., ReplayReport], tmp_path: Path
 ) -> None:
     with pytest.raises(NotStarted, match="does not exist; 4 are needed"):

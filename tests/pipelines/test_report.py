@@ -59,7 +59,7 @@ def load(spark: Any, folder: Path, **options: str) -> Any:
     return spark.read.format("kafka-log").options(path=str(folder), topic="flights", **options).load()
 
 
-def test_every_record_is_read_as_it_was_written(spark: Any, folder: Path) -> None:
+def test_every_record_is_read_back_unchanged(spark: Any, folder: Path) -> None:
     """By offset, with key, value, headers and time; several segments of each partition among them."""
     rows = load(spark, folder).toArrow().to_pylist()
     found = {(row["partition"], row["offset"]): row for row in rows}
@@ -102,7 +102,7 @@ def test_the_report_agrees_with_the_files(spark: Any, folder: Path, tmp_path: Pa
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_a_report_is_right_after_a_kill_and_a_rerun(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_report_is_correct_after_a_kill_and_a_rerun(spark: Any, folder: Path, tmp_path: Path) -> None:
     """It leaves the folder as it is, and no picture is ever seen half drawn."""
 
     def files() -> dict[Path, tuple[int, int]]:
@@ -184,7 +184,7 @@ def test_records_due_for_retention_are_counted() -> None:
 
 
 @pytest.mark.skipif(not enabled(), reason="a benchmark: --campaign")
-def test_kafka_log_is_compared_with_the_connector(
+def test_the_kafka_log_source_agrees_with_the_connector(
     spark: Any, kafka: Cluster, flights_topic: str, read_batch: Any, capsys: Any
 ) -> None:
     """All flights counted by key: through the broker by the connector, and from its folder."""

@@ -209,7 +209,7 @@ def _scenario(spark: Any, options: Options, topic: str, checkpoint: Path) -> dic
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_spark_sees_the_same_as_on_genuine_kafka(
+def test_spark_gets_the_same_results_as_on_genuine_kafka(
     spark: Any, places: tuple[Place, Place], clients: Clients, way: str, tmp_path: Path
 ) -> None:
     observed = []

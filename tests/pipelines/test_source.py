@@ -88,7 +88,7 @@ def test_records_are_read_between_two_timestamps(
     assert per_partition(read_batch(flights_topic, by_partition)) == expected
 
 
-def test_a_start_after_the_last_record_fails_or_reads_nothing(
+def test_a_starting_timestamp_after_the_last_record_fails_or_reads_nothing(
     flights_topic: str, kafka: Cluster, read_batch: ReadBatch
 ) -> None:
     late = {"startingTimestamp": str(millis(2030, 1, 1))}
@@ -142,5 +142,5 @@ def test_a_missing_topic_is_not_created(kafka: Cluster, read_batch: ReadBatch) -
     )
 
 
-def test_read_committed_reads_plain_records(flights_topic: str, read_batch: ReadBatch) -> None:
+def test_read_committed_reads_non_transactional_records(flights_topic: str, read_batch: ReadBatch) -> None:
     assert read_batch(flights_topic, {"kafka.isolation.level": "read_committed"}).count() == FLIGHTS

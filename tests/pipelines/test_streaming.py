@@ -84,7 +84,7 @@ def test_new_partitions_and_new_topics_are_read_from_their_beginning(
     assert rows.counted() == grown + Counter((partition, 0) for partition in range(6))
 
 
-def test_sink_keeps_keys_headers_and_partitions(
+def test_the_sink_keeps_keys_headers_and_partitions(
     spark: Any, kafka: Cluster, flights_topic: str, tmp_path: Path
 ) -> None:
     copy = kafka.create_topic(partitions=PARTITIONS)
@@ -107,7 +107,7 @@ def test_sink_keeps_keys_headers_and_partitions(
         ]
 
 
-def test_sink_batch_chooses_the_topic_by_row(spark: Any, kafka: Cluster) -> None:
+def test_the_batch_sink_writes_each_row_to_its_topic(spark: Any, kafka: Cluster) -> None:
     left, right = kafka.create_topic(), kafka.create_topic()
     frame = spark.createDataFrame(
         [(left, "k", "1", None), (right, None, "2", 0), (left, None, None, 0)],

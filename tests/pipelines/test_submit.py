@@ -40,7 +40,7 @@ def submit(jars: Path, *arguments: str) -> Any:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_archive_and_copy_run_on_separate_executors(
+def test_archive_and_copy_jobs_run_on_separate_executors(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     topic, copy = (kafka.create_topic(partitions=PARTITIONS) for _ in range(2))

@@ -40,7 +40,7 @@ def sample() -> Iterator[tuple[bytes, bytes, int]]:
 
 @pytest.mark.skipif(not enabled(), reason="each of its jobs has tests of its own every day: with --campaign")
 @pytest.mark.timeout(1800)
-def test_every_block_of_the_walkthrough_runs(
+def test_every_code_block_of_the_walkthrough_runs(
     clusters: dict[str, Cluster], spark: Any, tmp_path: Path
 ) -> None:
     text = (PROJECT / "docs" / "walkthrough.md").read_text()

@@ -47,7 +47,7 @@ def table_in(kafka: Cluster, topic: str) -> dict[tuple[str, str], dict[str, Any]
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
-def test_windows_are_right_after_a_kill_and_a_rerun(
+def test_windows_are_correct_after_a_kill_and_a_rerun(
     kafka: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:
     """Kills of the job and of the broker: the last results are those of a plain loop, and none is lost."""
@@ -92,7 +92,7 @@ def day(start_ms: int) -> str:
     return datetime.fromtimestamp(start_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def test_late_and_invalid_rows_are_set_aside_over_several_runs(
+def test_late_and_invalid_rows_are_set_aside_across_several_runs(
     kafka: Cluster, connector_jars: Path, spark: Any, tmp_path: Path
 ) -> None:
     """JSON with a time of its own: each bad row says what is wrong, and keeps all that it had."""
@@ -139,7 +139,7 @@ def test_late_and_invalid_rows_are_set_aside_over_several_runs(
     assert Counter(kafka.ends(dead)).total() == 7
 
 
-def test_a_job_that_cannot_start_explains_why(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
+def test_a_job_that_cannot_start_reports_the_reason(kafka: Cluster, tmp_path: Path, capsys: Any) -> None:
     topic = kafka.create_topic()
     arguments = ["pipeline", "windows", "--bootstrap-server", kafka.address, "--topic", topic]
     arguments += ["--to", str(tmp_path / "windows"), "--schema", "a INT", "--window", "1h"]

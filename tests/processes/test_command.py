@@ -42,7 +42,7 @@ def test_each_broker_has_a_process_a_port_and_a_directory(three: Command) -> Non
     three.wait_registered({1, 2, 3})
 
 
-def test_clients_write_to_all_and_read_from_all(three: Command) -> None:
+def test_clients_can_write_to_and_read_from_all_processes(three: Command) -> None:
     create_topic(three)
     assert {leader for leader, _ in in_sync(three).values()} == {1, 2, 3}
     assert_holds(three, fill(three))
@@ -72,7 +72,7 @@ def test_a_kafka_python_group_commits_its_offsets(three: Command) -> None:
     assert len(in_sync(three, "__consumer_offsets")[0][1]) == 3
 
 
-def test_replicas_are_spread_though_all_brokers_have_one_rack(three: Command) -> None:
+def test_replicas_are_spread_even_if_all_brokers_are_in_one_rack(three: Command) -> None:
     with Connection(f"127.0.0.1:{three.port}") as connection:
         answer = connection.ask(ApiKey.METADATA, 9, {"topics": []})
     assert {broker["rack"] for broker in answer["brokers"]} == {socket.gethostname()}
@@ -80,7 +80,7 @@ def test_replicas_are_spread_though_all_brokers_have_one_rack(three: Command) ->
     assert {leader for leader, _ in in_sync(three, "spread").values()} == {1, 2, 3}
 
 
-def test_health_checks_every_process(three: Command) -> None:
+def test_the_health_command_checks_every_process(three: Command) -> None:
     given = f"--override=listeners=PLAINTEXT://127.0.0.1:{three.port}"
     assert run_kafka_compat("health", given, "--processes=3").returncode == 0
     one_more = run_kafka_compat("health", given, "--processes=4")
@@ -88,7 +88,7 @@ def test_health_checks_every_process(three: Command) -> None:
     assert f"no broker responds at 127.0.0.1:{three.port + 3}" in one_more.stderr
 
 
-def test_the_parent_process_is_small(three: Command) -> None:
+def test_the_parent_process_uses_little_memory(three: Command) -> None:
     status = Path(f"/proc/{three.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found is not None
@@ -115,7 +115,7 @@ def test_ctrl_c_stops_all_brokers_cleanly(tmp_path: Path, number: int) -> None:
         assert command.stop() == 0
 
 
-def test_a_ready_broker_knows_the_topics(tmp_path: Path) -> None:
+def test_a_broker_knows_the_topics_once_it_is_ready(tmp_path: Path) -> None:
     """A controller that begins tells brokers of each other first, and of topics then."""
     command = Command(tmp_path, 3)
     with command:
@@ -128,7 +128,7 @@ def test_a_ready_broker_knows_the_topics(tmp_path: Path) -> None:
                 assert [(item["name"], len(item["partitions"])) for item in answer["topics"]] == [(TOPIC, 3)]
 
 
-def test_sigterm_is_obeyed_at_any_moment_of_startup(tmp_path: Path) -> None:
+def test_sigterm_is_handled_at_any_moment_of_startup(tmp_path: Path) -> None:
     command = Command(tmp_path)
     chance = random.Random(4)
     for _ in range(campaign.rounds(8, 60)):
@@ -146,7 +146,7 @@ def _handles_sigterm(pid: int) -> bool:
     return bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def test_a_directory_serves_brokers_and_processes_in_turn(tmp_path: Path) -> None:
+def test_a_directory_can_be_used_by_brokers_and_processes_in_turn(tmp_path: Path) -> None:
     first = Command(tmp_path, option="--brokers")
     with first:
         create_topic(first)
@@ -163,7 +163,7 @@ def test_a_directory_serves_brokers_and_processes_in_turn(tmp_path: Path) -> Non
         assert first.stop() == 0
 
 
-def test_a_directory_serves_one_command_at_a_time(tmp_path: Path) -> None:
+def test_a_directory_can_be_used_by_only_one_command_at_a_time(tmp_path: Path) -> None:
     with Command(tmp_path / "first") as first:
         folder = first.settings["log.dirs"]
         for option in ("--brokers", "--processes"):
@@ -174,13 +174,13 @@ def test_a_directory_serves_one_command_at_a_time(tmp_path: Path) -> None:
         first.wait_registered({1, 2})
 
 
-def test_ids_count_from_broker_id(tmp_path: Path) -> None:
+def test_ids_are_numbered_starting_at_broker_id(tmp_path: Path) -> None:
     with Command(tmp_path, settings={"broker.id": "7"}) as command:
         assert command.ports == {7: command.port, 8: command.port + 1}
         assert sorted(path.name for path in (tmp_path / "data").glob("broker-*")) == ["broker-7", "broker-8"]
 
 
-def test_topics_of_the_environment_are_created_once(tmp_path: Path) -> None:
+def test_topics_given_in_the_environment_are_created_once(tmp_path: Path) -> None:
     environment = {"KAFKA_CREATE_TOPICS": "orders:3:2,users:1:1:compact"}
     with Command(tmp_path, arguments=["--env"], environment=environment) as command:
 
@@ -231,14 +231,14 @@ def refusal(*arguments: str) -> str:
         ),
     ],
 )
-def test_invalid_options_are_reported_and_no_directory_created(
+def test_invalid_options_are_reported_without_creating_a_directory(
     tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     assert said in refusal(*arguments, f"--override=log.dirs={tmp_path / 'data'}")
     assert not (tmp_path / "data").exists()
 
 
-def test_a_port_in_use_ends_the_command_and_all_processes(tmp_path: Path) -> None:
+def test_a_port_in_use_stops_the_command_and_all_processes(tmp_path: Path) -> None:
     command = Command(tmp_path, 3)
     with socket.create_server(("127.0.0.1", command.port + 1)), command.launched():
         assert command.wait() == 2
@@ -249,7 +249,7 @@ def test_a_port_in_use_ends_the_command_and_all_processes(tmp_path: Path) -> Non
         assert command.stop() == 0
 
 
-def test_the_broker_process_refuses_to_be_started_by_hand() -> None:
+def test_the_broker_process_cannot_be_started_by_hand() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kafka_compat.cli.process_broker"],
         stdin=subprocess.DEVNULL,

@@ -59,7 +59,7 @@ def test_a_killed_process_is_replaced_as_leader_and_restarted(tmp_path: Path) ->
         assert command.is_clean
 
 
-def test_a_process_that_gets_sigterm_alone_is_restarted(tmp_path: Path) -> None:
+def test_a_single_process_that_receives_sigterm_is_restarted(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         os.kill(command.pid_of(2), signal.SIGTERM)
         command.wait_for("Broker 2 ready", times=2)
@@ -68,7 +68,7 @@ def test_a_process_that_gets_sigterm_alone_is_restarted(tmp_path: Path) -> None:
         assert command.stop() == 0
 
 
-def test_automatically_chosen_ports_are_kept(tmp_path: Path) -> None:
+def test_automatically_chosen_ports_are_kept_over_restarts(tmp_path: Path) -> None:
     with Command(tmp_path, port=0) as command:
         before = command.ports
         assert 0 not in before.values()
@@ -94,7 +94,7 @@ def test_a_restarted_process_listens_on_all_interfaces_again(tmp_path: Path) -> 
         assert sorted(addresses) == [("localhost", port), ("localhost", port + 1)]
 
 
-def test_a_process_that_keeps_dying_is_restarted_less_often(tmp_path: Path) -> None:
+def test_a_process_that_keeps_crashing_is_restarted_at_growing_intervals(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         for death, wait in enumerate(("now", "in 0.5 s", "in 1 s"), 1):
             command.kill(2)
@@ -123,7 +123,7 @@ def test_brokers_stop_cleanly_when_their_parent_is_killed(tmp_path: Path) -> Non
         assert_holds(command, load)
 
 
-def test_a_paused_process_loses_its_leaderships_and_rejoins(tmp_path: Path) -> None:
+def test_a_paused_process_loses_leadership_and_rejoins(tmp_path: Path) -> None:
     settings = {"zookeeper.session.timeout.ms": str(_SESSION_MS)}
     with Command(tmp_path, 3, settings) as command:
         create_topic(command, replicas=3)
@@ -158,7 +158,7 @@ def test_a_process_that_does_not_stop_is_killed_and_logged(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(1800)
-def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(tmp_path: Path) -> None:
+def test_kills_of_single_processes_do_not_lose_acknowledged_records(tmp_path: Path) -> None:
     """The next one is killed when the one before is ready again, in sync or not."""
     chance = random.Random(7)
     settings = {"min.insync.replicas": "1"}
@@ -220,7 +220,7 @@ def _wait_acknowledged(producers: Sequence[Producer]) -> None:
         wait_until(acknowledged, 60, f"acknowledgements for {producer.client}")
 
 
-def test_with_zookeeper_brokers_register_there_and_hand_over(tmp_path: Path) -> None:
+def test_brokers_register_in_zookeeper_and_hand_over_leadership(tmp_path: Path) -> None:
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {
@@ -251,7 +251,7 @@ def test_with_zookeeper_brokers_register_there_and_hand_over(tmp_path: Path) -> 
         zookeeper.stop()
 
 
-def test_a_second_signal_ends_the_wait_for_successors(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_wait_for_new_leaders(tmp_path: Path) -> None:
     """The last broker asks for one three times, 5 s apart."""
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
@@ -292,7 +292,7 @@ def test_a_signal_to_the_whole_process_group_counts_once(tmp_path: Path) -> None
         zookeeper.stop()
 
 
-def test_with_zookeeper_orphaned_brokers_hand_over(tmp_path: Path) -> None:
+def test_orphaned_brokers_with_zookeeper_hand_over_leadership(tmp_path: Path) -> None:
     zookeeper = ZooKeeper(tmp_path / "zookeeper")
     zookeeper.start()
     settings = {

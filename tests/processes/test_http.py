@@ -59,7 +59,7 @@ def test_each_process_serves_http_on_the_same_port_after_a_restart(tmp_path: Pat
         assert command.stop() == 0
 
 
-def test_the_page_reports_that_another_broker_is_down(tmp_path: Path) -> None:
+def test_the_web_console_reports_that_another_broker_is_down(tmp_path: Path) -> None:
     """One that stands still is down until it is killed: one that dies is back before anybody has looked."""
     settings = {**PAGE, LISTENER: "http://127.0.0.1:0", "zookeeper.session.timeout.ms": "2000"}
     with Command(tmp_path, 3, settings) as command:

@@ -84,7 +84,7 @@ def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_compiled_and_interpreted_codecs_agree_and_round_trip(data: st.DataObject) -> None:
+def test_compiled_and_interpreted_codecs_agree_and_decode_what_they_encode(data: st.DataObject) -> None:
     cls, version = data.draw(st.sampled_from(_VERSIONS))
     message = data.draw(messages(cls, version))
     content = encode(message, version)
@@ -131,7 +131,7 @@ class Slice:
     size_bytes: int
 
 
-def test_file_slices_are_among_the_parts() -> None:
+def test_file_slices_are_separate_parts_of_the_encoded_response() -> None:
     first, second = Slice(300), Slice(5)
     response = fetch_response(first, b"in memory", second, None)
     parts = encode_parts(response, 12)
@@ -142,7 +142,7 @@ def test_file_slices_are_among_the_parts() -> None:
     assert [partition.records for partition in partitions] == [b"z" * 300, b"in memory", b"z" * 5, None]
 
 
-def test_large_records_are_not_copied_into_their_neighbours() -> None:
+def test_large_records_are_encoded_without_a_copy() -> None:
     large, small = memoryview(bytes(100_000)), memoryview(b"small")
     parts = encode_parts(fetch_response(large, small), 4)
     assert len(parts) == 3
@@ -150,18 +150,18 @@ def test_large_records_are_not_copied_into_their_neighbours() -> None:
     assert bytes(parts[2]).endswith(b"small")  # type: ignore[arg-type]
 
 
-def test_a_value_that_does_not_fit_is_named() -> None:
+def test_a_value_out_of_range_is_reported_with_its_field() -> None:
     response = MetadataResponse(topics=[MetadataResponseTopic(name="t", error_code=1 << 20)])
     with pytest.raises(ValueError, match=r"v1 MetadataResponse.topics\[0\].error_code at byte"):
         encode(response, 1)
 
 
-def test_none_in_a_field_that_cannot_be_null_is_named() -> None:
+def test_none_in_a_non_nullable_field_is_reported_with_its_field() -> None:
     with pytest.raises(ValueError, match=r"MetadataResponse.topics\[0\].name .*cannot be null"):
         encode(MetadataResponse(topics=[MetadataResponseTopic(name=None)]), 8)
 
 
-def test_fields_of_other_versions_are_left_out() -> None:
+def test_fields_of_other_versions_are_omitted() -> None:
     response = FindCoordinatorResponse(throttle_time_ms=7, host="h", port=1, node_id=2)
     decoded = decode(FindCoordinatorResponse, 0, encode(response, 0), exact=True)
     assert decoded == FindCoordinatorResponse(host="h", port=1, node_id=2)
@@ -174,7 +174,7 @@ def test_an_undefined_version_is_unsupported() -> None:
         assert raised.value.code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_versioned_bytes_start_with_their_version() -> None:
+def test_versioned_bytes_start_with_the_version() -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     content = encode_versioned(key, 1)
     assert content == b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"
@@ -183,7 +183,7 @@ def test_versioned_bytes_start_with_their_version() -> None:
         decode_versioned(OffsetCommitKey, b"\x00")
 
 
-def test_an_array_default_belongs_to_one_message() -> None:
+def test_an_array_default_is_not_shared_between_messages() -> None:
     first, second = MetadataResponse(), MetadataResponse()
     first.topics.append(MetadataResponseTopic(name="t"))
     assert second.topics == []

@@ -22,7 +22,7 @@ from tests.protocol.server_headers import decode_request_header, encode_response
     ],
     ids=["plain", "flexible", "null client id", "empty client id", "no client id at all", "never flexible"],
 )
-def test_a_request_header_as_it_is_on_the_wire(header: RequestHeader, content: str) -> None:
+def test_request_headers_have_the_expected_wire_format(header: RequestHeader, content: str) -> None:
     wire = bytes.fromhex(content)
     assert encode_request_header(header) == wire
     assert decode_request_header(memoryview(b"xx" + wire + b"body"), 2) == (header, 2 + len(wire))
@@ -41,12 +41,12 @@ def test_tagged_fields_of_a_header_are_skipped() -> None:
     assert (header.client_id, body) == ("client", len(plain) + 4)
 
 
-def test_an_api_versions_request_from_the_future_has_a_readable_header() -> None:
+def test_the_header_of_a_future_api_versions_request_is_readable() -> None:
     wire = bytes.fromhex("0012 7fff 00000009 0001 61 00")
     assert decode_request_header(wire) == (RequestHeader(ApiKey.API_VERSIONS, 32767, 9, "a"), len(wire))
 
 
-def test_a_key_without_a_schema_is_malformed() -> None:
+def test_a_header_with_an_unknown_api_key_is_malformed() -> None:
     with pytest.raises(MalformedRequest, match="unknown API key 999"):
         decode_request_header(bytes.fromhex("03e7 0000 00000001 ffff"))
 
@@ -55,7 +55,7 @@ def test_a_key_without_a_schema_is_malformed() -> None:
     ("api_key", "version", "content"),
     [(ApiKey.FETCH, 11, "00000005"), (ApiKey.FETCH, 12, "0000000500"), (ApiKey.API_VERSIONS, 4, "00000005")],
 )
-def test_a_response_header_as_it_is_on_the_wire(api_key: ApiKey, version: int, content: str) -> None:
+def test_response_headers_have_the_expected_wire_format(api_key: ApiKey, version: int, content: str) -> None:
     wire = bytes.fromhex(content)
     assert encode_response_header(api_key, version, 5) == wire
     assert decode_response_header(api_key, version, wire) == (5, len(wire))

@@ -67,7 +67,7 @@ def assert_refused_cheaply(cls: type, version: int, content: bytes) -> None:
     assert peak_bytes < 1_000_000
 
 
-def test_the_error_names_version_field_and_position() -> None:
+def test_the_error_names_the_version_the_field_and_the_position() -> None:
     request = ProduceRequest(
         acks=1,
         timeout_ms=1000,
@@ -102,7 +102,7 @@ def test_a_varint_of_six_bytes_is_malformed() -> None:
         decode(MetadataRequest, 9, b"\x80\x80\x80\x80\x80\x01\x00\x00\x00\x00")
 
 
-def test_a_tagged_field_of_another_size_than_announced_is_malformed() -> None:
+def test_a_tagged_field_with_a_wrong_size_is_malformed() -> None:
     good = encode(FetchRequest(cluster_id="abc"), 12)
     assert decode(FetchRequest, 12, good, exact=True).cluster_id == "abc"
     assert good.endswith(b"\x01\x00\x04\x04abc")
@@ -117,7 +117,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert decode(MetadataRequest, 9, with_unknown, exact=True) == decode(MetadataRequest, 9, good)
 
 
-def test_bytes_left_over_matter_only_to_an_exact_decode() -> None:
+def test_trailing_bytes_are_rejected_only_by_an_exact_decode() -> None:
     content = encode(MetadataRequest(topics=[]), 1) + b"left over"
     assert decode(MetadataRequest, 1, content).topics == []
     with pytest.raises(MalformedRequest, match="9 bytes after the end"):

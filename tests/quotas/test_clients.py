@@ -157,7 +157,7 @@ CONSUMERS: list[Client] = [confluent_consuming, python_consuming]
 
 
 @pytest.mark.parametrize("client", PRODUCERS if enabled() else PRODUCERS[:1])
-def test_producers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
+def test_producers_reach_but_never_exceed_their_quota(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     alter(broker.address, ("", name), producer_byte_rate=RATE)
@@ -168,7 +168,7 @@ def test_producers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, clie
 
 @campaign_only
 @pytest.mark.parametrize("client", CONSUMERS)
-def test_consumers_reach_their_quota_and_no_more(broker: KafkaCompatBroker, client: Client) -> None:
+def test_consumers_reach_but_never_exceed_their_quota(broker: KafkaCompatBroker, client: Client) -> None:
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
     filled(broker.address, topic, int(RATE * (SECONDS + 10)))
@@ -203,7 +203,7 @@ def going_on(progress: Iterator[int]) -> Iterator[None]:
 
 
 @campaign_only
-def test_a_producer_without_acks_reaches_its_quota_and_no_more(broker: KafkaCompatBroker) -> None:
+def test_a_producer_without_acks_reaches_but_never_exceeds_its_quota(broker: KafkaCompatBroker) -> None:
     """acks=0: its connection is muted, and its buffers fill."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
@@ -213,7 +213,7 @@ def test_a_producer_without_acks_reaches_its_quota_and_no_more(broker: KafkaComp
 
 
 @campaign_only
-def test_a_throttled_client_does_not_slow_others(broker: KafkaCompatBroker) -> None:
+def test_a_throttled_client_does_not_slow_down_others(broker: KafkaCompatBroker) -> None:
     """p99 of a bystander beside a producer that wants as much as it can get, and without one."""
     name, topic = unique("client"), unique("topic")
     create_topic(broker.address, topic)
@@ -250,7 +250,7 @@ LEVELS: list[Who] = [
 @campaign_only
 @pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
 @pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_a_quota_of_each_level_overrides_the_less_specific_ones(
+def test_a_quota_at_each_level_overrides_the_less_specific_ones(
     start_broker: StartBroker, level: int, kind: str
 ) -> None:
     """It counts, whatever the less specific ones say."""

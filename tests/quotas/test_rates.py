@@ -60,7 +60,7 @@ record_steps = st.tuples(
     default=a_rate,
     script=st.lists(st.one_of(quota_steps, *[record_steps] * 9), min_size=20, max_size=60),
 )
-def test_throttle_times_are_those_of_kafka(
+def test_throttle_times_match_kafkas(
     oracle: QuotaOracle, kind: bytes, samples: int, window_s: int, default: float, script: list[Any]
 ) -> None:
     """All clients with a client id have some quota from the beginning. Others, as long as nobody gives them
@@ -97,9 +97,7 @@ def test_throttle_times_are_those_of_kafka(
     samples=st.integers(1, 4),
     steps=st.lists(st.tuples(st.sampled_from([0, 100, 300, 500, 900]), st.integers(0, 30)), min_size=25),
 )
-def test_the_samples_are_those_of_kafka(
-    oracle: QuotaOracle, samples: int, steps: list[tuple[int, int]]
-) -> None:
+def test_rate_samples_match_kafkas(oracle: QuotaOracle, samples: int, steps: list[tuple[int, int]]) -> None:
     """One client that goes on for so long that samples are used again."""
     oracle.begin(PRODUCE, samples, 1)
     ours = ClientRates(Windows(samples, 1000))
@@ -120,7 +118,7 @@ def test_the_samples_are_those_of_kafka(
         max_size=40,
     ),
 )
-def test_mutations_are_rejected_or_throttled_as_by_kafka(
+def test_controller_mutations_are_rejected_or_throttled_as_by_kafka(
     oracle: QuotaOracle,
     samples: int,
     window_s: int,
@@ -165,7 +163,7 @@ def test_the_most_specific_quota_applies(
 
 
 @given(st.lists(st.tuples(steps_ms, st.integers(0, 1000)), min_size=1), st.integers(0, 30_000))
-def test_an_idle_rate_equals_a_new_one(recorded: list[tuple[int, int]], later_ms: int) -> None:
+def test_an_idle_rate_is_equivalent_to_a_new_one(recorded: list[tuple[int, int]], later_ms: int) -> None:
     windows = Windows(11, 1000)
     used, now_ms = SampledRate(windows), 0
     for step_ms, value in recorded:
@@ -182,7 +180,7 @@ def test_an_idle_rate_equals_a_new_one(recorded: list[tuple[int, int]], later_ms
         assert later_ms < 11_000
 
 
-def test_a_full_bucket_equals_a_new_one() -> None:
+def test_a_full_token_bucket_is_equivalent_to_a_new_one() -> None:
     bucket = TokenBucket(Windows(11, 1000))
     assert bucket.is_idle(5.0, 0)
     bucket.record(60, 5.0, 1_000)

@@ -124,7 +124,7 @@ def test_a_consumer_over_its_quota_gets_empty_responses_and_the_same_throttle_ti
     assert [each > 0 for each in times_ms] == [False, False, False, True, False]
 
 
-def test_a_full_fetch_that_is_throttled_opens_no_session(addresses: list[str]) -> None:
+def test_a_throttled_full_fetch_does_not_create_a_session(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         client, topic = unique("client"), unique("topic")
         create_topic(address, topic)
@@ -141,7 +141,7 @@ def test_a_full_fetch_that_is_throttled_opens_no_session(addresses: list[str]) -
     both(addresses, told)
 
 
-def test_the_request_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_request_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
     """A client is held back for a window at a time, whatever it took."""
 
     def told(address: str) -> list[int]:
@@ -169,7 +169,7 @@ def created(connection: Connection, version: int, name: str, partitions: int, **
     return connection.ask(ApiKey.CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 15_000, **more})
 
 
-def test_the_controller_mutation_quota_gives_the_same_throttle_times(addresses: list[str]) -> None:
+def test_the_controller_mutation_quota_results_in_the_same_throttle_times(addresses: list[str]) -> None:
     """New clients are refused while they owe something, old ones served and muted (KIP-599)."""
     codes: list[list[tuple[int, str | None]]] = []
 
@@ -249,7 +249,7 @@ def test_the_most_specific_quota_applies(addresses: list[str]) -> None:
     assert all(each > 1_000 for each in times_ms)
 
 
-def test_a_client_without_an_id_has_no_client_quota(addresses: list[str]) -> None:
+def test_client_id_quotas_do_not_apply_to_clients_without_an_id(addresses: list[str]) -> None:
     def told(address: str) -> list[int]:
         topic = unique("topic")
         create_topic(address, topic)

@@ -41,7 +41,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     made.log_dirs.close()
 
 
-async def test_a_reader_wakes_when_enough_bytes_arrive(room: Room) -> None:
+async def test_a_reader_is_woken_when_enough_bytes_arrive(room: Room) -> None:
     reader = Reader(room, 2 * BATCH_BYTES)
     room.append()
     room.run_soon()
@@ -59,7 +59,7 @@ async def test_a_reader_wakes_when_enough_bytes_arrive(room: Room) -> None:
     reader.read.end()
 
 
-async def test_a_reader_wakes_at_the_deadline(room: Room) -> None:
+async def test_a_reader_is_woken_at_the_deadline(room: Room) -> None:
     reader = Reader(room, 1, max_wait_ms=1)
     assert not reader.read.has_expired
     async with asyncio.timeout(10):
@@ -68,7 +68,7 @@ async def test_a_reader_wakes_at_the_deadline(room: Room) -> None:
     reader.read.end()
 
 
-async def test_a_reader_wakes_when_the_leader_changes(room: Room) -> None:
+async def test_a_reader_is_woken_when_the_leader_changes(room: Room) -> None:
     reader = Reader(room, 10 * BATCH_BYTES)
     room.partition.become_follower(2, 1)
     assert reader.woken == 1
@@ -84,7 +84,7 @@ def _leave(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("end", [_end, _leave], ids=["completed", "its caller has left"])
-async def test_nothing_wakes_a_reader_after_the_end(room: Room, end: Callable[[Reader], None]) -> None:
+async def test_a_completed_reader_is_never_woken(room: Room, end: Callable[[Reader], None]) -> None:
     reader = Reader(room, 1, max_wait_ms=1)
     assert reader.waiting == {reader.read}
     end(reader)
@@ -99,7 +99,7 @@ async def test_nothing_wakes_a_reader_after_the_end(room: Room, end: Callable[[R
     assert reader.read.end() is None
 
 
-async def test_a_reader_is_freed_without_the_collector(tmp_path: Path) -> None:
+async def test_a_canceled_reader_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
     gc.disable()
     try:
         room = Room(tmp_path, LogConfig())

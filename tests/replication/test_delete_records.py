@@ -65,7 +65,9 @@ def cut_off(cluster: EmbeddedCluster, topic: str = "t") -> int:
     return follower
 
 
-async def test_the_response_waits_for_the_followers(cluster: EmbeddedCluster) -> None:
+async def test_the_response_waits_until_all_followers_have_advanced_their_log_start(
+    cluster: EmbeddedCluster,
+) -> None:
     result = await delete(cluster, 3)
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
     assert starts(cluster) == [3, 3, 3]
@@ -73,7 +75,7 @@ async def test_the_response_waits_for_the_followers(cluster: EmbeddedCluster) ->
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 5)
 
 
-async def test_a_follower_that_does_not_fetch_is_awaited_until_the_timeout(
+async def test_the_response_waits_for_a_follower_that_does_not_fetch_until_the_timeout(
     cluster: EmbeddedCluster,
 ) -> None:
     cut_off(cluster)
@@ -82,7 +84,7 @@ async def test_a_follower_that_does_not_fetch_is_awaited_until_the_timeout(
     assert sorted(starts(cluster)) == [0, 3, 3]
 
 
-async def test_a_dead_follower_is_not_awaited(cluster: EmbeddedCluster) -> None:
+async def test_the_response_does_not_wait_for_a_dead_follower(cluster: EmbeddedCluster) -> None:
     """Nobody else fetches who could bring the news."""
     assert await cluster.create_topic("pair", replicas=2) == ErrorCode.NONE
     leader = cluster.leader("pair")

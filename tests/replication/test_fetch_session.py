@@ -65,7 +65,7 @@ def test_partitions_are_added_changed_and_removed() -> None:
     assert topics(third) == ["a", "c"]
 
 
-def test_only_changes_are_sent_and_partitions_with_records_move_to_the_end() -> None:
+def test_only_changed_partitions_are_sent_and_those_with_records_move_to_the_end() -> None:
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"))
     assert [sent(first, item, 5, 0) for item in first.targets] == [True, True]
@@ -81,7 +81,7 @@ def test_only_changes_are_sent_and_partitions_with_records_move_to_the_end() -> 
     assert topics(ask(cache, session_id, 3)) == ["b", "a"]
 
 
-def test_a_changed_partition_remembers_what_the_client_was_sent() -> None:
+def test_updating_a_partition_keeps_the_offsets_already_sent_to_the_client() -> None:
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"))
     sent(first, first.targets[0], 5, 0)
@@ -107,7 +107,7 @@ def test_unknown_sessions_and_wrong_epochs_are_rejected(
     assert refused.value.code == code
 
 
-def test_topic_ids_and_names_do_not_mix() -> None:
+def test_topic_ids_and_names_cannot_be_mixed_in_a_session() -> None:
     cache = FetchSessionCache(10, 1000)
     for uses_topic_ids in (False, True):
         session_id = opened(cache, target("a"), uses_topic_ids=uses_topic_ids)
@@ -117,20 +117,20 @@ def test_topic_ids_and_names_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize("epoch", [INITIAL_EPOCH, FINAL_EPOCH])
-def test_a_full_request_ends_the_session_it_names(epoch: int) -> None:
+def test_a_full_fetch_request_closes_the_session_that_it_names(epoch: int) -> None:
     cache = FetchSessionCache(10, 1000)
     assert ask(cache, opened(cache, target("a")), epoch, target("a")).session_id == 0
     assert len(cache) == 0
 
 
-def test_a_session_may_begin_without_partitions() -> None:
+def test_a_session_can_be_created_without_partitions() -> None:
     cache = FetchSessionCache(10, 1000)
     session_id = opened(cache)
     assert session_id != 0
     assert topics(ask(cache, session_id, 1, target("a"))) == ["a"]
 
 
-def test_a_session_without_partitions_ends_and_its_request_is_served() -> None:
+def test_a_request_that_removes_all_partitions_is_served_and_closes_its_session() -> None:
     cache = FetchSessionCache(10, 1000)
     session_id = opened(cache, target("a"), target("b"))
     last = ask(cache, session_id, 1, target("a", offset=2), forget=(("a", 0), ("b", 0)))
@@ -139,7 +139,7 @@ def test_a_session_without_partitions_ends_and_its_request_is_served() -> None:
     assert sent(last, last.targets[0], -1, -1), "a full response holds all partitions"
 
 
-def test_a_later_request_of_a_session_makes_the_earlier_outdated() -> None:
+def test_a_later_request_of_a_session_invalidates_the_earlier_one() -> None:
     cache = FetchSessionCache(10, 1000)
     session_id = opened(cache, target("a"))
     first = ask(cache, session_id, 1)
@@ -148,7 +148,7 @@ def test_a_later_request_of_a_session_makes_the_earlier_outdated() -> None:
     assert first.is_outdated
 
 
-def test_a_stale_session_is_evicted_for_any_newcomer() -> None:
+def test_a_stale_session_is_evicted_for_any_new_session() -> None:
     cache = FetchSessionCache(2, 1000)
     idle = opened(cache, target("a"), target("b"), is_follower=True)
     used = opened(cache, target("a"))
@@ -160,7 +160,7 @@ def test_a_stale_session_is_evicted_for_any_newcomer() -> None:
     assert cache.targets(used)
 
 
-def test_a_client_evicts_an_old_session_of_no_more_partitions() -> None:
+def test_a_client_session_evicts_an_old_session_that_is_not_larger() -> None:
     cache = FetchSessionCache(2, 1000)
     small, large = opened(cache, target("a"), target("b")), opened(cache, *map(target, "abcd"))
     for session_id in (small, large):
@@ -177,14 +177,14 @@ def test_a_client_evicts_an_old_session_of_no_more_partitions() -> None:
     assert not cache.targets(large)
 
 
-def test_eviction_compares_the_present_sizes() -> None:
+def test_eviction_compares_current_session_sizes() -> None:
     cache = FetchSessionCache(1, 1000)
     session_id = opened(cache, *map(target, "abc"))
     ask(cache, session_id, 1, now_ms=1001, forget=(("a", 0), ("b", 0)))
     assert opened(cache, target("a"), target("b"), now_ms=1002) != 0
 
 
-def test_a_follower_evicts_clients_and_only_old_smaller_followers() -> None:
+def test_a_follower_session_evicts_client_sessions_and_smaller_old_follower_sessions() -> None:
     cache = FetchSessionCache(3, 1000)
     clients = [opened(cache, *map(target, "abc"[: 1 + number])) for number in range(3)]
     followers: list[int] = []
@@ -203,11 +203,11 @@ def test_a_follower_evicts_clients_and_only_old_smaller_followers() -> None:
     assert not cache.targets(follower)
 
 
-def test_a_cache_without_slots_opens_no_session() -> None:
+def test_no_session_is_created_if_the_cache_has_no_slots() -> None:
     assert opened(FetchSessionCache(0, 1000), target("a"), is_follower=True) == 0
 
 
-def test_a_preview_of_a_response_changes_nothing() -> None:
+def test_previewing_a_response_does_not_change_the_session() -> None:
     """A client over its quota gets an empty response: nothing was sent, and no partition lost its turn."""
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"), target("c"))

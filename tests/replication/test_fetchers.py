@@ -41,7 +41,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
         ("polygenelubricants", 0, 0),
     ],
 )
-def test_partitions_are_spread_by_kafkas_hash(topic: str, partition: int, fetcher: int) -> None:
+def test_partitions_are_distributed_by_kafkas_hash(topic: str, partition: int, fetcher: int) -> None:
     assert fetcher_of(topic, partition, 1000) == fetcher
 
 
@@ -75,7 +75,7 @@ async def replicated(cluster: EmbeddedCluster, records: int) -> None:
     await until(lambda: all(item is not None and item.log.log_end_offset == records for item in held))
 
 
-async def test_the_number_of_fetchers_changes_while_they_run(cluster: EmbeddedCluster) -> None:
+async def test_the_number_of_fetchers_can_change_at_runtime(cluster: EmbeddedCluster) -> None:
     assert await cluster.create_topic("t", partitions=PARTITIONS) == ErrorCode.NONE
     broker = cluster.brokers[next(item for item in cluster.brokers if item != cluster.leader("t"))]
     fetching: Any = broker.replicas.fetching
@@ -87,7 +87,7 @@ async def test_the_number_of_fetchers_changes_while_they_run(cluster: EmbeddedCl
         await replicated(cluster, number + 1)
 
 
-async def test_the_number_of_fetchers_at_most_doubles_or_halves_at_once(cluster: EmbeddedCluster) -> None:
+async def test_one_change_at_most_doubles_or_halves_the_number_of_fetchers(cluster: EmbeddedCluster) -> None:
     assert await set_fetchers(cluster, 1, 5) == ErrorCode.INVALID_REQUEST
     assert await set_fetchers(cluster, 1, 0) == ErrorCode.INVALID_REQUEST
     assert await set_fetchers(cluster, 1, 4) == ErrorCode.NONE

@@ -60,7 +60,7 @@ def waits_ms(partition: Partition, code: ErrorCode, times: int) -> list[int]:
     "code",
     [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID],
 )
-def test_a_fetch_from_a_leader_that_does_not_know_it_yet_is_soon_retried(
+def test_a_fetch_is_retried_soon_if_the_leader_has_not_yet_learned_of_its_election(
     partition: Partition, code: ErrorCode
 ) -> None:
     assert waits_ms(partition, code, 5) == [20, 40, 80, 100, 100]

@@ -104,7 +104,7 @@ def leader(tmp_path: Path) -> Iterator[Leader]:
     room.log_dirs.close()
 
 
-def test_the_high_watermark_is_what_every_in_sync_replica_has(leader: Leader) -> None:
+def test_the_high_watermark_is_the_lowest_end_offset_of_the_in_sync_replicas(leader: Leader) -> None:
     codes = leader.codes(leader.append(3))
     leader.fetched(2, 3)
     assert (leader.partition.high_watermark, codes) == (0, [])
@@ -114,7 +114,7 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(leader: Leader) ->
     assert (leader.partition.high_watermark, codes) == (3, [ErrorCode.NONE])
 
 
-def test_a_lagging_follower_counts_until_it_has_left_the_isr(leader: Leader) -> None:
+def test_a_lagging_follower_holds_back_the_high_watermark_until_it_leaves_the_isr(leader: Leader) -> None:
     leader.append()
     leader.time_ms += LAG_TIME_MAX_MS
     leader.fetched(2, 1)
@@ -131,7 +131,7 @@ def test_a_lagging_follower_counts_until_it_has_left_the_isr(leader: Leader) -> 
     assert leader.partition.high_watermark == end
 
 
-def test_a_follower_with_everything_at_its_last_fetch_does_not_lag(leader: Leader) -> None:
+def test_a_follower_that_had_caught_up_at_its_last_fetch_does_not_lag(leader: Leader) -> None:
     for _ in range(5):
         end = leader.partition.log.log_end_offset
         leader.append()
@@ -142,7 +142,7 @@ def test_a_follower_with_everything_at_its_last_fetch_does_not_lag(leader: Leade
     assert leader.asked == []
 
 
-def test_a_joining_follower_is_awaited_before_the_controller_agrees(
+def test_a_joining_follower_counts_before_the_controller_confirms_the_isr_change(
     leader: Leader,
 ) -> None:
     leader.shrink_to_leader()
@@ -161,7 +161,7 @@ def test_a_joining_follower_is_awaited_before_the_controller_agrees(
     assert leader.partition.high_watermark == end + 1
 
 
-def test_a_follower_joins_only_from_the_start_of_the_leaders_epoch_on(leader: Leader) -> None:
+def test_a_follower_joins_the_isr_only_after_reaching_the_start_of_the_leader_epoch(leader: Leader) -> None:
     leader.append(4)
     leader.partition.become_leader(6, (1, 2), (1, 2, 3), 11)
     assert leader.partition.epoch_start_offset == 4
@@ -171,7 +171,7 @@ def test_a_follower_joins_only_from_the_start_of_the_leaders_epoch_on(leader: Le
     assert leader.asked == [((1, 2, 3), 6, 11)]
 
 
-def test_a_dead_broker_does_not_join(leader: Leader) -> None:
+def test_a_dead_broker_does_not_join_the_isr(leader: Leader) -> None:
     leader.shrink_to_leader()
     leader.dead.add(2)
     leader.fetched(2, leader.partition.high_watermark)
@@ -179,7 +179,7 @@ def test_a_dead_broker_does_not_join(leader: Leader) -> None:
 
 
 @pytest.mark.parametrize("gone", ["dead", "hanging"])
-def test_a_lost_follower_outside_the_isr_is_not_awaited(leader: Leader, gone: str) -> None:
+def test_a_lost_follower_outside_the_isr_does_not_delay_commits(leader: Leader, gone: str) -> None:
     leader.shrink_to_leader()
     leader.fetched(2, leader.partition.high_watermark)
     leader.reply(IsrAnswer(ErrorCode.INELIGIBLE_REPLICA))
@@ -203,7 +203,7 @@ def test_a_lost_follower_outside_the_isr_is_not_awaited(leader: Leader, gone: st
         (ErrorCode.INVALID_UPDATE_VERSION, False),
     ],
 )
-def test_after_a_rejection_only_an_up_to_date_leader_proposes_again(
+def test_a_rejected_isr_change_is_proposed_again_only_by_an_up_to_date_leader(
     leader: Leader, error: ErrorCode, asked_again: bool
 ) -> None:
     leader.append()
@@ -215,7 +215,7 @@ def test_after_a_rejection_only_an_up_to_date_leader_proposes_again(
     assert len(leader.asked) == (2 if asked_again else 1)
 
 
-def test_a_response_older_than_leader_and_isr_is_ignored(leader: Leader) -> None:
+def test_a_response_older_than_the_current_leader_and_isr_is_ignored(leader: Leader) -> None:
     leader.append()
     leader.time_ms += LAG_TIME_MAX_MS + 1
     leader.partition.maybe_shrink_isr(leader.time_ms)
@@ -230,7 +230,7 @@ def test_an_older_partition_epoch_is_ignored(leader: Leader) -> None:
     assert leader.partition.leader_epoch == 5
 
 
-def test_below_min_insync_replicas_acks_all_is_rejected_and_nothing_is_committed(leader: Leader) -> None:
+def test_below_min_insync_replicas_acks_all_requests_are_rejected_without_a_commit(leader: Leader) -> None:
     leader.partition.min_insync_replicas = 2
     leader.shrink_to_leader()
     with pytest.raises(KafkaError) as refused:
@@ -266,7 +266,7 @@ def test_a_consumer_is_redirected_to_a_follower_in_its_rack_with_its_offset(lead
     assert nearest_replica(leader.partition, "b", {1: "a", 2: "b"}, end) == LEADER
 
 
-def test_a_new_leader_with_too_small_an_isr_commits_nothing(leader: Leader) -> None:
+def test_a_new_leader_with_too_small_an_isr_does_not_commit_records(leader: Leader) -> None:
     """Also not in the moment in which it begins."""
     log = leader.log_dirs.create("u", 0, uuid4())
     batch = build_batch([Record(timestamp=1, value=b"v")])

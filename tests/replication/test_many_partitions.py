@@ -41,7 +41,7 @@ async def make(broker: Broker, partitions: int) -> None:
         await broker.services.topics.create(f"topic-{number}", partitions=PER_TOPIC, replication_factor=1)
 
 
-def test_a_partition_takes_little_memory(tmp_path: Path) -> None:
+def test_a_partition_uses_little_memory(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await make(broker, PER_TOPIC)
@@ -65,7 +65,7 @@ def test_a_partition_takes_little_memory(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_jobs_with_nothing_to_do_touch_no_partition(tmp_path: Path) -> None:
+def test_idle_maintenance_jobs_do_not_touch_any_partition(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await make(broker, PARTITIONS)

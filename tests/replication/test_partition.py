@@ -25,7 +25,7 @@ def make_room(tmp_path: Path) -> Iterator[Callable[[LogConfig], Room]]:
         room.log_dirs.close()
 
 
-def test_readers_are_woken_once_after_the_responses_of_appends_made_together(
+def test_readers_are_woken_once_after_the_responses_to_a_group_of_appends(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig())
@@ -40,7 +40,7 @@ def test_readers_are_woken_once_after_the_responses_of_appends_made_together(
     assert room.heard == [6, 7]
 
 
-def test_with_flush_messages_1_nothing_is_committed_before_it_is_on_disk(
+def test_with_flush_messages_1_records_are_committed_only_after_a_flush(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=1))
@@ -53,7 +53,7 @@ def test_with_flush_messages_1_nothing_is_committed_before_it_is_on_disk(
     assert room.heard == [1]
 
 
-def test_with_flush_messages_3_two_records_may_wait_for_their_flush(
+def test_with_flush_messages_3_two_records_are_committed_before_their_flush(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=3))
@@ -65,7 +65,7 @@ def test_with_flush_messages_3_two_records_may_wait_for_their_flush(
     assert room.partition.high_watermark == 3
 
 
-def test_a_failed_flush_ends_leadership_and_fails_waiting_requests(
+def test_a_failed_flush_resigns_leadership_and_fails_waiting_requests(
     make_room: Callable[[LogConfig], Room],
 ) -> None:
     room = make_room(LogConfig(flush_messages=1))
@@ -100,7 +100,7 @@ def test_a_failing_waiter_does_not_fail_the_append(make_room: Callable[[LogConfi
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_clients_with_other_leader_epochs_get_an_error(
+def test_requests_with_another_leader_epoch_get_an_error(
     make_room: Callable[[LogConfig], Room], current_leader_epoch: int, code: ErrorCode
 ) -> None:
     room = make_room(LogConfig())

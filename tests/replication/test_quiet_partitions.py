@@ -36,7 +36,7 @@ async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
     await cluster.stop()
 
 
-async def test_a_quiet_partition_stays_in_sync_beside_a_busy_one(cluster: EmbeddedCluster) -> None:
+async def test_an_idle_partition_stays_in_sync_alongside_a_busy_one(cluster: EmbeddedCluster) -> None:
     assert await cluster.produce(LEADER, "quiet", b"0") == ErrorCode.NONE
     partition = cluster.brokers[LEADER].replicas.get("quiet", 0)
     assert partition is not None
@@ -65,7 +65,7 @@ async def test_a_record_after_a_long_idle_time_is_acknowledged_at_once(cluster: 
 
 
 @pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
-async def test_a_new_log_start_is_sent_at_once(cluster: EmbeddedCluster) -> None:
+async def test_a_new_log_start_offset_is_sent_at_once(cluster: EmbeddedCluster) -> None:
     """DeleteRecords waits for it."""
     for _ in range(3):
         assert await cluster.produce(LEADER, "quiet", b"x") == ErrorCode.NONE

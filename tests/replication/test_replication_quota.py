@@ -48,7 +48,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
         ("1:11", set()),
     ],
 )
-def test_a_broker_throttles_replicas_listed_with_its_id(setting: str, throttled: set[int]) -> None:
+def test_a_broker_throttles_the_replicas_listed_with_its_id(setting: str, throttled: set[int]) -> None:
     quota = ReplicationQuota()
     quota.throttle("t", setting, 1)
     assert {index for index in range(3) if quota.is_throttled("t", index)} == throttled
@@ -57,7 +57,7 @@ def test_a_broker_throttles_replicas_listed_with_its_id(setting: str, throttled:
     assert not quota.is_throttled("t", 0)
 
 
-def test_the_rate_counts_at_least_one_window_and_falls_with_time() -> None:
+def test_the_rate_covers_at_least_one_window_and_decays() -> None:
     quota = ReplicationQuota(windows=11, window_ms=1000)
     quota.bytes_per_s = 100
     quota.record(100, 50_000)
@@ -68,7 +68,7 @@ def test_the_rate_counts_at_least_one_window_and_falls_with_time() -> None:
     assert not quota.is_exceeded(54_000)
 
 
-def test_one_large_batch_stops_a_replica_for_the_windows_at_most() -> None:
+def test_one_large_batch_throttles_a_replica_for_at_most_all_windows() -> None:
     quota = ReplicationQuota(windows=11, window_ms=1000)
     quota.bytes_per_s = 1
     quota.record(10**9, 50_000)
@@ -76,7 +76,7 @@ def test_one_large_batch_stops_a_replica_for_the_windows_at_most() -> None:
     assert not quota.is_exceeded(61_000)
 
 
-def test_without_a_quota_nothing_is_throttled() -> None:
+def test_replicas_are_not_throttled_without_a_quota() -> None:
     quota = ReplicationQuota()
     quota.record(10**15, 50_000)
     assert not quota.is_exceeded(50_000)
@@ -112,7 +112,7 @@ async def test_in_sync_replicas_are_not_throttled(cluster: EmbeddedCluster) -> N
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-async def test_a_replica_that_is_behind_waits_for_the_quota_of_either_side(
+async def test_an_out_of_sync_replica_is_throttled_by_the_quota_of_leader_or_follower(
     cluster: EmbeddedCluster, side: str
 ) -> None:
     await cluster.create_topic("t")

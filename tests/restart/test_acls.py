@@ -26,7 +26,7 @@ def names(broker: KafkaCompatBroker) -> set[str]:
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_acls_survive_a_stop_and_a_kill(start_broker: StartBroker, kill: bool) -> None:
+def test_acls_survive_a_shutdown_and_a_kill(start_broker: StartBroker, kill: bool) -> None:
     broker = start_broker(AUTHORIZER)
     expected = set()
     for number in range(3):
@@ -43,7 +43,7 @@ def test_acls_survive_a_stop_and_a_kill(start_broker: StartBroker, kill: bool) -
     assert names(broker) == expected - {"topic-1"}
 
 
-def test_a_locked_out_user_stays_locked_out_and_a_super_user_does_not(start_broker: StartBroker) -> None:
+def test_a_locked_out_user_stays_locked_out_unless_made_a_super_user(start_broker: StartBroker) -> None:
     broker = start_broker(AUTHORIZER)
     denied = acl(
         "kafka-cluster", resource_type=CLUSTER, operation=ALL, permission_type=DENY, principal="User:*"

@@ -52,7 +52,7 @@ def test_a_topic_missing_from_the_journal_is_adopted_from_its_directory(broker: 
     assert "Adopted topic lost with 1 partitions" in log
 
 
-def test_a_topic_without_partition_states_gets_leaders(broker: KafkaCompatBroker) -> None:
+def test_a_topic_without_partition_states_gets_new_leaders(broker: KafkaCompatBroker) -> None:
     asking = Asking(broker)
     create_topic(asking.connection, "half", 3)
     assert asking.produce("half") == NONE
@@ -102,7 +102,7 @@ def test_a_plain_file_with_the_name_of_a_log_is_ignored(broker: KafkaCompatBroke
 @pytest.mark.parametrize(
     "garbage", [b"\x00\xff\x00garbage\n", b"broker.id=1\ncluster.id\n", b"version=zero\n"]
 )
-def test_unreadable_meta_properties_abort_startup_with_the_line(
+def test_unreadable_meta_properties_abort_startup_and_the_line_is_reported(
     broker: KafkaCompatBroker, garbage: bytes
 ) -> None:
     broker.stop()
@@ -154,7 +154,7 @@ def _all_offsets(broker: KafkaCompatBroker, offset: int) -> list[int]:
 
 @pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "a batch and a half"])
 @pytest.mark.parametrize("number", [0, 2], ids=["old", "active"])
-def test_a_truncated_log_file_fails_at_once_and_is_recovered_by_a_restart(
+def test_a_truncated_log_file_fails_its_partition_and_is_recovered_at_the_next_startup(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kept: int
 ) -> None:
     bystander = Bystander(broker.address, "bystander")
@@ -179,7 +179,7 @@ def test_a_truncated_log_file_fails_at_once_and_is_recovered_by_a_restart(
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["oldest", "middle", "active"])
-def test_a_missing_log_file_loses_only_its_records(
+def test_a_missing_log_file_affects_only_its_own_records(
     broker: KafkaCompatBroker, logs: list[Path], number: int, kill: bool
 ) -> None:
     logs[number].unlink()

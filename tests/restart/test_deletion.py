@@ -13,7 +13,7 @@ TOPIC = "short-lived"
 ROUNDS = 5
 
 
-def test_readers_of_a_deleted_topic_do_not_disturb_others(broker: KafkaCompatBroker) -> None:
+def test_readers_of_a_deleted_topic_do_not_affect_other_clients(broker: KafkaCompatBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     stopping = threading.Event()
     foreign: list[bytes] = []

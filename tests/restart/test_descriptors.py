@@ -15,7 +15,7 @@ DESCRIPTORS = 256
 PARTITIONS = 600
 
 
-def test_a_broker_serves_more_partitions_than_descriptors(tmp_path: Path) -> None:
+def test_a_broker_can_serve_more_partitions_than_it_has_descriptors(tmp_path: Path) -> None:
     broker = KafkaCompatBroker(tmp_path)
     broker.launcher = ("prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}")
     broker.start()

@@ -67,7 +67,7 @@ def address(broker: LoneBroker) -> str:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_a_record_is_acknowledged_and_shown_only_after_its_sync(
+async def test_a_record_is_acknowledged_and_readable_only_after_its_sync(
     address: str, disk: SlowDisk, acks: int
 ) -> None:
     writer, reader = Connection(address), Connection(address)
@@ -91,9 +91,7 @@ async def test_a_record_is_acknowledged_and_shown_only_after_its_sync(
     reader.close()
 
 
-async def test_writers_that_wait_together_share_a_sync(
-    broker: LoneBroker, address: str, disk: SlowDisk
-) -> None:
+async def test_concurrent_writers_share_a_sync(broker: LoneBroker, address: str, disk: SlowDisk) -> None:
     writers = [Connection(address) for _ in range(4)]
     await asyncio.to_thread(create_topic, writers[0], "t")
     await asyncio.to_thread(produce, writers[0], "t", [b"x"])

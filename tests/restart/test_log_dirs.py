@@ -38,7 +38,9 @@ def _serve(log_dir: Path, *overrides: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_second_broker_on_the_directory_is_rejected_and_changes_nothing(broker: KafkaCompatBroker) -> None:
+def test_a_second_broker_in_the_directory_is_rejected_without_changing_files(
+    broker: KafkaCompatBroker,
+) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         produce(connection, "t", [b"x"])
@@ -51,7 +53,7 @@ def test_a_second_broker_on_the_directory_is_rejected_and_changes_nothing(broker
         assert produce(connection, "t", [b"y"]) == (ErrorCode.NONE, 1)
 
 
-def test_a_broker_with_another_id_is_rejected_and_changes_nothing(broker: KafkaCompatBroker) -> None:
+def test_a_broker_with_another_id_is_rejected_without_changing_files(broker: KafkaCompatBroker) -> None:
     assert broker.process.stop() == 0
     before = _snapshot(broker.log_dir)
     code, message = _serve(broker.log_dir, "broker.id=2")
@@ -70,7 +72,9 @@ def test_a_directory_of_kafka_in_kraft_mode_is_rejected(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} <= {"__cluster_metadata-0", "meta.properties", ".lock"}
 
 
-def test_a_port_in_use_aborts_startup_and_changes_nothing(broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_a_port_in_use_aborts_startup_without_changing_files(
+    broker: KafkaCompatBroker, tmp_path: Path
+) -> None:
     code, message = _serve(tmp_path / "other", f"listeners=PLAINTEXT://{broker.address}")
     assert code == 2
     assert broker.address in message
@@ -94,7 +98,7 @@ def _partitions_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_partitions_are_spread_over_the_directories_and_found_again(
+def test_partitions_are_spread_over_the_directories_and_found_after_a_restart(
     several: tuple[KafkaCompatBroker, list[Path]], kill: bool
 ) -> None:
     broker, folders = several
@@ -107,7 +111,7 @@ def test_partitions_are_spread_over_the_directories_and_found_again(
             assert values_of(connection, "t", partition) == [b"in %d" % partition]
 
 
-def test_a_directory_that_fails_at_startup_leaves_the_others_working(
+def test_a_directory_that_fails_at_startup_does_not_affect_the_others(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several
@@ -132,7 +136,7 @@ def test_a_directory_that_fails_at_startup_leaves_the_others_working(
             assert values_of(connection, "t", partition)[0] == b"in %d" % partition
 
 
-def test_a_directory_that_fails_under_load_leaves_the_others_working(
+def test_a_directory_that_fails_under_load_does_not_affect_the_others(
     several: tuple[KafkaCompatBroker, list[Path]],
 ) -> None:
     broker, folders = several
@@ -188,9 +192,7 @@ def _make_unusable(path: Path, kind: str) -> str:
 @pytest.mark.parametrize(
     "kind", ["a file", "in a file", "a dangling link", "no permission", "no permission to create it"]
 )
-def test_the_message_about_an_unusable_directory_names_the_cause(
-    tmp_path: Path, kind: str, first: bool
-) -> None:
+def test_an_unusable_directory_is_reported_with_the_cause(tmp_path: Path, kind: str, first: bool) -> None:
     path = (
         tmp_path / "parent" / "data"
         if kind in ("in a file", "no permission to create it")
@@ -207,7 +209,7 @@ def test_the_message_about_an_unusable_directory_names_the_cause(
     assert reason in done.stderr.splitlines()[-1]
 
 
-def test_an_unusable_second_directory_is_named_with_the_cause(
+def test_an_unusable_second_directory_is_reported_with_the_cause(
     start_broker: StartBroker, tmp_path: Path
 ) -> None:
     reason = _make_unusable(tmp_path / "data", "a dangling link")

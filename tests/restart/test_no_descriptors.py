@@ -34,7 +34,9 @@ def _create(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("used_before", [True, False])
-def test_without_descriptors_requests_get_error_codes(start_broker: StartBroker, used_before: bool) -> None:
+def test_requests_get_error_codes_when_descriptors_are_exhausted(
+    start_broker: StartBroker, used_before: bool
+) -> None:
     broker = start_broker(
         {
             "log.cleaner.backoff.ms": "200",

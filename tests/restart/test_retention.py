@@ -67,7 +67,9 @@ def test_old_segments_are_deleted_by_time(tidy_broker: KafkaCompatBroker) -> Non
         _check_readers(connection, start, 20)
 
 
-def test_all_records_of_an_old_topic_are_deleted_and_its_offsets_kept(tidy_broker: KafkaCompatBroker) -> None:
+def test_all_records_of_an_old_topic_are_deleted_and_its_offsets_are_kept(
+    tidy_broker: KafkaCompatBroker,
+) -> None:
     long_ago_ms = int(time.time() * 1000) - 3 * DAY_MS
     with Connection(tidy_broker.address) as connection:
         create_topic(connection, "t", configs={"retention.ms": str(DAY_MS)})
@@ -88,7 +90,7 @@ def _check_readers(connection: Connection, start: int, end: int) -> None:
     assert numbers == list(range(start, end))
 
 
-def test_retention_does_not_touch_topics_that_keep_everything(tidy_broker: KafkaCompatBroker) -> None:
+def test_retention_does_not_affect_topics_with_unlimited_retention(tidy_broker: KafkaCompatBroker) -> None:
     long_ago_ms = int(time.time() * 1000) - 30 * DAY_MS
     with Connection(tidy_broker.address) as connection:
         for name, policy in (("kept", "compact"), ("forever", "delete"), ("witness", "delete")):
@@ -102,7 +104,7 @@ def test_retention_does_not_touch_topics_that_keep_everything(tidy_broker: Kafka
         assert len(values_of(connection, "forever")) == 3
 
 
-def test_segments_roll_by_time_and_by_changed_settings(broker: KafkaCompatBroker) -> None:
+def test_segments_roll_by_time_and_after_changes_of_settings(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t", configs={"segment.ms": "200"})
         create_topic(connection, "unhurried")

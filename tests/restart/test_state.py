@@ -27,7 +27,7 @@ both_endings = pytest.mark.parametrize("kill", [False, True], ids=["stopped", "k
 
 
 @both_endings
-def test_topics_with_ids_partitions_and_settings_survive(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_topic_ids_partitions_and_settings_survive_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "orders", 4, {"retention.ms": "123456"})
         create_topic(connection, "plain")
@@ -54,7 +54,7 @@ def _identity(topic: Plain | None) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_an_acknowledged_record_survives_kill_at_once(broker: KafkaCompatBroker, acks: int) -> None:
+def test_an_acknowledged_record_survives_an_immediate_kill(broker: KafkaCompatBroker, acks: int) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
     expected = []
@@ -70,7 +70,7 @@ def test_an_acknowledged_record_survives_kill_at_once(broker: KafkaCompatBroker,
 
 
 @both_endings
-def test_committed_offsets_survive(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_committed_offsets_survive_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         for offset in range(5):
@@ -82,7 +82,9 @@ def test_committed_offsets_survive(broker: KafkaCompatBroker, kill: bool) -> Non
 
 
 @both_endings
-def test_members_stay_in_their_group_without_a_rebalance(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_members_stay_in_their_group_after_a_restart_without_a_rebalance(
+    broker: KafkaCompatBroker, kill: bool
+) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         commit_offset(connection, "team", "t", 0)
@@ -123,7 +125,7 @@ def _join(connection: Connection, group: str) -> tuple[str, int]:
 
 
 @both_endings
-def test_a_producers_sequence_continues(broker: KafkaCompatBroker, kill: bool) -> None:
+def test_a_producers_sequence_continues_after_a_restart(broker: KafkaCompatBroker, kill: bool) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
         producer = new_producer_id(connection)
@@ -143,7 +145,7 @@ def test_a_producers_sequence_continues(broker: KafkaCompatBroker, kill: bool) -
         assert values_of(connection, "t") == [b"%d" % number for number in range(7)]
 
 
-def test_leader_epochs_rise_with_restarts_and_have_end_offsets(broker: KafkaCompatBroker) -> None:
+def test_leader_epochs_increase_with_restarts_and_have_end_offsets(broker: KafkaCompatBroker) -> None:
     with Connection(broker.address) as connection:
         create_topic(connection, "t")
     ends = {}

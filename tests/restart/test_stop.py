@@ -47,7 +47,7 @@ def _park_fetch(address: str, topic: str) -> Connection:
     return connection
 
 
-def test_sigterm_under_load_exits_with_0_and_loses_nothing_acknowledged(
+def test_sigterm_under_load_exits_with_0_without_losing_acknowledged_records(
     broker: KafkaCompatBroker,
 ) -> None:
     loads = [_Load(broker.address, f"t{number}") for number in range(PRODUCERS)]
@@ -92,7 +92,9 @@ def test_a_waiting_consumer_gets_a_response_at_shutdown(broker: KafkaCompatBroke
     consumer.close()
 
 
-def test_sigterm_with_idle_clients_and_loading_groups_exits_in_time(start_broker: StartBroker) -> None:
+def test_sigterm_with_idle_clients_and_loading_groups_stops_the_broker_in_time(
+    start_broker: StartBroker,
+) -> None:
     broker = start_broker()
     idle = [Connection(broker.address) for _ in range(50)]
     idle[0].ask(ApiKey.FIND_COORDINATOR, 3, {"key": "group", "key_type": 0})

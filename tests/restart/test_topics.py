@@ -90,7 +90,7 @@ def _note_deletion(journal: Path, topic: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_kill_leaves_each_topic_complete_or_deleted(start_broker: StartBroker) -> None:
+def test_each_topic_is_either_complete_or_deleted_after_a_kill(start_broker: StartBroker) -> None:
     broker = start_broker()
     chance = random.Random(3)
     for number in range(campaign.rounds(5, 100)):
@@ -132,7 +132,7 @@ def _make_and_delete_until_killed(
     return said
 
 
-def test_a_directory_of_a_namesake_topic_is_set_aside(broker: KafkaCompatBroker) -> None:
+def test_a_directory_of_an_earlier_topic_of_the_same_name_is_set_aside(broker: KafkaCompatBroker) -> None:
     """As when a topic was deleted and made again while one disk was away."""
     with Connection(broker.address) as connection:
         create_topic(connection, "t")

@@ -40,7 +40,7 @@ matches = st.one_of(
     max_bytes=st.sampled_from([1, 400, 2000, 1 << 20]),
     sorted_times=st.booleans(),
 )
-def test_every_record_is_found_once(
+def test_every_record_is_found_exactly_once(
     seed: int,
     count: int,
     partition_count: int,
@@ -80,7 +80,7 @@ def test_unreadable_records_are_reported_and_skipped() -> None:
     assert (problem.partition, problem.offset) == (3, 0) and "CRC" in problem.reason
 
 
-def test_a_partition_that_is_deleted_does_not_end_the_search() -> None:
+def test_deleting_a_partition_does_not_end_the_search() -> None:
     search = Search({0: (0, 5), 1: (0, 5)}, Match(), newest=False, limit=10, kept_bytes=100)
     read = search.next()
     assert read is not None
@@ -92,7 +92,7 @@ def test_a_partition_that_is_deleted_does_not_end_the_search() -> None:
     assert len(search.found) == 5 and search.problems[0].reason == "gone"
 
 
-def test_large_values_are_cut() -> None:
+def test_large_values_are_truncated() -> None:
     batch = build_batch([Record(0, 5, b"k" * 50, b"v" * 1000, [("h", b"w" * 30), ("n", None)])])
     (found,) = scanned(batch, Wanted(0, 0, 1, 10, False, Match(), 20), None).records
     assert (found.key, found.value) == (b"k" * 20, b"v" * 20)
@@ -106,14 +106,16 @@ def test_large_values_are_cut() -> None:
     ),
     st.integers(0, 1 << 62),
 )
-def test_a_cursor_is_parsed_back_from_its_link(left: dict[int, tuple[int, int]], total: int) -> None:
+def test_a_cursor_is_parsed_back_unchanged_from_its_link(
+    left: dict[int, tuple[int, int]], total: int
+) -> None:
     cursor = Cursor(left, total)
     text = cursor.text()
     assert cursor_of(text) == cursor
     assert all(each.isascii() and (each.isalnum() or each in "-_") for each in text)
 
 
-def test_the_cursor_of_many_partitions_fits_into_a_link() -> None:
+def test_the_cursor_of_many_partitions_fits_in_a_link() -> None:
     left = {number: (10**11 + number * 7919, 10**12 + number * 104729) for number in range(256)}
     assert len(Cursor(left, 10**15).text()) < 6000
 

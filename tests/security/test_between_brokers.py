@@ -140,7 +140,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("mechanism", "genuine"), WAYS)
-def test_brokers_that_authenticate_each_other_replicate_and_fail_over(
+def test_mutually_authenticated_brokers_replicate_and_fail_over(
     tmp_path: Path, mechanism: str, genuine: int | None
 ) -> None:
     with _cluster(tmp_path, mechanism, genuine) as brokers:

@@ -65,7 +65,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made.server.stop()
 
 
-def test_a_certificate_is_changed_by_request_if_allowed(world: World) -> None:
+def test_a_certificate_can_be_changed_by_request_if_allowed(world: World) -> None:
     before = world.shown()
     prefix = "Validation of dynamic config update of SSLFactory failed: "
     problem = world.alter("/nowhere")
@@ -85,7 +85,7 @@ def test_a_certificate_is_changed_by_request_if_allowed(world: World) -> None:
     wait_until(lambda: world.shown() != before, 30, "a new certificate")
 
 
-def test_a_changed_file_is_read_when_it_is_set_again(world: World) -> None:
+def test_a_changed_key_store_is_reloaded_when_its_location_is_set_again(world: World) -> None:
     location = world.first.store
     before = world.shown()
     prefix = (

@@ -98,13 +98,15 @@ _RUNS: dict[str, Callable[[str, Path], list[str]]] = {
 }
 
 
-def test_each_client_has_a_page() -> None:
+def test_each_client_has_a_documentation_page() -> None:
     assert {page.stem for page in _PAGES.glob("*.md")} == _RUNS.keys()
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", _RUNS)
-def test_a_pages_program_prints_what_it_sent(client_files: Path, tmp_path: Path, client: str) -> None:
+def test_the_program_on_each_page_prints_the_record_that_it_sent(
+    client_files: Path, tmp_path: Path, client: str
+) -> None:
     if client in _IN_CAMPAIGNS and not campaign.enabled():
         pytest.skip("in campaigns")
     place = tmp_path / "place"

@@ -40,7 +40,7 @@ def _file(folder: Path, settings: Mapping[str, str]) -> str:
         ("SSL", "SSL", None),
     ],
 )
-def test_a_command_authenticates_by_its_client_settings(
+def test_a_command_authenticates_with_its_client_settings(
     ours: Secured, tmp_path: Path, listener: str, protocol: str, mechanism: str | None
 ) -> None:
     settings = {
@@ -58,7 +58,7 @@ def test_a_command_authenticates_by_its_client_settings(
     assert done.returncode == 0 and "Produce(0)" in done.stdout, done.stderr
 
 
-def test_single_settings_can_be_given_on_the_command_line(ours: Secured) -> None:
+def test_individual_settings_can_be_given_on_the_command_line(ours: Secured) -> None:
     settings = {"security.protocol": "SASL_PLAINTEXT", **_login("SCRAM-SHA-256")}
     given = [word for name, value in settings.items() for word in ("--command-property", f"{name}={value}")]
     done = run_kafka_compat("topics", "--bootstrap-server", ours.addresses["SASL"], "--list", *given)
@@ -72,7 +72,7 @@ def test_an_untrusted_broker_is_reported_at_once(ours: Secured, tmp_path: Path) 
     assert done.returncode == 1 and "SSL handshake failed" in done.stdout
 
 
-def test_a_server_that_is_no_broker_is_reported_after_the_timeout(tmp_path: Path) -> None:
+def test_a_server_that_is_not_a_broker_is_reported_after_the_timeout(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
         threading.Thread(target=_serve_the_web, args=(server,), daemon=True).start()

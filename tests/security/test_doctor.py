@@ -42,7 +42,7 @@ def trusting(authority: Authority) -> dict[str, str]:
     return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.file)}
 
 
-def test_a_working_client_is_reported_as_such(
+def test_a_working_client_is_reported_as_working(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     settings = {
@@ -116,7 +116,9 @@ ILLS: dict[str, tuple[str, dict[str, str], str, str, str]] = {
 
 
 @pytest.mark.parametrize("ill", ILLS)
-def test_a_failed_step_is_the_last(ours: Secured, tmp_path: Path, trusting: dict[str, str], ill: str) -> None:
+def test_the_diagnosis_stops_at_the_first_failed_step(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str], ill: str
+) -> None:
     listener, settings, step, side, text = ILLS[ill]
     everything = {"bootstrap.servers": ours.addresses[listener], **trusting, **settings}
     code, findings = _examined(tmp_path, everything)
@@ -133,7 +135,7 @@ def test_a_failed_step_is_the_last(ours: Secured, tmp_path: Path, trusting: dict
         ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT, or SASL_PLAINTEXT if clients log in"),
     ],
 )
-def test_without_a_login_a_protocol_with_login_is_advised(
+def test_a_sasl_protocol_is_suggested_to_a_client_without_a_login(
     ours: Secured, tmp_path: Path, trusting: dict[str, str], listener: str, protocol: str, advised: str
 ) -> None:
     settings = {"bootstrap.servers": ours.addresses[listener], **trusting, "security.protocol": protocol}
@@ -141,7 +143,7 @@ def test_without_a_login_a_protocol_with_login_is_advised(
     assert advised in findings[-1]["remedy"]
 
 
-def test_the_advised_protocol_keeps_the_given_login(
+def test_the_suggested_protocol_keeps_the_given_login(
     ours: Secured, tmp_path: Path, trusting: dict[str, str]
 ) -> None:
     everything = {

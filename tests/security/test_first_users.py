@@ -28,7 +28,7 @@ credentials = st.builds(Credential, st.binary(), st.binary(), st.binary(), st.in
         st.text(min_size=1), st.dictionaries(st.sampled_from(sorted(scram.MECHANISMS)), credentials)
     )
 )
-def test_a_file_of_users_is_read_as_it_was_written(users: dict[str, dict[str, Credential]]) -> None:
+def test_a_users_file_is_read_back_unchanged(users: dict[str, dict[str, Credential]]) -> None:
     try:
         content = first_users.encode(users)
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ async def stored(store: MetadataStore, user: str) -> dict[str, str]:
     return znodes.decode_config(path, (await store.get(path))[0])
 
 
-async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_path: Path) -> None:
+async def test_users_are_stored_as_by_kafka(store: MetadataStore, tmp_path: Path) -> None:
     await store.put("/config/users/alice", znodes.encode_config({"producer_byte_rate": "1024"}))
     await first_users.take_over(write(tmp_path / "users", alice="secret", **{"b o": "other"}), store)
     expected = scram.encode(scram.from_password("secret", b"salt", 4096, MECHANISM))
@@ -72,7 +72,7 @@ async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_p
     assert await store.children(CHANGES) == [], "nobody else runs who would have to hear of it"
 
 
-async def test_running_brokers_get_the_new_users(store: MetadataStore, tmp_path: Path) -> None:
+async def test_running_brokers_learn_of_new_users(store: MetadataStore, tmp_path: Path) -> None:
     await store.ensure(znodes.broker_path(7))
     await first_users.take_over(write(tmp_path / "users", alice="secret"), store)
     (change,) = await store.children(CHANGES)
@@ -80,7 +80,7 @@ async def test_running_brokers_get_the_new_users(store: MetadataStore, tmp_path:
     assert znodes.decode_config_change(CHANGES, data) == "users/alice"
 
 
-async def test_later_changes_are_kept(store: MetadataStore, tmp_path: Path) -> None:
+async def test_later_changes_to_users_are_kept(store: MetadataStore, tmp_path: Path) -> None:
     path = write(tmp_path / "users", alice="secret", bob="secret")
     await first_users.take_over(path, store)
     await store.delete("/config/users/alice")
@@ -106,7 +106,7 @@ async def test_later_changes_are_kept(store: MetadataStore, tmp_path: Path) -> N
         (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
     ],
 )
-async def test_an_invalid_file_aborts_startup(
+async def test_an_invalid_users_file_aborts_startup(
     store: MetadataStore, tmp_path: Path, content: bytes, problem: str
 ) -> None:
     path = tmp_path / "users"
@@ -117,7 +117,7 @@ async def test_an_invalid_file_aborts_startup(
     assert await store.children("/config/users") == []
 
 
-async def test_a_missing_file_is_reported(
+async def test_a_missing_users_file_is_reported(
     store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await first_users.take_over(str(tmp_path / "users"), store)

@@ -135,7 +135,7 @@ _CHOICES = {
 
 
 @pytest.mark.parametrize("kind", _CHOICES)
-def test_security_layers_get_the_responses_of_genuine_kafka(world: _World, kind: str) -> None:
+def test_security_layers_get_the_same_responses_as_from_genuine_kafka(world: _World, kind: str) -> None:
     def seen(place: _Place) -> list[object]:
         client = _Client(world, _CHOICES[kind])
         found: list[object] = []
@@ -160,7 +160,7 @@ def test_security_layers_get_the_responses_of_genuine_kafka(world: _World, kind:
 
 
 @pytest.mark.parametrize("handshake", [True, False])
-def test_tokens_may_be_frames_without_a_header(world: _World, handshake: bool) -> None:
+def test_tokens_can_be_sent_without_a_kafka_header(world: _World, handshake: bool) -> None:
     """As clients of Kafka 0.10 send them after a SaslHandshake v0, and those of 0.9 right away."""
     for place in world.places:
         client = _Client(world, _CHOICES["no layer"])
@@ -174,7 +174,9 @@ def test_tokens_may_be_frames_without_a_header(world: _World, handshake: bool) -
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_commands_log_in_by_a_key_table_or_by_tickets(world: _World, tmp_path: Path, has_key: bool) -> None:
+def test_commands_log_in_with_a_key_table_or_with_cached_tickets(
+    world: _World, tmp_path: Path, has_key: bool
+) -> None:
     cache = tmp_path / "tickets"
     if has_key:
         login = f'useKeyTab=true keyTab="{world.alice}" principal="alice@{REALM}"'
@@ -226,7 +228,7 @@ def test_javas_console_clients_are_served(world: _World, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-def test_kcat_is_served(world: _World) -> None:
+def test_kcat_can_authenticate_with_kerberos(world: _World) -> None:
     settings = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanisms": "GSSAPI",
@@ -264,7 +266,7 @@ async def test_a_broker_authenticates_to_other_brokers(world: _World) -> None:
         await client.close()
 
 
-async def test_a_broker_logs_why_it_cannot_authenticate(world: _World) -> None:
+async def test_a_broker_logs_the_reason_for_an_authentication_failure(world: _World) -> None:
     ours = world.places[0]
     unknown = BrokerClient("localhost", ours.port, "test", security=_own_user(world, "other"))
     with pytest.raises(ConnectionError, match=r"other@localhost: .*not found in Kerberos database"):
@@ -278,7 +280,7 @@ async def test_a_broker_logs_why_it_cannot_authenticate(world: _World) -> None:
     await another.close()
 
 
-async def test_a_silent_kdc_does_not_delay_others(
+async def test_an_unresponsive_kdc_does_not_delay_other_clients(
     world: _World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = socket.create_server(("127.0.0.1", 0))
@@ -329,7 +331,7 @@ def _config(**others: str) -> Any:
     return BrokerConfig.from_properties(settings | others).for_listener("SASL_PLAINTEXT")
 
 
-def test_invalid_settings_are_explained(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_with_the_reason(tmp_path: Path) -> None:
     options = {
         "useKeyTab": "true",
         "keyTab": str(tmp_path / "no"),

@@ -109,7 +109,7 @@ def mutated(chance: random.Random, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("listener", ["SSL", "SAFE"])
-def test_mutated_tls_handshakes_do_not_disturb_others(target: Target, listener: str) -> None:
+def test_mutated_tls_handshakes_do_not_affect_other_clients(target: Target, listener: str) -> None:
     chance = random.Random(SEED)
     good = hello(target)
 
@@ -129,7 +129,7 @@ def test_mutated_tls_handshakes_do_not_disturb_others(target: Target, listener: 
     beside(target, attack)
 
 
-def test_mutated_tls_records_do_not_disturb_others(target: Target) -> None:
+def test_mutated_tls_records_do_not_affect_other_clients(target: Target) -> None:
     """After a good handshake what is encrypted is broken, or is nothing."""
     chance = random.Random(SEED)
 
@@ -154,7 +154,7 @@ def test_mutated_tls_records_do_not_disturb_others(target: Target) -> None:
     beside(target, attack)
 
 
-def test_mutated_sasl_conversations_do_not_disturb_others(target: Target) -> None:
+def test_mutated_sasl_conversations_do_not_affect_other_clients(target: Target) -> None:
     chance = random.Random(SEED)
     token = b"n,,n=alice,r=abcdefghijkl"
     frames = [
@@ -198,7 +198,7 @@ def test_tokens_of_every_size_are_accepted_or_rejected(target: Target, mechanism
 
 
 @pytest.mark.parametrize("listener", ["SASL", "SAFE"])
-def test_frames_that_are_too_large_end_a_connection_at_once(target: Target, listener: str) -> None:
+def test_frames_that_are_too_large_close_the_connection_at_once(target: Target, listener: str) -> None:
     with target.connect(listener) as connection:
         stream: socket.socket = connection
         if listener == "SAFE":
@@ -209,7 +209,7 @@ def test_frames_that_are_too_large_end_a_connection_at_once(target: Target, list
             assert stream.recv(1) == b""
 
 
-def test_many_unfinished_frames_do_not_disturb_others(target: Target) -> None:
+def test_many_unfinished_frames_do_not_affect_other_clients(target: Target) -> None:
     """No more than 524,288 bytes each, which grow with what came, and end with the deadline of a frame."""
     before = target.broker.process.resident_bytes()
 
@@ -227,7 +227,7 @@ def test_many_unfinished_frames_do_not_disturb_others(target: Target) -> None:
     beside(target, attack)
 
 
-def test_many_slow_handshakes_do_not_disturb_others(target: Target) -> None:
+def test_many_slow_handshakes_do_not_affect_other_clients(target: Target) -> None:
     start = hello(target)
 
     def attack() -> None:
@@ -244,7 +244,7 @@ def test_many_slow_handshakes_do_not_disturb_others(target: Target) -> None:
     beside(target, attack)
 
 
-def test_a_flood_of_handshakes_does_not_disturb_others(target: Target) -> None:
+def test_a_flood_of_handshakes_does_not_affect_other_clients(target: Target) -> None:
     def attack() -> None:
         for _ in range(rounds(200, 5_000)):
             with target.connect("SAFE") as connection:
@@ -253,7 +253,7 @@ def test_a_flood_of_handshakes_does_not_disturb_others(target: Target) -> None:
     beside(target, attack)
 
 
-def test_a_flood_of_wrong_passwords_does_not_disturb_others(target: Target) -> None:
+def test_a_flood_of_wrong_passwords_does_not_affect_other_clients(target: Target) -> None:
     def attack() -> None:
         for _ in range(rounds(300, 20_000)):
             with target.connect("SASL") as connection:
@@ -268,7 +268,9 @@ def test_a_flood_of_wrong_passwords_does_not_disturb_others(target: Target) -> N
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 @pytest.mark.parametrize(("version", "key"), [("-tls1_2", "R"), ("-tls1_3", "K"), ("-tls1_3", "k")])
-def test_renegotiation_and_key_updates_do_not_disturb_others(target: Target, version: str, key: str) -> None:
+def test_renegotiation_and_key_updates_do_not_affect_other_clients(
+    target: Target, version: str, key: str
+) -> None:
     """TLS 1.2 renegotiates nothing; new keys of TLS 1.3 are had, however often they are asked for."""
 
     def attack() -> None:

@@ -84,7 +84,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
     server.stop()
 
 
-def test_sections_of_the_file_apply_where_no_setting_does(place: Place) -> None:
+def test_sections_of_the_jaas_file_apply_where_no_setting_is_given(place: Place) -> None:
     assert place.lets_in("COMMON", "alice", "of the file")
     assert place.lets_in("COMMON", "bob", "bob;'s { }")
     assert place.lets_in("OWN", "alice", "of her listener")

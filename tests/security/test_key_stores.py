@@ -97,7 +97,7 @@ def test_the_type_of_a_key_store_is_detected(
 
 
 @pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
-def test_a_key_may_have_a_password_of_its_own(kind: str, identity: Identity, tmp_path: Path) -> None:
+def test_a_key_can_have_its_own_password(kind: str, identity: Identity, tmp_path: Path) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind, key_password="key-secret")
     assert_holds(key_store(path, key_password="key-secret"), identity)
     for wrong in (None, "another"):
@@ -107,7 +107,7 @@ def test_a_key_may_have_a_password_of_its_own(kind: str, identity: Identity, tmp
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_wrong_password_of_a_store_is_reported(kind: str, identity: Identity, tmp_path: Path) -> None:
+def test_a_wrong_store_password_is_reported(kind: str, identity: Identity, tmp_path: Path) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
     with pytest.raises(StoreError, match="tampered with, or password was incorrect") as caught:
         key_store(path, password="another")
@@ -116,7 +116,7 @@ def test_a_wrong_password_of_a_store_is_reported(kind: str, identity: Identity, 
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_trust_store_of_keytool_is_read(kind: str, tmp_path: Path) -> None:
+def test_a_trust_store_created_by_keytool_is_read(kind: str, tmp_path: Path) -> None:
     one, two = Authority("Ein Äußerer"), Authority("Two")
     path = java_trust_store(tmp_path / "trust.jks", [one.certificate, two.certificate], kind)
     assert trusted(path) == der(one, two)
@@ -126,12 +126,12 @@ def test_a_trust_store_of_keytool_is_read(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
-def test_a_trust_store_may_be_read_without_its_password(kind: str, tmp_path: Path) -> None:
+def test_a_trust_store_can_be_read_without_its_password(kind: str, tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate], kind)
     assert trusted(path, password=None) == der(authority())
 
 
-def test_a_pkcs12_trust_store_needs_its_password(tmp_path: Path) -> None:
+def test_a_pkcs12_trust_store_requires_its_password(tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate])
     with pytest.raises(StoreError, match="requires a password") as caught:
         trusted(path, password=None)
@@ -139,7 +139,7 @@ def test_a_pkcs12_trust_store_needs_its_password(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_key_entry_makes_its_certificate_trusted_but_not_its_signer(
+def test_a_key_entry_makes_its_certificate_trusted_but_not_the_issuer(
     kind: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity, kind)
@@ -147,13 +147,13 @@ def test_a_key_entry_makes_its_certificate_trusted_but_not_its_signer(
 
 
 @pytest.mark.parametrize("kind", JAVA_TYPES)
-def test_a_store_without_a_private_key_is_rejected_as_key_store(kind: str, tmp_path: Path) -> None:
+def test_a_store_without_a_private_key_is_rejected_as_a_key_store(kind: str, tmp_path: Path) -> None:
     path = java_trust_store(tmp_path / "trust.jks", [authority().certificate], kind)
     with pytest.raises(StoreError, match="no private key"):
         key_store(path)
 
 
-def test_the_pkcs12_stores_of_old_java_are_read(tmp_path: Path) -> None:
+def test_pkcs12_stores_of_old_java_versions_are_read(tmp_path: Path) -> None:
     path = tmp_path / "old.p12"
     keytool(
         *("-J-Dkeystore.pkcs12.legacy", "-genkeypair", "-alias", "a", "-keyalg", "RSA"),
@@ -175,7 +175,7 @@ def test_the_first_key_of_each_algorithm_is_used(tmp_path: Path) -> None:
     assert sorted(entry.alias for entry in shown) in (["a", "b"], ["b", "c"])
 
 
-def test_a_pkcs12_store_of_openssl_is_read(identity: Identity, tmp_path: Path) -> None:
+def test_a_pkcs12_store_created_by_openssl_is_read(identity: Identity, tmp_path: Path) -> None:
     pair, path = tmp_path / "pair.pem", tmp_path / "store.p12"
     pair.write_text(identity.key_pem() + identity.chain_pem())
     command = ["openssl", "pkcs12", "-export", "-in", str(pair), "-out", str(path)]
@@ -185,7 +185,7 @@ def test_a_pkcs12_store_of_openssl_is_read(identity: Identity, tmp_path: Path) -
         assert_holds(key_store(path, "PKCS12"), identity)
 
 
-def test_a_pkcs12_store_has_one_password(identity: Identity, tmp_path: Path) -> None:
+def test_a_pkcs12_store_has_a_single_password(identity: Identity, tmp_path: Path) -> None:
     path = java_key_store(tmp_path / "store.p12", identity)
     assert_holds(key_store(path, key_password=STORE_PASSWORD), identity)
     with pytest.raises(StoreError, match="only one password") as caught:
@@ -216,7 +216,7 @@ def test_a_damaged_java_store_is_rejected(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("password", [None, "key-secret"])
-def test_a_pem_file_has_key_and_certificates_in_any_order(
+def test_a_pem_file_can_contain_key_and_certificates_in_any_order(
     password: str | None, identity: Identity, tmp_path: Path
 ) -> None:
     path = tmp_path / "keys.pem"
@@ -230,7 +230,7 @@ def test_a_pem_file_has_key_and_certificates_in_any_order(
 
 
 @pytest.mark.parametrize("password", [None, "key-secret"])
-def test_pem_may_be_a_setting_on_one_line(password: str | None, identity: Identity) -> None:
+def test_pem_content_can_be_a_setting_on_one_line(password: str | None, identity: Identity) -> None:
     key, chain = identity.key_pem(password), identity.chain_pem()
     for given_key, given_chain in ((key, chain), (key.replace("\n", " "), chain.replace("\n", " "))):
         entries = key_store(None, "PEM", None, password, given_key, given_chain)
@@ -299,7 +299,7 @@ def test_pem_trust_stores_are_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_invalid_pem_file_is_explained(
+def test_an_invalid_pem_file_is_reported_with_the_reason(
     content: str, problem: str, identity: Identity, tmp_path: Path
 ) -> None:
     path = tmp_path / "keys.pem"
@@ -346,7 +346,7 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
         key_store(tmp_path)
 
 
-def test_an_error_names_the_setting_of_the_listener_and_the_file_and_no_secret(
+def test_errors_name_the_listeners_setting_and_the_file_but_no_secret(
     identity: Identity, tmp_path: Path
 ) -> None:
     path = java_key_store(tmp_path / "store.jks", identity)

@@ -76,7 +76,7 @@ def test_distinguished_names_are_written_as_by_java(kafka: SslOracle, name: byte
     assert rfc2253(name) == expected
 
 
-def test_an_example_of_javas_documentation_is_written_alike(kafka: SslOracle) -> None:
+def test_the_example_in_javas_documentation_is_written_as_documented(kafka: SslOracle) -> None:
     owner = x509.Name(
         [
             x509.NameAttribute(NameOID.COUNTRY_NAME, "US"),
@@ -141,7 +141,7 @@ OTHER_NAMES = ("CN=x", "", "CN=a+OU=b,O=c", "OU=a,CN=b\\=c")
         "DEFAULT,RULE:^CN=(.*)$/$1/",
     ],
 )
-def test_rules_map_names_as_kafka_does(kafka: SslOracle, rules: str) -> None:
+def test_rules_map_names_as_in_kafka(kafka: SslOracle, rules: str) -> None:
     mapper = PrincipalMapper(rules)
     for name in (NAME, *OTHER_NAMES):
         try:
@@ -183,7 +183,7 @@ def test_invalid_rules_abort_startup(kafka: SslOracle, rules: str) -> None:
 @pytest.mark.parametrize(
     "rules", ["RULE:a/$1/", "RULE:(a)/${b}/", "RULE:a/$/", r"RULE:[a&&[b]]/b/", r"RULE:\p{L}/b/"]
 )
-def test_rules_that_kafka_rejects_at_a_connection_abort_startup(rules: str) -> None:
+def test_rules_that_kafka_rejects_when_a_client_connects_abort_startup(rules: str) -> None:
     with pytest.raises(ConfigError, match="Invalid rule"):
         PrincipalMapper(rules)
 
@@ -206,7 +206,7 @@ owners = st.lists(st.sampled_from(["CN", "O", "=", ",", "a", "b", "Äb", ".", "\
 
 @given(pattern=patterns, replacement=replacements, case=st.sampled_from(["", "L", "U"]), name=owners)
 @settings(max_examples=rounds(300, 5_000))
-def test_any_rule_maps_as_in_kafka(
+def test_random_rules_map_names_as_in_kafka(
     kafka: SslOracle, pattern: str, replacement: str, case: str, name: str
 ) -> None:
     rules = f"RULE:{pattern}/{replacement}/{case}"
@@ -235,7 +235,7 @@ def test_the_principal_is_derived_from_the_certificate() -> None:
     assert str(PrincipalMapper("RULE:^CN=(.*)$/$1/U").principal(shown)) == "User:CLIENT-7"
 
 
-def test_a_rule_with_exponential_time_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rule_that_takes_exponential_time_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     harmless = (
         "RULE:^CN=(.*?),OU=.*$/$1/",
         "RULE:(a*+)+/b/",
@@ -251,7 +251,7 @@ def test_a_rule_with_exponential_time_is_reported(caplog: pytest.LogCaptureFixtu
     assert "RULE:^(a+)+$/b/ has nested quantifiers" in caplog.text
 
 
-def test_a_line_ends_where_java_says() -> None:
+def test_line_terminators_are_those_of_java() -> None:
     for end in "\n\r\x85\u2028\u2029":
         assert not compile_java("a.b").fullmatch(f"a{end}b")
         assert compile_java("(?s)a.b").fullmatch(f"a{end}b")

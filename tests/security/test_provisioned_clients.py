@@ -211,7 +211,7 @@ def allow(admin: dict[str, str], user: str, topic: str) -> None:
     answer.result(30)
 
 
-def test_another_user_may_do_what_an_acl_allows(provisioned: Provisioned) -> None:
+def test_another_user_can_do_only_what_an_acl_allows(provisioned: Provisioned) -> None:
     admin, alice = provisioned.librdkafka(), provisioned.librdkafka("alice")
     produced(admin, "allowed", b"1")
     with pytest.raises(RuntimeError, match="authorization"):

@@ -56,7 +56,7 @@ def shake_hands(
     return server_end, client_end
 
 
-def test_client_and_server_contexts_complete_a_handshake() -> None:
+def test_client_and_server_contexts_can_complete_a_handshake() -> None:
     made = context({**in_settings(authority().issue()), "ssl.client.auth": "required"})
     server, client = shake_hands(made.server, made.client)
     assert server.version() == "TLSv1.3"
@@ -77,7 +77,7 @@ def test_a_client_verifies_the_host_name(host: str, found: bool) -> None:
         shake_hands(made.server, trusting.client, host)
 
 
-def test_the_common_name_is_used_without_alternative_names() -> None:
+def test_the_common_name_is_verified_if_there_are_no_alternative_names() -> None:
     made = context(in_settings(authority().issue("broker.example.com", hosts=())))
     shake_hands(made.server, made.client, "broker.example.com")
 
@@ -133,7 +133,7 @@ def test_only_enabled_protocols_are_negotiated(version: str) -> None:
         )
 
 
-def test_a_session_is_not_resumed_in_tls_13() -> None:
+def test_sessions_are_not_resumed_in_tls_13() -> None:
     made = context(in_settings(authority().issue()))
     _, client = shake_hands(made.server, made.client)
     with pytest.raises(ssl.SSLWantReadError):
@@ -150,7 +150,7 @@ def test_a_session_is_not_resumed_in_tls_13() -> None:
         ("TLS_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"),
     ],
 )
-def test_cipher_suites_are_chosen_by_either_name(suites: str, agreed: str) -> None:
+def test_cipher_suites_are_selected_by_java_or_openssl_name(suites: str, agreed: str) -> None:
     made = context({**in_settings(authority().issue()), "ssl.cipher.suites": suites})
     server, _ = shake_hands(made.server, context(in_settings(authority().issue())).client)
     cipher = server.cipher()
@@ -200,13 +200,13 @@ def test_an_expired_certificate_is_logged_and_rejected_by_clients(caplog: pytest
         context(in_settings(authority().issue(days=-3)), between_brokers=True)
 
 
-def test_brokers_that_could_not_connect_to_each_other_do_not_start() -> None:
+def test_startup_fails_if_a_broker_would_not_trust_its_own_certificate() -> None:
     with pytest.raises(ConfigError, match="listener INSIDE among themselves: unable to get local issuer"):
         context(in_settings(authority().issue(), Authority("Another")), between_brokers=True)
     context(in_settings(authority().issue()), between_brokers=True)
 
 
-def test_no_representation_contains_a_secret() -> None:
+def test_representations_never_contain_secrets() -> None:
     made = settings({**in_settings(authority().issue()), "ssl.keystore.certificate.chain": "chain"})
     assert "PRIVATE KEY" not in repr(made)
     assert made.key_store is not None and "PRIVATE KEY" in made.key_store.key  # type: ignore[operator]
@@ -247,7 +247,7 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
-def test_certificates_are_renewed_where_their_files_changed(files: Files) -> None:
+def test_only_certificates_whose_files_changed_are_renewed(files: Files) -> None:
     files.write(authority().issue())
     old = TlsContext(files.settings())
     assert not old.changed()
@@ -281,7 +281,7 @@ def test_a_renewed_certificate_for_another_owner_or_fewer_hosts_is_rejected(file
     assert allowing.renewed(files.settings()) is not allowing
 
 
-def test_a_broken_file_leaves_the_listener_as_it_was(files: Files) -> None:
+def test_a_broken_file_does_not_affect_the_running_listener(files: Files) -> None:
     files.write(authority().issue())
     old = TlsContext(files.settings())
     files.keys.write_text("nonsense")
@@ -293,7 +293,7 @@ def test_a_broken_file_leaves_the_listener_as_it_was(files: Files) -> None:
     shake_hands(old.server, old.client)
 
 
-def test_brokers_change_to_a_new_authority_only_by_trusting_both(files: Files) -> None:
+def test_brokers_can_change_to_a_new_authority_only_by_trusting_both(files: Files) -> None:
     following = Authority("Next")
     files.write(authority().issue())
     old = TlsContext(files.settings(), between_brokers=True)

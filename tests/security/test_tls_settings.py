@@ -21,7 +21,7 @@ def settings(listener: Listener = SSL, **values: str) -> TlsSettings:
     return TlsSettings.of(BrokerConfig({name.replace("__", "."): v for name, v in values.items()}), listener)
 
 
-def test_without_settings_a_client_trusts_the_systems_authorities() -> None:
+def test_by_default_a_client_trusts_the_systems_authorities() -> None:
     found = settings()
     assert (found.key_store, found.trust_store) == (None, None)
     assert found.client_auth == "none"
@@ -31,7 +31,7 @@ def test_without_settings_a_client_trusts_the_systems_authorities() -> None:
     assert found.principal_mapping_rules == "DEFAULT"
 
 
-def test_settings_of_a_listener_override_the_general_ones() -> None:
+def test_listener_settings_override_the_general_ones() -> None:
     config = BrokerConfig(
         {
             "ssl.keystore.location": "/all.jks",
@@ -68,7 +68,7 @@ def test_listeners_with_sasl_require_certificates_only_if_configured(
     assert own.client_auth == "required"
 
 
-def test_protocols_that_are_no_longer_secure_stay_off(caplog: pytest.LogCaptureFixture) -> None:
+def test_insecure_protocols_stay_disabled(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert settings(ssl__enabled__protocols="TLSv1.2,TLSv1.1,TLSv1").protocols == ("TLSv1.2",)
     assert "TLSv1.1, TLSv1 are no longer secure" in caplog.text
@@ -144,19 +144,19 @@ def test_host_names_are_not_verified_when_disabled() -> None:
         ({"ssl.cipher.suites": "NULL-SHA256"}, "Unsupported CipherSuite"),
     ],
 )
-def test_invalid_settings_are_rejected_in_kafkas_words(values: dict[str, str], sentence: str) -> None:
+def test_invalid_settings_are_rejected_with_kafkas_messages(values: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         TlsSettings.of(BrokerConfig(values), SSL)
     assert sentence in str(caught.value)
     assert caught.value.name in values
 
 
-def test_an_invalid_value_of_a_listener_is_rejected_at_parsing() -> None:
+def test_invalid_listener_values_are_rejected_when_they_are_parsed() -> None:
     with pytest.raises(ConfigError, match=r"configuration listener\.name\.inside\.ssl\.client\.auth"):
         BrokerConfig({"listener.name.inside.ssl.client.auth": "maybe"})
 
 
-def test_settings_of_a_mechanism_are_found_by_its_name() -> None:
+def test_mechanism_settings_are_found_by_the_mechanisms_name() -> None:
     config = BrokerConfig({"listener.name.inside.scram-sha-512.sasl.jaas.config": "module"})
     assert config.unknown == ()
     of_listener = config.for_listener("INSIDE")
@@ -164,7 +164,7 @@ def test_settings_of_a_mechanism_are_found_by_its_name() -> None:
     assert not of_listener.is_own("plain.sasl.jaas.config")
 
 
-def test_a_changed_setting_of_a_listener_is_detected() -> None:
+def test_a_changed_listener_setting_is_detected() -> None:
     config = BrokerConfig({"listener.name.inside.ssl.keystore.location": "/old"})
     name = "listener.name.inside.ssl.keystore.location"
     assert config.set_dynamic({}, {name: "/new"}) == {name}
@@ -176,7 +176,7 @@ def test_a_changed_setting_of_a_listener_is_detected() -> None:
 # -- names of cipher suites
 
 
-def test_every_suite_of_this_java_is_known_by_javas_name(tmp_path: Path) -> None:
+def test_every_java_suite_is_known_by_its_java_name(tmp_path: Path) -> None:
     program = tmp_path / "Suites.java"
     program.write_text(
         """public class Suites {
@@ -193,7 +193,7 @@ def test_every_suite_of_this_java_is_known_by_javas_name(tmp_path: Path) -> None
     assert len(found) == len(names) - 1, "one is a mark, no suite"
 
 
-def test_suite_names_are_translated_as_by_openssl() -> None:
+def test_suite_names_are_translated_to_openssl_names() -> None:
     command = ["openssl", "ciphers", "-stdname", "-s", "ALL:!aNULL:!ARIA:!PSK:!SRP"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(listed) > 20

@@ -122,7 +122,7 @@ def _numbers_aside(acls: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...
     return {re.sub(r"_\d{10}$", "_N", path): acl for path, acl in acls.items()}
 
 
-def test_every_node_has_the_acl_that_genuine_kafka_gives_it(
+def test_every_node_has_the_same_acl_as_in_genuine_kafka(
     zookeeper: SecureZooKeeper, admin: KazooClient, jaas: Path, tmp_path: Path
 ) -> None:
     genuine = GenuineKafka(
@@ -155,7 +155,7 @@ def test_every_node_has_the_acl_that_genuine_kafka_gives_it(
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="Java's tool takes its time: with --campaign")
-def test_kafkas_migration_tool_protects_our_nodes_and_opens_them_again(
+def test_kafkas_migration_tool_protects_and_unprotects_our_nodes(
     zookeeper: SecureZooKeeper, admin: KazooClient, jaas: Path, tmp_path: Path
 ) -> None:
     """As Kafka describes it: brokers that log in, then brokers that protect what they make, then the tool."""
@@ -197,7 +197,7 @@ def test_kafkas_migration_tool_protects_our_nodes_and_opens_them_again(
         broker.stop()
 
 
-def test_a_broker_without_credentials_does_not_start_and_says_why(
+def test_a_broker_without_credentials_does_not_start_and_reports_the_reason(
     zookeeper: SecureZooKeeper, tmp_path: Path
 ) -> None:
     broker = _ours(tmp_path / "broker", zookeeper, "/closed")
@@ -220,7 +220,7 @@ def _produce(broker: KafkaCompatBroker, topic: str) -> None:
     assert producer.flush(30) == 0
 
 
-def test_a_broker_rejected_later_logs_it_and_recovers(tmp_path: Path) -> None:
+def test_a_broker_that_zookeeper_rejects_later_logs_it_and_recovers(tmp_path: Path) -> None:
     users = {USER: PASSWORD}
     server = SecureZooKeeper(tmp_path / "zookeeper", users)
     server.start()

@@ -37,11 +37,11 @@ def refusal(settings: dict[str, str]) -> str:
 # -- SASL
 
 
-def test_without_settings_there_is_no_security() -> None:
+def test_zookeeper_security_is_off_by_default() -> None:
     assert store_security(BrokerConfig({})) == OPEN
 
 
-def test_credentials_come_from_a_setting_or_a_section_of_a_file(tmp_path: Path) -> None:
+def test_credentials_come_from_a_setting_or_a_section_of_the_jaas_file(tmp_path: Path) -> None:
     file = tmp_path / "jaas.conf"
     file.write_text(
         "/* of this broker's\n clients: { */\n"
@@ -86,7 +86,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     assert "Client has no closing brace" in refusal({JAAS_FILE: str(file)})
 
 
-def test_credentials_contradict_a_disabled_login(tmp_path: Path) -> None:
+def test_credentials_with_a_disabled_login_are_rejected(tmp_path: Path) -> None:
     """As in Kafka: it does not start without the login that somebody has set up."""
     file = jaas_file(tmp_path / "jaas.conf", "kafka", "secret")
     assert JAAS_ENABLE in refusal({JAAS_FILE: str(file), JAAS_ENABLE: "false"})
@@ -100,14 +100,16 @@ def test_protected_nodes_need_an_authenticated_owner() -> None:
 
 
 @given(st.text(alphabet="ab{}\"'\\;/* \nü", max_size=8), st.text(max_size=8), st.text(max_size=8))
-def test_quoted_values_of_a_section_are_parsed_back(username: str, password: str, other: str) -> None:
+def test_quoted_values_of_a_section_are_parsed_back_unchanged(
+    username: str, password: str, other: str
+) -> None:
     text = f"Other {{ {login(other, other)} }};\nClient {{ {login(username, password)} }};"
     (module,) = jaas.parse_section(text, "Client")
     assert (module.options["username"], module.options["password"]) == (username, password)
 
 
 @given(st.text(alphabet="ab{}\"'\\;/* \n=", max_size=40))
-def test_any_file_is_parsed_or_rejected(text: str) -> None:
+def test_random_files_are_parsed_or_rejected(text: str) -> None:
     with contextlib.suppress(ValueError):
         jaas.parse_section(text, "a")
 
@@ -115,7 +117,7 @@ def test_any_file_is_parsed_or_rejected(text: str) -> None:
 # -- KAFKA_OPTS
 
 
-def test_properties_of_the_jvm_are_defaults_of_settings(tmp_path: Path) -> None:
+def test_jvm_system_properties_are_the_defaults_of_settings(tmp_path: Path) -> None:
     options = (
         "-Xmx1G -Djava.security.auth.login.config='/etc/my jaas.conf' "
         "-Dzookeeper.client.secure=true -Dother=1 "
@@ -204,7 +206,7 @@ def test_invalid_tls_settings_are_rejected(changed: dict[str, str], said: str) -
     assert store_security(BrokerConfig(_tls(**changed) | {"zookeeper.ssl.client.enable": "false"})) == OPEN
 
 
-def test_a_socket_class_without_tls_contradicts_it() -> None:
+def test_a_socket_class_without_tls_is_rejected_if_tls_is_enabled() -> None:
     name, package = "zookeeper.clientCnxnSocket", "org.apache.zookeeper"
     in_full = refusal(_tls() | {name: f"{package}.ClientCnxnSocketNIO"})
     assert name in in_full
@@ -230,7 +232,7 @@ def test_a_socket_class_without_tls_contradicts_it() -> None:
         ("/brokers/ids/1", (True, False)),
     ],
 )
-def test_access_of_others_depends_on_the_node(path: str, world: tuple[bool, bool]) -> None:
+def test_public_access_depends_on_the_node(path: str, world: tuple[bool, bool]) -> None:
     """As kafka.zk.ZkData has it; tests/security/test_zookeeper_acls.py compares what genuine Kafka makes."""
     assert access_of_others(path) == world
 

@@ -77,12 +77,14 @@ def acknowledged_while_a_follower_does_not_know_it() -> Cluster:
     return cluster
 
 
-def test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark() -> None:
+def test_kip_101_a_follower_keeps_records_acknowledged_above_its_high_watermark() -> None:
     cluster = acknowledged_while_a_follower_does_not_know_it()
     cluster.heal()
 
 
-def test_kip_101_truncation_to_the_high_watermark_would_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kip_101_truncation_to_the_high_watermark_would_lose_acknowledged_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     truncate_to_high_watermark(monkeypatch)
     cluster = acknowledged_while_a_follower_does_not_know_it()
     with pytest.raises(Violation):
@@ -99,7 +101,7 @@ def test_kip_101_truncation_to_the_high_watermark_would_lose_it(monkeypatch: pyt
         ([(5, 3)], [(4, 3)]),
     ],
 )
-def test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader(
+def test_kip_279_logs_that_diverged_several_times_converge_after_quick_leader_changes(
     leader: list[tuple[int, int]], follower_: list[tuple[int, int]]
 ) -> None:
     cluster = Cluster(1)
@@ -115,7 +117,7 @@ def test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_lea
 
 
 @pytest.mark.parametrize("delay_ms", [74, 90, 96, 102])
-def test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again(
+def test_a_high_watermark_sent_during_a_leader_epoch_change_is_sent_again(
     delay_ms: int,
 ) -> None:
     """The leader's session takes it for told; the follower does not take answers of an earlier epoch."""
@@ -127,7 +129,7 @@ def test_a_high_watermark_sent_during_a_change_of_epoch_is_sent_again(
 
 
 @pytest.mark.parametrize("flush_messages", [0, 1])
-def test_a_follower_behind_the_log_start_offset_starts_again_there(
+def test_a_follower_behind_the_log_start_offset_restarts_from_that_offset(
     flush_messages: int,
 ) -> None:
     cluster = started(flush_messages=flush_messages)
@@ -145,7 +147,7 @@ def test_a_follower_behind_the_log_start_offset_starts_again_there(
     assert follower_.log.log_start_offset == leader.log.log_start_offset
 
 
-def test_a_killed_last_replica_leads_again_without_loss() -> None:
+def test_a_killed_last_replica_becomes_leader_again_without_data_loss() -> None:
     cluster = started(flush_messages=0)
     cluster.min_insync_replicas = 1
     partition_of(cluster, 1).min_insync_replicas = 1

@@ -23,7 +23,7 @@ def test_logs_agree_below_the_high_watermark_and_keep_acknowledged_records(seed:
 
 
 @pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))
-def test_replicas_agree_in_the_end_after_unclean_elections(seed: int) -> None:
+def test_replicas_eventually_converge_after_unclean_elections(seed: int) -> None:
     cluster = Cluster(seed, terms=True, unclean=True)
     cluster.live(STEPS)
     cluster.heal()

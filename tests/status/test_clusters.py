@@ -69,7 +69,7 @@ def _without_what_differs(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_status_of_a_cluster_follows_a_lost_broker(pair: Pair) -> None:
+def test_the_status_of_a_cluster_reflects_a_lost_broker(pair: Pair) -> None:
     """Well; without broker 3; well again."""
     ours, genuine = pair.both(lambda side: _until(side, []))
     assert ours["problems"] == []
@@ -103,7 +103,7 @@ def test_the_status_of_a_cluster_follows_a_lost_broker(pair: Pair) -> None:
     assert ours["problems"] == []
 
 
-def test_a_hanging_broker_delays_the_status_by_its_timeout_only(pair: Pair) -> None:
+def test_a_hanging_broker_delays_the_status_only_by_the_timeout(pair: Pair) -> None:
     import os
     import signal
 

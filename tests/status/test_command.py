@@ -99,7 +99,7 @@ def test_a_standalone_broker_is_healthy(broker: KafkaCompatBroker) -> None:
     assert status(broker.address)[0] == 0
 
 
-def test_problems_set_the_exit_code(broker: KafkaCompatBroker) -> None:
+def test_problems_determine_the_exit_code(broker: KafkaCompatBroker) -> None:
     world.make_topic(broker.address, "orders", [[1]], **{"min.insync.replicas": "2"})
     code, found = status(broker.address)
     (problem,) = found["problems"]
@@ -145,14 +145,14 @@ def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
     assert "expected 1 or more" in refused("--rows", "none")
 
 
-def test_bootstrap_servers_can_be_in_the_file(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
+def test_bootstrap_servers_can_be_set_in_the_file(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={shared_broker.address}\n")
     done = run_kafka_compat("status", "--command-config", str(file))
     assert done.returncode in (0, 1) and shared_broker.address in done.stdout
 
 
-def test_many_groups_need_few_requests(broker: KafkaCompatBroker) -> None:
+def test_many_groups_are_queried_in_few_requests(broker: KafkaCompatBroker) -> None:
     asked = []
 
     class Counting(Cluster):
@@ -249,7 +249,7 @@ def _of_terminal(*arguments: str) -> tuple[int, str]:
         return process.wait(30), printed.decode()
 
 
-def test_a_terminal_has_colours_unless_disabled(
+def test_output_to_a_terminal_is_coloured_unless_disabled(
     broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.make_topic(broker.address, "orders", [[1]])
@@ -264,7 +264,7 @@ def test_a_terminal_has_colours_unless_disabled(
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
 
 
-def test_watch_redraws_in_place_and_leaves_the_last_state(broker: KafkaCompatBroker) -> None:
+def test_watch_redraws_in_place_and_keeps_the_last_state_on_exit(broker: KafkaCompatBroker) -> None:
     code, printed = _of_terminal("--bootstrap-server", broker.address, "--watch", "0.1")
     assert code == 0
     during, _, after = printed.partition("\x1b[?1049l")
@@ -273,7 +273,7 @@ def test_watch_redraws_in_place_and_leaves_the_last_state(broker: KafkaCompatBro
     assert "Traceback" not in printed
 
 
-def test_brokers_that_have_left_get_no_requests(broker: KafkaCompatBroker) -> None:
+def test_requests_are_not_sent_to_brokers_that_have_left(broker: KafkaCompatBroker) -> None:
     """Their connections are hung up; another broker may have their address."""
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker

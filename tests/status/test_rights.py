@@ -65,7 +65,7 @@ def asked(directory: Path, address: str, user: str, password: str) -> tuple[int,
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
-def test_data_without_permission_are_listed_as_missing(guarded: Guarded, tmp_path: Path) -> None:
+def test_data_unavailable_without_permission_is_listed_as_missing(guarded: Guarded, tmp_path: Path) -> None:
     address = guarded.address
     admin = AdminClient(
         {

@@ -18,7 +18,7 @@ def test_a_healthy_cluster_has_no_problems() -> None:
     assert told(snapshot([topic("orders")], [lagging, group("idle", state="Empty")], [log_dir()])) == []
 
 
-def test_partitions_without_a_leader_name_the_eligible_brokers() -> None:
+def test_partitions_without_a_leader_are_reported_with_the_eligible_brokers() -> None:
     orders = topic(
         "orders",
         partition(0, None, (3,)),
@@ -35,7 +35,7 @@ def test_partitions_without_a_leader_name_the_eligible_brokers() -> None:
     ]
 
 
-def test_too_few_in_sync_replicas_are_reported_as_rejecting_producers() -> None:
+def test_partitions_below_min_isr_are_reported_as_rejecting_producers() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1,)), partition(1, 1, (1, 2, 3)), min_isr=2)
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
@@ -46,7 +46,7 @@ def test_too_few_in_sync_replicas_are_reported_as_rejecting_producers() -> None:
     ]
 
 
-def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
+def test_out_of_sync_replicas_are_reported_by_broker() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1, 3)))
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
         (
@@ -56,12 +56,12 @@ def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
     ]
 
 
-def test_replicas_added_by_a_reassignment_are_not_missing() -> None:
+def test_replicas_added_by_a_reassignment_are_not_reported_as_missing() -> None:
     orders = topic("orders", partition(0, 1, (1, 2), (1,), adding=(2,)))
     assert told(snapshot([orders], brokers=[up(1), up(2)])) == []
 
 
-def test_many_topics_are_one_problem_with_all_its_subjects() -> None:
+def test_problems_of_the_same_kind_are_reported_as_one_with_all_topics() -> None:
     topics = [topic(f"t{number:04}", partition(0, None, (2,))) for number in range(1000)]
     found = problems(snapshot(topics, brokers=[up(1), away(2)]))
     assert [problem.kind for problem in found] == ["broker-not-up", "no-leader"]
@@ -79,7 +79,7 @@ def test_a_broker_that_does_not_respond_is_reported_with_its_address() -> None:
 
 
 @pytest.mark.parametrize("controller_id", [None, 2])
-def test_a_cluster_needs_a_controller(controller_id: int | None) -> None:
+def test_a_missing_controller_is_reported(controller_id: int | None) -> None:
     found = snapshot(brokers=[up(1), away(2)], controller_id=controller_id)
     assert "no-controller" in dict(told(found))
 
@@ -115,7 +115,7 @@ def test_brokers_that_do_not_serve_their_groups_are_reported() -> None:
     ]
 
 
-def test_rates_are_between_two_snapshots() -> None:
+def test_rates_are_calculated_between_two_snapshots() -> None:
     before = snapshot(
         [topic("orders", partition(0, end=10), partition(1, end=5)), topic("anew", partition(end=9))]
     )

@@ -86,7 +86,7 @@ def test_a_small_cluster_fits_the_screen() -> None:
     ]
 
 
-def test_problems_come_first() -> None:
+def test_problems_are_shown_first() -> None:
     found = snapshot([topic("orders", partition(0, None, (2,)))], brokers=[up(1), away(2)])
     assert text_of(found)[:14] == [
         "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
@@ -107,7 +107,7 @@ def test_problems_come_first() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_no_line_is_wider_than_the_screen(width: int) -> None:
+def test_lines_are_never_wider_than_the_screen(width: int) -> None:
     lines = text_of(busy(), Rates({}), width=width)
     assert max(map(cell_len, lines)) <= width
     assert "…" in "".join(lines)
@@ -115,7 +115,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 @pytest.mark.parametrize("height", [24, 40, 60])
 @pytest.mark.parametrize("rates", [None, Rates({})])
-def test_a_terminal_is_not_taller_than_it_is(height: int, rates: Rates | None) -> None:
+def test_the_output_fits_the_height_of_the_terminal(height: int, rates: Rates | None) -> None:
     lines = text_of(busy(), rates, height=height)
     assert height - 4 <= len(lines) < height
 
@@ -127,7 +127,7 @@ def test_omitted_rows_are_counted() -> None:
     assert "and 997 groups more: lag 496,506,000,000,000 records" in text
 
 
-def test_the_worst_groups_come_first() -> None:
+def test_the_groups_with_the_most_lag_are_shown_first() -> None:
     groups = [group("a", 1), group("b", 50), group("c", 7), group("broken", error="NOT_COORDINATOR")]
     lines = text_of(snapshot(groups=groups))
     start = next(index for index, line in enumerate(lines) if line.startswith("most lag"))
@@ -141,14 +141,14 @@ def test_control_characters_in_names_are_not_printed() -> None:
     assert r"\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:" in text
 
 
-def test_wide_letters_take_two_cells() -> None:
+def test_wide_characters_count_as_two_cells() -> None:
     lines = text_of(snapshot([topic("订单" * 30), topic("orders")]))
     assert max(map(cell_len, lines)) <= WIDTH
     rows = [line for line in lines if line.startswith(("订单", "orders"))]
     assert cell_len(rows[0]) == cell_len(rows[1])
 
 
-def test_the_last_state_stays_while_no_broker_responds() -> None:
+def test_the_last_state_stays_visible_while_no_broker_responds() -> None:
     lines = text_of(snapshot([topic("orders")]), stale="127.0.0.1:9092: Connection refused")
     assert lines[2:6] == [
         "NO BROKER CAN BE REACHED 127.0.0.1:9092: Connection refused",
@@ -160,7 +160,7 @@ def test_the_last_state_stays_while_no_broker_responds() -> None:
     assert text_of(None, stale="x: refused") == ["", "", "NO BROKER CAN BE REACHED x: refused"]
 
 
-def test_unknown_values_are_marked() -> None:
+def test_unavailable_data_is_listed_as_unknown() -> None:
     found = snapshot([topic("orders")], missing=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
     lines = text_of(found)
     assert "unknown: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines

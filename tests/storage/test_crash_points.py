@@ -146,7 +146,7 @@ def check_deletion(world: World, acknowledged: set[str]) -> None:
         assert stored.get(KEY, 0) <= (log.log_end_offset if log is not None else 0), name
 
 
-def test_a_recreated_topic_has_no_records_of_the_first() -> None:
+def test_a_recreated_topic_never_contains_records_of_the_deleted_topic() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), delete_and_create_again, check_deletion)
     assert steps > 20
 
@@ -211,7 +211,7 @@ def check_full_truncation(world: World, acknowledged: set[str]) -> None:
     assert len(offsets(log, log.log_start_offset)) > 0 or log.log_start_offset == log.log_end_offset
 
 
-def test_a_crash_in_a_full_truncation_leaves_the_old_or_the_new_log() -> None:
+def test_a_crash_during_a_full_truncation_leaves_either_the_old_or_the_new_log() -> None:
     steps = at_every_step(lambda world: world.fill(FIRST, 10), truncate_fully, check_full_truncation)
     assert steps > 15
 
@@ -239,7 +239,7 @@ def test_deleted_records_never_return() -> None:
     assert steps >= 10
 
 
-def test_a_log_is_not_created_during_the_deletion_of_its_namesake() -> None:
+def test_a_log_is_not_created_while_one_of_the_same_name_is_being_deleted() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()
@@ -256,7 +256,7 @@ def test_a_log_is_not_created_during_the_deletion_of_its_namesake() -> None:
     assert world.dirs.create(*KEY, SECOND).log_end_offset == 0
 
 
-def test_a_thousand_truncations_share_a_checkpoint() -> None:
+def test_concurrent_truncations_share_a_checkpoint() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()
@@ -282,7 +282,7 @@ def test_a_thousand_truncations_share_a_checkpoint() -> None:
     assert len([path for path in written if path.startswith("/data/") and path.count("/") == 2]) <= 3
 
 
-def test_a_stop_right_after_a_truncation_is_clean() -> None:
+def test_a_shutdown_right_after_a_truncation_is_clean() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()
@@ -299,7 +299,7 @@ def test_a_stop_right_after_a_truncation_is_clean() -> None:
     assert (found.log.log_end_offset, found.report.recovered_bytes) == (100, 0)
 
 
-def test_waiting_requests_fail_with_the_disk() -> None:
+def test_waiting_requests_fail_when_their_disk_fails() -> None:
     disk = SimulatedFilesystem(random.Random(1))
     world = World(disk)
     world.load()

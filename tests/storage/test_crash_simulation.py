@@ -508,7 +508,7 @@ def crash_repeatedly(seed: int, crashes: int) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_no_acknowledged_record_is_lost_and_every_recovery_is_a_clean_prefix() -> None:
+def test_recovery_keeps_a_prefix_of_the_log_that_includes_all_acknowledged_records() -> None:
     crashes = campaign.rounds(CRASHES_EVERYDAY, CRASHES_CAMPAIGN)
     for seed in range(crashes // CRASHES_PER_DISK):
         try:

@@ -15,7 +15,7 @@ from kafka_compat.storage.filesystem import RealFilesystem
 MIB = 1024 * 1024
 
 
-def test_appends_are_written_at_the_end_and_readable_anywhere(tmp_path: Path) -> None:
+def test_appends_are_written_at_the_end_and_readable_at_any_position(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     file = filesystem.create(f"{tmp_path}/a")
     assert file.write(b"hello ") == 6
@@ -42,7 +42,7 @@ def test_a_deleted_file_is_readable_while_it_is_open(tmp_path: Path) -> None:
     assert file.pread(4, 0) == b"kept"
 
 
-def test_a_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
+def test_a_descriptor_is_closed_when_its_last_user_releases_it(tmp_path: Path) -> None:
     file = RealFilesystem().create(f"{tmp_path}/a")
     fd = file.fileno()
     os.fstat(fd)
@@ -52,7 +52,7 @@ def test_a_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fallocate is Linux's")
-def test_reserved_space_keeps_the_size_and_is_freed_by_truncation(tmp_path: Path) -> None:
+def test_reserving_space_keeps_the_file_size_and_truncation_frees_it(tmp_path: Path) -> None:
     file = RealFilesystem().create(f"{tmp_path}/a")
     file.write(b"x" * 1000)
     file.reserve(1000, 32 * MIB)
@@ -67,7 +67,7 @@ def test_reserved_space_keeps_the_size_and_is_freed_by_truncation(tmp_path: Path
     assert status.st_blocks * 512 < MIB
 
 
-def test_atomic_replacement_leaves_the_new_content_and_no_temporary(tmp_path: Path) -> None:
+def test_atomic_replacement_writes_the_new_content_and_removes_the_temporary_file(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     path = f"{tmp_path}/checkpoint"
     filesystem.write_file_atomically(path, b"one")
@@ -76,7 +76,7 @@ def test_atomic_replacement_leaves_the_new_content_and_no_temporary(tmp_path: Pa
     assert os.listdir(tmp_path) == ["checkpoint"]
 
 
-def test_a_lock_excludes_this_process_and_others(tmp_path: Path) -> None:
+def test_a_lock_excludes_other_users_in_and_outside_the_process(tmp_path: Path) -> None:
     filesystem = RealFilesystem()
     path = f"{tmp_path}/.lock"
     held = filesystem.lock(path)
@@ -99,7 +99,7 @@ def test_a_lock_excludes_this_process_and_others(tmp_path: Path) -> None:
     again.release()
 
 
-def test_two_threads_replace_one_file_at_once(tmp_path: Path) -> None:
+def test_two_threads_can_replace_the_same_file_concurrently(tmp_path: Path) -> None:
     path = str(tmp_path / "checkpoint")
     failures: list[OSError] = []
 

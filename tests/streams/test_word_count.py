@@ -51,7 +51,9 @@ def counted(consumer: Consumer) -> int:
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.0"] if campaign.enabled() else ["4.1.0"])
-def test_word_count_with_exactly_once_v2(start_broker: StartBroker, tmp_path: Path, version: str) -> None:
+def test_word_count_is_correct_with_exactly_once_v2(
+    start_broker: StartBroker, tmp_path: Path, version: str
+) -> None:
     lines, kills = campaign.rounds(300, 20_000), campaign.rounds(1, 5)
     broker = start_broker({"kafka.compat.transaction.version": "2", "offsets.topic.num.partitions": "2"})
     for topic in ("lines", "counts"):

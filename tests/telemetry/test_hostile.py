@@ -50,7 +50,7 @@ def _push(address: str, data: bytes, codec: CompressionType = CompressionType.NO
 
 
 @pytest.mark.parametrize("codec", _CODECS, ids=[each.name for each in _CODECS])
-def test_a_decompression_bomb_is_too_large(address: str, codec: CompressionType) -> None:
+def test_a_decompression_bomb_is_rejected_as_too_large(address: str, codec: CompressionType) -> None:
     """Small as it comes, and more than four times telemetry.max.bytes when it is decompressed."""
     bomb = compress(codec, bytes(8 * MIB))
     assert len(bomb) < MIB
@@ -60,7 +60,7 @@ def test_a_decompression_bomb_is_too_large(address: str, codec: CompressionType)
 
 
 @pytest.mark.parametrize("where", EMPTY)
-def test_millions_of_empty_messages_do_not_delay_others(broker: KafkaBroker, where: str) -> None:
+def test_millions_of_empty_messages_do_not_delay_other_clients(broker: KafkaBroker, where: str) -> None:
     """Two MiB of them are some hundred bytes as they come."""
     bomb = compress(CompressionType.ZSTD, EMPTY[where])
     assert len(bomb) < 1000
@@ -75,7 +75,7 @@ def test_millions_of_empty_messages_do_not_delay_others(broker: KafkaBroker, whe
     assert resident_bytes(broker.pid) - before < GROWN_MAX
 
 
-def test_a_large_push_does_not_delay_others(broker: KafkaBroker) -> None:
+def test_a_large_push_does_not_delay_other_clients(broker: KafkaBroker) -> None:
     """Of four MiB once it is decompressed: more series than are kept of a client."""
     data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
     assert 3.8 * MIB < len(data) < 4 * MIB
@@ -87,7 +87,7 @@ def test_a_large_push_does_not_delay_others(broker: KafkaBroker) -> None:
     assert bystander.worst_ms < LATE_MS_MAX
 
 
-def test_ever_new_ids_over_the_wire_take_bounded_memory(broker: KafkaBroker) -> None:
+def test_many_client_ids_over_the_wire_use_bounded_memory(broker: KafkaBroker) -> None:
     """Each pushes a few series, and goes: what is kept is bounded, and so is what others wait."""
     names = [f"client_x{number}" for number in range(3)]
     data = gauges({name.removeprefix("client_"): 1.0 for name in names})
@@ -104,7 +104,7 @@ def test_ever_new_ids_over_the_wire_take_bounded_memory(broker: KafkaBroker) -> 
     assert bystander.worst_ms < LATE_MS_MAX
 
 
-def test_random_bytes_are_invalid(address: str) -> None:
+def test_random_bytes_are_rejected_as_invalid(address: str) -> None:
     chance = random.Random(714)
     codes = {
         _push(address, b"\xff" + chance.randbytes(chance.randrange(2000)), codec)
@@ -114,7 +114,7 @@ def test_random_bytes_are_invalid(address: str) -> None:
     assert codes == {ErrorCode.INVALID_RECORD}
 
 
-def test_ever_new_ids_take_bounded_memory() -> None:
+def test_many_client_ids_use_bounded_memory() -> None:
     instances = ClientInstances(uuid.uuid4, MIB, instances_max=1000)
     pushed = PushedMetrics(500)
     samples = [Sample(f"client_{number}", (), 1.0, grows=True, is_delta=True) for number in range(3)]

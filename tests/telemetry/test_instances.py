@@ -52,7 +52,7 @@ def _push(
     return error
 
 
-def test_each_client_without_an_id_gets_a_new_one(instances: ClientInstances) -> None:
+def test_each_client_without_an_instance_id_gets_a_new_one(instances: ClientInstances) -> None:
     first, found = instances.ask(NOBODY, CLIENT, 0)
     assert first == ID and isinstance(found, ClientInstance)
     assert found.wanted.metrics == ("*",) and found.wanted.interval_ms == INTERVAL_MS
@@ -78,7 +78,9 @@ def test_one_push_is_allowed_per_interval_and_after_a_subscription_request(
     assert _push(instances, 9 * INTERVAL_MS, wanted) == ErrorCode.INVALID_REQUEST
 
 
-def test_some_rejected_clients_may_ask_again_at_once(instances: ClientInstances) -> None:
+def test_some_rejected_clients_can_request_their_subscription_again_at_once(
+    instances: ClientInstances,
+) -> None:
     wanted = _subscribed(instances, 0)
     assert _push(instances, 1, wanted + 1) == TOO_LATE
     assert _subscribed(instances, 2) == wanted

@@ -57,7 +57,7 @@ def _set(holder: Any, value: Any) -> None:
     setattr(holder, kinds[type(value)], value)
 
 
-def test_each_kind_of_metric_becomes_samples() -> None:
+def test_each_kind_of_metric_is_converted_to_samples() -> None:
     told = Told()
     told.gauge("org.apache.kafka.a")
     told.sum("org.apache.kafka.b", DELTA)
@@ -77,7 +77,7 @@ def test_each_kind_of_metric_becomes_samples() -> None:
     assert pushed.left_out == 4
 
 
-def test_attributes_become_valid_labels() -> None:
+def test_attributes_are_converted_to_valid_labels() -> None:
     told = Told()
     odd: dict[str, Any] = {
         "a.b": 'x"\n\\',
@@ -120,7 +120,7 @@ def test_series_and_labels_beyond_the_limits_are_dropped() -> None:
         ("é{}\n", False, "client_"),
     ],
 )
-def test_metric_names_become_family_names(name: str, grows: bool, expected: str) -> None:
+def test_metric_names_are_converted_to_family_names(name: str, grows: bool, expected: str) -> None:
     assert family_name(name, grows=grows) == expected
 
 
@@ -129,7 +129,9 @@ def test_metric_names_become_family_names(name: str, grows: bool, expected: str)
     st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=5),
     st.floats(allow_nan=False),
 )
-def test_prometheus_reads_the_metrics_of_any_client(name: str, labels: dict[str, str], value: float) -> None:
+def test_prometheus_can_parse_the_metrics_of_any_client(
+    name: str, labels: dict[str, str], value: float
+) -> None:
     told = MetricsData()
     point = told.resource_metrics.add().scope_metrics.add().metrics.add(name=name).gauge.data_points.add()
     point.as_double = value
@@ -141,13 +143,13 @@ def test_prometheus_reads_the_metrics_of_any_client(name: str, labels: dict[str,
 
 
 @pytest.mark.parametrize("where", EMPTY)
-def test_millions_of_empty_messages_are_not_read(where: str) -> None:
+def test_payloads_with_millions_of_empty_messages_are_rejected_unread(where: str) -> None:
     with pytest.raises(PushRefused, match="fields") as refused:
         read_push(EMPTY[where], 0, 4 * MIB, 5_000)
     assert refused.value.is_too_large
 
 
-def test_payloads_that_decompress_to_too_much_are_rejected() -> None:
+def test_payloads_that_are_too_large_when_decompressed_are_rejected() -> None:
     bomb = compress(CompressionType.ZSTD, bytes(2 * MIB))
     with pytest.raises(PushRefused, match="decompress to more than") as refused:
         read_push(bomb, CompressionType.ZSTD, MIB, 10)

@@ -44,7 +44,7 @@ def _only(pushed: PushedMetrics) -> PushedBy:
     return client
 
 
-def test_gauges_are_replaced_and_counters_added_up() -> None:
+def test_gauges_are_replaced_and_counters_are_summed() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _gauge("a", 1), _gauge("b", 2), _delta("c_total", 7))
     _take(pushed, _gauge("a", 5), _delta("c_total", 3), Sample("d_total", (), 9, grows=True, is_delta=False))
@@ -56,7 +56,7 @@ def test_gauges_are_replaced_and_counters_added_up() -> None:
     assert client.about == (("about", "x"), ("group", "g"))
 
 
-def test_a_metric_name_has_one_type() -> None:
+def test_a_metric_name_can_have_only_one_type() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _gauge("a", 1))
     _take(pushed, _delta("a", 2), _gauge("a", 9))
@@ -81,7 +81,7 @@ def test_metrics_of_silent_clients_expire() -> None:
     assert (pushed.clients(), pushed.series) == ([], 0)
 
 
-def test_one_client_may_use_a_tenth_of_the_series(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_client_can_use_at_most_a_tenth_of_the_series(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     pushed = PushedMetrics(100)
     for _ in range(3):

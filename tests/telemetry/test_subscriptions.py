@@ -18,7 +18,7 @@ def _wanted(*settings: dict[str, str], client: Client = CLIENT) -> Wanted:
     return wanted([subscription(each) for each in settings], ID, client)
 
 
-def test_without_subscriptions_no_metrics_are_requested() -> None:
+def test_metrics_are_not_requested_without_subscriptions() -> None:
     assert _wanted()[1:] == ((), DEFAULT_INTERVAL_MS)
 
 
@@ -59,7 +59,7 @@ def test_subscriptions_match_clients_by_their_attributes(match: str, is_meant: b
     assert _wanted({"metrics": "a.", "match": match}).metrics == (("a.",) if is_meant else ())
 
 
-def test_a_client_without_an_id_matches_no_pattern() -> None:
+def test_a_client_without_an_id_does_not_match_any_pattern() -> None:
     nameless = CLIENT._replace(client_id=None)
     assert _wanted({"metrics": "a.", "match": "client_id=.*"}, client=nameless).metrics == ()
 

@@ -45,7 +45,7 @@ def metrics(draw: st.DrawFn) -> MetricsData:
 
 
 @given(metrics())
-def test_fields_are_counted_as_by_the_official_classes(told: MetricsData) -> None:
+def test_field_counts_match_the_official_classes(told: MetricsData) -> None:
     data, count = told.SerializeToString(), _count(told)
     assert fields_up_to(1 << 20, data, KIND) == count
     for most in {0, count - 1, count // 2} - {-1}:
@@ -53,7 +53,7 @@ def test_fields_are_counted_as_by_the_official_classes(told: MetricsData) -> Non
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_count_no_more_fields_than_bytes(data: bytes) -> None:
+def test_random_bytes_never_have_more_fields_than_bytes(data: bytes) -> None:
     count = fields_up_to(1 << 20, data, KIND)
     assert count <= len(data)
     try:
@@ -65,5 +65,5 @@ def test_random_bytes_count_no_more_fields_than_bytes(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x0a", b"\x0a\x05\x0a", b"\xff" * 30, b"\x0b" * 30, b"\x0f"])
-def test_broken_ends_count_no_more_fields_than_bytes(data: bytes) -> None:
+def test_truncated_messages_never_have_more_fields_than_bytes(data: bytes) -> None:
     assert fields_up_to(1 << 20, data, KIND) <= len(data)

@@ -49,7 +49,7 @@ def receive(address: str, topic: str, group: str = "group") -> tuple[int, bytes 
         consumer.close()
 
 
-def test_a_broker_serves_and_leaves_nothing_behind() -> None:
+def test_a_stopped_broker_leaves_nothing_behind() -> None:
     with KafkaBroker() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         producer.send("flights", b"EWR").get(20)
@@ -120,7 +120,7 @@ def test_acknowledged_records_survive_a_restart(kind: type[KafkaBroker], end: st
         assert broker.topics() == ["t"]
 
 
-def test_a_cluster_replicates() -> None:
+def test_a_cluster_replicates_records() -> None:
     with KafkaCluster(3) as cluster:
         cluster.create_topic("t", 6, config={"min.insync.replicas": 2})
         send(cluster.bootstrap_servers, "t", b"1")
@@ -160,21 +160,21 @@ def test_a_broker_that_was_not_started_raises_an_error() -> None:
         KafkaBroker().bootstrap_servers  # noqa: B018
 
 
-def test_settings_have_kafkas_names_and_values() -> None:
+def test_settings_accept_kafkas_names_and_values() -> None:
     with KafkaBroker({"auto.create.topics.enable": False, "num.partitions": 3}) as broker:
         broker.create_topic("t", -1)
         found = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics("t", timeout=20)
         assert len(found.topics["t"].partitions) == 3
 
 
-def test_its_log_can_be_read() -> None:
+def test_the_log_of_a_broker_can_be_read() -> None:
     with KafkaBroker(verbose=True) as broker:
         assert "INFO" in broker.log
     assert broker.log == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_broker_ends_with_the_process_that_started_it(number: int) -> None:
+def test_a_broker_stops_with_the_process_that_started_it(number: int) -> None:
     program = """
         import time
         from kafka_compat.testing import KafkaBroker
@@ -197,7 +197,7 @@ def test_a_broker_ends_with_the_process_that_started_it(number: int) -> None:
     assert not folders()
 
 
-def test_leftovers_of_killed_brokers_are_deleted_by_the_next_start() -> None:
+def test_leftovers_of_killed_brokers_are_deleted_at_the_next_startup() -> None:
     program = """
         import os, signal
         from kafka_compat.testing import KafkaBroker
@@ -216,7 +216,7 @@ def test_leftovers_of_killed_brokers_are_deleted_by_the_next_start() -> None:
     assert not folders()
 
 
-def test_a_broker_starts_at_once() -> None:
+def test_a_broker_starts_quickly() -> None:
     times_s = []
     for _ in range(3):
         began_s = time.perf_counter()

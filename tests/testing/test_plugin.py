@@ -67,7 +67,7 @@ def test_a_test_of_five_lines_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_many_tests_by_several_workers_leave_nothing(tmp_path: Path) -> None:
+def test_many_tests_in_several_workers_leave_nothing_behind(tmp_path: Path) -> None:
     count, workers = campaign.rounds(40, 500), campaign.rounds(2, 4)
     found = run(tmp_path, MANY.replace("COUNT", str(count)), "-n", str(workers), "--durations=5")
     assert f"{count} passed" in found.stdout, found.stdout
@@ -77,7 +77,7 @@ def test_many_tests_by_several_workers_leave_nothing(tmp_path: Path) -> None:
     assert not folders()
 
 
-def test_the_reset_is_fast(tmp_path: Path) -> None:
+def test_resetting_a_broker_is_fast(tmp_path: Path) -> None:
     text = """
         import time
         from kafka import KafkaProducer
@@ -99,7 +99,7 @@ def test_the_reset_is_fast(tmp_path: Path) -> None:
     assert "1 passed" in found.stdout, found.stdout
 
 
-def test_the_suite_configures_a_cluster_and_settings(tmp_path: Path) -> None:
+def test_a_suite_can_configure_a_cluster_and_settings(tmp_path: Path) -> None:
     text = """
         import pytest
 
@@ -123,7 +123,7 @@ def test_the_suite_configures_a_cluster_and_settings(tmp_path: Path) -> None:
     assert "4 passed" in found.stdout, found.stdout
 
 
-def test_tests_without_a_broker_import_none(tmp_path: Path) -> None:
+def test_tests_without_a_broker_do_not_import_the_broker(tmp_path: Path) -> None:
     text = """
         import sys
 

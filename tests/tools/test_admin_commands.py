@@ -43,17 +43,17 @@ def comparison(side: Side, newest: JavaTools, files: str) -> Comparison:
 
 
 @pytest.mark.parametrize("tool", list(admin_lines.TABLES))
-def test_commands_print_the_same_as_genuine_ones(comparison: Comparison, tool: str) -> None:
+def test_commands_print_the_same_output_as_genuine_ones(comparison: Comparison, tool: str) -> None:
     found = comparison.differences(admin_lines.TABLES[tool])
     assert not found, "\n".join(found)
 
 
-def test_flags_dropped_by_newer_tools_work_as_before(side: Side, files: str) -> None:
+def test_flags_removed_from_newer_tools_still_work(side: Side, files: str) -> None:
     found = Comparison(side.tools, side.address, files).differences(admin_lines.DROPPED)
     assert not found, "\n".join(found)
 
 
-def test_kafka_features_prints_the_same(comparison: Comparison) -> None:
+def test_kafka_features_prints_the_same_output(comparison: Comparison) -> None:
     assert not comparison.differences(_some(admin_lines.FEATURES), admin_lines.JUSTIFIED)
 
 
@@ -69,12 +69,12 @@ def guarded(
     server.stop()
 
 
-def test_kafka_acls_prints_the_same(guarded: Comparison) -> None:
+def test_kafka_acls_prints_the_same_output(guarded: Comparison) -> None:
     found = guarded.differences(admin_lines.ACLS)
     assert not found, "\n".join(found)
 
 
-def test_commands_print_the_same_as_genuine_ones_on_three_brokers(
+def test_commands_print_the_same_output_as_genuine_ones_on_three_brokers(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = KafkaCompatBroker(tmp_path, port=adjacent_ports(3), arguments=("--brokers", "3"))
@@ -104,7 +104,7 @@ def test_log_directories_are_listed_in_the_order_of_genuine_tools(
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign")
 @pytest.mark.parametrize("version", OTHERS)
-def test_commands_print_the_same_as_genuine_ones_on_kraft_clusters(
+def test_commands_print_the_same_output_as_genuine_ones_on_kraft_clusters(
     version: str, newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = GenuineKafka(tmp_path, mode="kraft", version=version)

@@ -17,7 +17,7 @@ from tests.tools.compare import Comparison, table
 
 
 @pytest.mark.parametrize("kind", ["shared_broker", "genuine_41"][: campaign.rounds(1, 2)])
-def test_kafka_client_metrics_prints_the_same_as_the_genuine_one(
+def test_kafka_client_metrics_prints_the_same_output_as_the_genuine_tool(
     kind: str, newest: JavaTools, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(kind)
@@ -27,7 +27,9 @@ def test_kafka_client_metrics_prints_the_same_as_the_genuine_one(
     assert not found, "\n".join(found)
 
 
-def test_a_name_is_generated(shared_broker: KafkaCompatBroker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_subscription_name_is_generated_on_request(
+    shared_broker: KafkaCompatBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
     at = ["--bootstrap-server", shared_broker.address]
     assert registry.run("client-metrics", [*at, "--alter", "--generate-name", "--metrics", "a"]) == 0
     told = re.fullmatch(r"Altered client metrics config for ([\w-]{22})\.\n", capsys.readouterr().out)

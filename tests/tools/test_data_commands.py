@@ -50,7 +50,7 @@ def numbers(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("tool", data_lines.TOOLS)
-def test_commands_print_the_same_as_genuine_ones(
+def test_commands_print_the_same_output_as_genuine_ones(
     side: Side, files: str, newest: JavaTools, tool: str
 ) -> None:
     comparison = Comparison(newest, side.address, files)
@@ -59,7 +59,7 @@ def test_commands_print_the_same_as_genuine_ones(
     assert not found, "\n".join(found)
 
 
-def test_flags_dropped_by_newer_tools_work_as_before(side: Side, files: str) -> None:
+def test_flags_removed_from_newer_tools_still_work(side: Side, files: str) -> None:
     comparison = Comparison(side.tools, side.address, files)
     text = data_lines.with_logs(data_lines.lines("dropped-data"), side.log_dirs)
     found = comparison.differences(text, {**DRAWN, **SAID_SINCE})

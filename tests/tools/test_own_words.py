@@ -23,12 +23,12 @@ def kafkas_runs() -> set[str]:
     return own_words.kafkas_runs()
 
 
-def test_no_text_of_ours_repeats_eight_words_of_kafka(kafkas_runs: set[str]) -> None:
+def test_our_texts_never_repeat_eight_consecutive_words_of_kafkas(kafkas_runs: set[str]) -> None:
     found = findings(our_texts(), kafkas_runs)
     assert not found, "\n".join(map(str, found))
 
 
-def test_every_exception_is_needed(kafkas_runs: set[str]) -> None:
+def test_every_listed_exception_is_needed(kafkas_runs: set[str]) -> None:
     texts = [(text, runs_of(iter([text.text])) & kafkas_runs) for text in our_texts()]
     repeated = set().union(*(runs for _, runs in texts))
     assert [text for text in EXCEPTIONS if not runs_of(iter([text])) & repeated] == []
@@ -46,24 +46,24 @@ def test_every_exception_is_needed(kafkas_runs: set[str]) -> None:
         ('x = "Cannot execute because there is" "\\n an existing partition assignment"', True),
     ],
 )
-def test_a_repeated_run_is_found_in_literals(source: str, is_found: bool) -> None:
+def test_a_repeated_run_of_words_is_found_in_literals(source: str, is_found: bool) -> None:
     found = findings(literals("kafka_compat/tools/x.py", source), runs_of(iter([KAFKAS])))
     assert bool(found) == is_found
 
 
-def test_messages_may_be_kafkas_where_tests_compare_them_but_docstrings_may_not() -> None:
+def test_kafkas_wording_is_allowed_in_compared_messages_but_not_in_docstrings() -> None:
     name = next(iter(MESSAGES))
     source = f'"""{KAFKAS}"""\nx = "{KAFKAS}"'
     assert [found.line for found in findings(literals(name, source), runs_of(iter([KAFKAS])))] == [1]
 
 
-def test_a_finding_has_all_words_of_the_run() -> None:
+def test_a_finding_contains_all_words_of_the_run() -> None:
     text = Text("docs/start.md", 1, f"It says: {KAFKAS.upper()}, and more.")
     (found,) = findings(iter([text]), runs_of(iter([KAFKAS])))
     assert found.words == KAFKAS.lower() and len(found.words.split()) > RUN
 
 
-def test_of_a_help_the_flags_remain_and_what_they_take() -> None:
+def test_help_texts_are_compared_by_flags_and_argument_types() -> None:
     shown = wording.without_wording(TABLE.format(list="List them."), is_genuine=True)
     assert "<String:name> required t" in shown and "List them" not in shown
     assert wording.without_wording(TABLE.format(list="All."), is_genuine=True) == shown
@@ -76,7 +76,7 @@ def test_a_required_flag_is_shown_as_required() -> None:
     assert wording.without_wording(optional, True) != wording.without_wording(TABLE, True)
 
 
-def test_sentences_of_kafka_become_ours_with_their_values() -> None:
+def test_kafkas_sentences_are_replaced_with_ours_and_keep_their_values() -> None:
     kafkas = (
         "Error: Assignments can only be reset if the group 'g' is inactive, but the current state is Stable."
     )
@@ -85,7 +85,7 @@ def test_sentences_of_kafka_become_ours_with_their_values() -> None:
     assert wording.without_wording(ours, is_genuine=False) == ours
 
 
-def test_texts_of_error_codes_become_the_codes() -> None:
+def test_texts_of_error_codes_are_replaced_with_the_codes() -> None:
     assert len(wording.kafkas_error_texts()) > 130
     kafkas = "UnknownTopicOrPartitionException: This server does not host this topic-partition."
     ours = "UnknownTopicOrPartitionException: The broker has no replica of this partition."

@@ -42,7 +42,7 @@ DESCRIPTIONS = """
 IMPATIENT = "--command-config {files}/impatient"
 
 
-def test_descriptions_of_the_cluster_are_the_same(clusters: Clusters) -> None:
+def test_cluster_descriptions_are_the_same(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
         f"""
@@ -69,7 +69,7 @@ def test_descriptions_of_the_cluster_are_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_get_offsets_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_get_offsets_prints_the_same_output(clusters: Clusters) -> None:
     clusters.same(
         "kafka-get-offsets",
         """
@@ -85,7 +85,7 @@ def test_kafka_get_offsets_prints_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_cluster_feature_and_quorum_tools_print_the_same(clusters: Clusters) -> None:
+def test_cluster_feature_and_quorum_tools_print_the_same_output(clusters: Clusters) -> None:
     clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
     clusters.same("kafka-features", "describe\nupgrade --feature a=1")
     clusters.same("kafka-metadata-quorum", "describe --status\ndescribe --replication")
@@ -93,7 +93,7 @@ def test_cluster_feature_and_quorum_tools_print_the_same(clusters: Clusters) -> 
 
 
 @long_only
-def test_kafka_topics_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_topics_prints_the_same_output(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
         f"""
@@ -133,7 +133,7 @@ def test_kafka_topics_prints_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_configs_prints_the_same_for_brokers(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_for_brokers(clusters: Clusters) -> None:
     clusters.same(
         "kafka-configs",
         """
@@ -163,14 +163,14 @@ def test_kafka_configs_prints_the_same_for_brokers(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_configs_prints_all_settings_of_a_broker_alike(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_for_all_settings_of_a_broker(clusters: Clusters) -> None:
     """But for settings of our own, and defaults that let a broker start on a bare machine."""
     own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
     clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
 
 
 @long_only
-def test_kafka_configs_prints_the_same_for_quotas_and_users(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_for_quotas_and_users(clusters: Clusters) -> None:
     zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
     clusters.same(
         "kafka-configs",
@@ -202,7 +202,7 @@ def test_kafka_configs_prints_the_same_for_quotas_and_users(clusters: Clusters) 
 
 
 @long_only
-def test_kafka_consumer_groups_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_consumer_groups_prints_the_same_output(clusters: Clusters) -> None:
     clusters.same(
         "kafka-consumer-groups",
         """
@@ -236,7 +236,7 @@ def test_kafka_consumer_groups_prints_the_same(clusters: Clusters) -> None:
     )
 
 
-def test_kafka_transactions_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_transactions_prints_the_same_output(clusters: Clusters) -> None:
     clusters.same(
         "kafka-transactions",
         """
@@ -265,7 +265,7 @@ def test_kafka_transactions_prints_the_same(clusters: Clusters) -> None:
     )
 
 
-def test_kafka_delete_records_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_delete_records_prints_the_same_output(clusters: Clusters) -> None:
     offsets = ("cut", 0, {"offset": 3}), ("cut", 1, {"offset": -1}), ("cut", 2, {"offset": 999})
     clusters.write("cut.json", partitions(*offsets, ("beta", 0, {"offset": 0})))
     internal = ("__consumer_offsets", 0, {"offset": 2})
@@ -280,7 +280,7 @@ def test_kafka_delete_records_prints_the_same(clusters: Clusters) -> None:
     clusters.same("kafka-get-offsets", "--topic cut --time earliest")
 
 
-def test_kafka_reassign_partitions_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output(clusters: Clusters) -> None:
     clusters.write("topics.json", {"topics": [{"topic": "alpha"}, {"topic": "wide"}], "version": 1})
     clusters.write("one.json", {"topics": [{"topic": "heavy"}, {"topic": "set"}], "version": 1})
     clusters.write("heavy.json", partitions(("heavy", 0, {"replicas": [2]})))
@@ -358,7 +358,7 @@ def test_kafka_reassign_partitions_prints_the_same(clusters: Clusters) -> None:
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_reassign_partitions_moves_replicas_between_disks_alike(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output_for_moves_between_disks(clusters: Clusters) -> None:
     def to(disk: str, *brokers: int) -> dict[str, Any]:
         return {"replicas": list(brokers), "log_dirs": [f"{{folder}}/{broker}/{disk}" for broker in brokers]}
 
@@ -407,7 +407,7 @@ def test_kafka_reassign_partitions_moves_replicas_between_disks_alike(clusters: 
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_leader_election_prints_the_same(clusters: Clusters) -> None:
+def test_kafka_leader_election_prints_the_same_output(clusters: Clusters) -> None:
     """The reassignment before has left one leader who is not the preferred one."""
     clusters.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("moved", 1, {})))
     clusters.same(
@@ -426,7 +426,7 @@ def test_kafka_leader_election_prints_the_same(clusters: Clusters) -> None:
 
 
 @long_only
-def test_invalid_commands_are_rejected_alike(clusters: Clusters) -> None:
+def test_invalid_commands_are_rejected_with_the_same_output(clusters: Clusters) -> None:
     configs = """
         min.insync.replicas=0 cleanup.policy=burn compression.gzip.level=99 retention.ms=-2 segment.bytes=1
         leader.replication.throttled.replicas=a remote.storage.enable=true local.retention.ms=-1
@@ -511,7 +511,7 @@ def test_invalid_commands_are_rejected_alike(clusters: Clusters) -> None:
 
 
 @long_only
-def test_the_same_is_printed_while_a_broker_is_down(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_while_a_broker_is_down(clusters: Clusters) -> None:
     clusters.write(
         "elect.json", partitions(("alpha", 1, {}), ("absent", 0, {}), ("beta", 0, {}), ("few", 0, {}))
     )
@@ -575,7 +575,9 @@ def test_the_same_is_printed_while_a_broker_is_down(clusters: Clusters) -> None:
 
 
 @long_only
-def test_a_topic_is_deleted_while_it_moves(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_when_a_topic_is_deleted_during_its_reassignment(
+    clusters: Clusters,
+) -> None:
     clusters.write("a.json", partitions(("heavy", 0, {"replicas": [2]}), ("cut", 0, {"replicas": [2, 3, 1]})))
     clusters.write("b.json", partitions(("heavy", 0, {"replicas": [3, 2]})))
     clusters.write("c.json", partitions(("heavy", 0, {"replicas": [1]})))
@@ -609,7 +611,7 @@ def test_a_topic_is_deleted_while_it_moves(clusters: Clusters) -> None:
 
 
 @long_only
-def test_the_controller_leaves(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_after_the_controller_has_left(clusters: Clusters) -> None:
     """And with it coordinators of groups and transactions."""
     clusters.write("cut-alpha.json", partitions(("alpha", 0, {"offset": 5}), ("alpha", 1, {"offset": -1})))
     clusters.stop(1)

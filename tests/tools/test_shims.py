@@ -24,14 +24,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_each_command_is_installed_under_both_of_its_names(folder: Path) -> None:
+def test_each_command_is_installed_under_both_its_names(folder: Path) -> None:
     names = {f"kafka-{tool}{end}" for tool in TOOLS for end in ("", ".sh")}
     assert {path.name for path in folder.iterdir()} == names
     assert all(os.access(path, os.X_OK) for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh"])
-def test_an_installed_command_runs_in_any_directory(folder: Path, tmp_path: Path, name: str) -> None:
+def test_an_installed_command_can_run_in_any_directory(folder: Path, tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [folder / name, "--version"], capture_output=True, text=True, cwd=tmp_path, env={}, check=True
     )
@@ -39,11 +39,11 @@ def test_an_installed_command_runs_in_any_directory(folder: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh"])
-def test_the_program_knows_commands_by_all_their_names(name: str) -> None:
+def test_the_program_accepts_every_name_of_a_command(name: str) -> None:
     assert run_kafka_compat(name, "--version").stdout.strip() == KAFKA_VERSION
 
 
-def test_a_link_to_the_program_is_the_command_of_its_name(tmp_path: Path) -> None:
+def test_a_link_to_the_program_runs_the_command_of_that_name(tmp_path: Path) -> None:
     program = tmp_path / "kafka-configs.sh"
     main = "import sys; sys.path[:0] = [{!r}]; from kafka_compat.cli import main; sys.exit(main())"
     program.write_text(main.format(str(PROJECT)))
@@ -51,7 +51,7 @@ def test_a_link_to_the_program_is_the_command_of_its_name(tmp_path: Path) -> Non
     assert done.stdout.strip() == KAFKA_VERSION
 
 
-def test_bash_completes_flags() -> None:
+def test_bash_completes_command_flags() -> None:
     script = run_kafka_compat("completion", "bash").stdout
     script += """
 COMP_WORDS=(kafka-compat topics --rep); COMP_CWORD=2; _kafka_compat topics --rep; echo "${COMPREPLY[@]}"
@@ -62,11 +62,11 @@ COMP_WORDS=(kafka-acls.sh --deny-h); COMP_CWORD=1; _kafka_compat acls --deny-h; 
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_flags_are_printed_for_other_shells(shell: str) -> None:
+def test_flags_are_listed_for_other_shells(shell: str) -> None:
     assert "replication-factor" in run_kafka_compat("completion", shell).stdout
 
 
-def test_a_command_is_much_faster_than_a_jvm(folder: Path, pair: Pair) -> None:
+def test_a_command_starts_much_faster_than_a_jvm(folder: Path, pair: Pair) -> None:
     """A twentieth, on a machine that has nothing else to do."""
     line = ["--bootstrap-server", pair.sides[0].address, "--list"]
     ours = _least_s([str(folder / "kafka-topics"), *line], 20)
@@ -83,7 +83,7 @@ def _least_s(line: list[str], rounds: int) -> float:
     return min(taken)
 
 
-def test_a_command_without_tables_has_no_json() -> None:
+def test_commands_without_tables_reject_the_json_flag() -> None:
     refused = run_kafka_compat("dump-log", "--files", "absent.log", "--json")
     assert refused.returncode == 1
     assert "json is not a recognized option" in refused.stderr

@@ -105,7 +105,7 @@ def test_a_transaction_past_its_timeout_is_aborted(start_broker: StartBroker) ->
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_transaction_continues_over_a_kill(start_broker: StartBroker, committed: bool) -> None:
+def test_a_transaction_continues_after_a_kill(start_broker: StartBroker, committed: bool) -> None:
     broker = start_broker()
     create_topic(broker.address, "topic")
     producer = transactional_producer(broker.address, "id")
@@ -125,7 +125,7 @@ def test_a_transaction_continues_over_a_kill(start_broker: StartBroker, committe
     assert read_all(broker.address, "topic") == (["before", "after"] if committed else [])
 
 
-def test_copying_over_kills_is_exactly_once(start_broker: StartBroker) -> None:
+def test_copying_is_exactly_once_despite_kills(start_broker: StartBroker) -> None:
     """The copier dies with each kill and another takes over: nothing is lost, and nothing comes twice."""
     broker = start_broker()
     address = broker.address
@@ -158,7 +158,7 @@ def test_copying_over_kills_is_exactly_once(start_broker: StartBroker) -> None:
     assert read_all(address, "target") == [f"{number}'" for number in range(100)]
 
 
-def test_a_decided_transaction_is_completed_after_a_kill(start_broker: StartBroker) -> None:
+def test_a_prepared_transaction_is_completed_after_a_kill(start_broker: StartBroker) -> None:
     """Kills right after commits: what was answered shows after the restart, whole, without its producer."""
     broker = start_broker()
     # Taken up at a start between the coordinators' topic and the one that is written to.

@@ -68,7 +68,7 @@ async def ended(cluster: EmbeddedCluster) -> list[str]:
     return await committed(cluster)
 
 
-async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
+async def test_a_transaction_can_span_brokers(cluster: EmbeddedCluster) -> None:
     producer = await client(transactional_producer, addresses(cluster), "id")
     kept = [f"kept-{index}" for index in range(PARTITIONS)]
     await client(begin, producer, kept)
@@ -81,7 +81,7 @@ async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
     assert cluster.isr(TRANSACTIONS_TOPIC) == {1, 2, 3}
 
 
-async def test_offsets_are_committed_for_a_group_on_another_broker(cluster: EmbeddedCluster) -> None:
+async def test_a_transaction_commits_offsets_for_a_group_on_another_broker(cluster: EmbeddedCluster) -> None:
     address = addresses(cluster)
     assert await cluster.create_topic("source") == ErrorCode.NONE
     assert await cluster.create_topic("target") == ErrorCode.NONE
@@ -115,7 +115,7 @@ async def test_a_transaction_survives_the_loss_of_its_coordinator(
     assert await ended(cluster) == sorted([*expected, "more"])
 
 
-async def test_a_decided_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
+async def test_a_prepared_transaction_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
     """The markers cannot be written when the coordinator goes: partitions are below their min ISR."""
     producer = await client(transactional_producer, addresses(cluster), "id")
     values = [f"{index}" for index in range(PARTITIONS)]

@@ -77,7 +77,7 @@ class Coordinator:
         return error if status is None else status.state
 
 
-def test_every_partition_gets_a_marker_with_the_coordinators_epoch() -> None:
+def test_every_partition_receives_a_marker_with_the_coordinator_epoch() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     assert coordinator.commit(identity) is ErrorCode.NONE
@@ -102,7 +102,7 @@ def test_a_marker_with_a_retriable_error_is_sent_again() -> None:
     assert [partition for partition, _ in coordinator.partitions.written] == PARTITIONS
 
 
-def test_a_deleted_topic_needs_no_marker() -> None:
+def test_deleted_topics_do_not_need_a_marker() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -114,7 +114,7 @@ def test_a_deleted_topic_needs_no_marker() -> None:
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_a_newer_coordinator_completes_transactions_of_an_older_one() -> None:
+def test_a_new_coordinator_completes_its_predecessors_transactions() -> None:
     """The first one's markers are refused; the next, loading the same log, sends them again."""
     log = MemoryLog(2)
     first = Coordinator(log)
@@ -159,7 +159,7 @@ def test_waiting_requests_fail_when_leadership_ends() -> None:
     assert coordinator.partitions.written == []
 
 
-def test_idle_transactional_ids_expire_for_good() -> None:
+def test_idle_transactional_ids_expire_permanently() -> None:
     log = MemoryLog(2)
     coordinator = Coordinator(
         log,
@@ -177,7 +177,7 @@ def test_idle_transactional_ids_expire_for_good() -> None:
     assert heir.state() is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-def test_a_silent_producer_is_fenced() -> None:
+def test_a_producer_that_exceeds_its_transaction_timeout_is_fenced() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.scheduler.advance(60 * SECOND_MS)

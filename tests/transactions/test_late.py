@@ -87,7 +87,7 @@ async def run(address: str, transactions: int, proxies: list[LateProxy]) -> tupl
     return said, late
 
 
-async def test_late_requests_of_version_2_change_nothing(tmp_path: Path) -> None:
+async def test_late_requests_have_no_effect_under_version_2(tmp_path: Path) -> None:
     transactions = campaign.rounds(9, 500)
     held: Counter[ApiKey] = Counter()
     async with cluster_behind_proxies(tmp_path, 2, held) as proxies:
@@ -108,7 +108,7 @@ async def test_late_requests_of_version_2_change_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="test_version_2 shows the same of markers, every day")
-async def test_without_version_2_late_requests_end_the_next_transaction(tmp_path: Path) -> None:
+async def test_without_version_2_late_requests_affect_the_next_transaction(tmp_path: Path) -> None:
     """The same with transaction.version 0, which shows that this test can fail: the risk of older clients."""
     async with cluster_behind_proxies(tmp_path, 0, Counter()) as proxies:
         address = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)

@@ -116,7 +116,7 @@ def test_a_transaction_is_committed_and_followed_by_another() -> None:
         ("CompleteAbort", ErrorCode.INVALID_TXN_STATE, ErrorCode.NONE),
     ],
 )
-def test_end_txn_is_checked_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
+def test_end_txn_is_validated_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
     assert at(TransactionState(state)).end(FIRST) is commit
     assert at(TransactionState(state)).end(FIRST, committed=False) is abort
     assert at(TransactionState(state)).end(P(8, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -133,7 +133,7 @@ def test_a_second_producer_aborts_the_open_transaction_and_fences_the_first() ->
     assert run.add(FIRST) is ErrorCode.PRODUCER_FENCED
 
 
-def test_init_producer_id_checks_a_given_identity() -> None:
+def test_init_producer_id_validates_the_given_identity() -> None:
     """KIP-360: the next epoch while nobody came after it, the same answer to the same request."""
     run = at(TransactionState.COMPLETE_ABORT, epoch=4)
     assert run.init(P(7, 4)) == P(7, 5)
@@ -145,7 +145,7 @@ def test_init_producer_id_checks_a_given_identity() -> None:
     assert run.init(P(7, 4)) is ErrorCode.PRODUCER_FENCED
 
 
-def test_exhausted_epochs_give_a_new_producer_id() -> None:
+def test_exhausting_the_epochs_assigns_a_new_producer_id() -> None:
     last = P(7, EPOCH_MAX - 1)
     run = at(TransactionState.COMPLETE_COMMIT, epoch=last.producer_epoch)
     assert run.transaction.needs_producer_id
@@ -202,7 +202,7 @@ def test_a_transactional_id_expires_only_without_a_transaction() -> None:
         assert run.states == []
 
 
-def test_a_failed_append_changes_nothing() -> None:
+def test_a_failed_append_does_not_change_the_state() -> None:
     run = at(TransactionState.ONGOING)
     refused = ErrorCode.NOT_ENOUGH_REPLICAS
     assert run.end(FIRST, store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -224,7 +224,7 @@ def test_completion_is_retried_after_a_failed_append() -> None:
 @pytest.mark.parametrize(
     ("state", "committed"), [(TransactionState.PREPARE_COMMIT, True), (TransactionState.PREPARE_ABORT, False)]
 )
-def test_a_decided_transaction_is_completed_after_loading(state: TransactionState, committed: bool) -> None:
+def test_a_prepared_transaction_is_completed_after_loading(state: TransactionState, committed: bool) -> None:
     run = at(state, epoch=3)
     assert run.markers == [(P(7, 3), committed)]
     run.complete()
@@ -252,7 +252,7 @@ def test_requests_during_an_append_get_concurrent_transactions() -> None:
 # transaction.version 2
 
 
-def test_every_transaction_has_an_epoch_of_its_own() -> None:
+def test_every_transaction_of_version_2_has_its_own_epoch() -> None:
     run = Run()
     assert run.init() == FIRST
     assert run.add(FIRST, 2) is ErrorCode.NONE
@@ -269,7 +269,7 @@ def test_every_transaction_has_an_epoch_of_its_own() -> None:
     assert run.init(P(7, 2)) == P(7, 3)
 
 
-def test_an_empty_transaction_can_be_aborted_and_not_committed() -> None:
+def test_an_empty_transaction_can_be_aborted_but_not_committed() -> None:
     for state in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
         run = at(state, epoch=5)
         assert run.end_and_bump(P(7, 5)) is ErrorCode.INVALID_TXN_STATE
@@ -292,7 +292,7 @@ def test_a_transaction_that_exhausts_the_epochs_gets_a_new_producer_id() -> None
     assert run.end_and_bump(P(30, 0)) == P(30, 1)
 
 
-def test_a_decided_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
+def test_a_prepared_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
     run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
     run.end_and_bump(P(7, EPOCH_MAX - 1), new_id=30)
     _, value = encode_record(StatusRecord("id", run.transaction.status))
@@ -306,7 +306,7 @@ def test_a_decided_transaction_with_a_new_producer_id_is_completed_after_loading
     assert loaded.end_and_bump(P(7, EPOCH_MAX - 1)) == P(30, 0)
 
 
-def test_a_fenced_transaction_of_version_2_ends_in_a_newer_epoch() -> None:
+def test_fencing_a_transaction_of_version_2_bumps_the_epoch_of_its_marker() -> None:
     run = Run()
     run.init()
     run.add(FIRST, 2)
@@ -317,7 +317,7 @@ def test_a_fenced_transaction_of_version_2_ends_in_a_newer_epoch() -> None:
     assert run.init() == P(7, 2)
 
 
-def test_an_abort_that_takes_the_last_epoch_leaves_a_new_producer_id() -> None:
+def test_an_abort_that_exhausts_the_epochs_assigns_a_new_producer_id() -> None:
     last = P(7, EPOCH_MAX - 1)
     run = at(TransactionState.ONGOING, epoch=last.producer_epoch)
     run.now_ms = TIMEOUT_MS + 1
@@ -331,7 +331,7 @@ def test_an_abort_that_takes_the_last_epoch_leaves_a_new_producer_id() -> None:
     assert run.add(P(30, 0), 2) is ErrorCode.NONE
 
 
-def test_the_coordinator_aborts_in_its_own_version() -> None:
+def test_the_coordinator_aborts_with_its_own_transaction_version() -> None:
     """Older clients share an epoch over transactions, and yet this marker has one of its own."""
     transaction = Transaction.new("id", 7, TIMEOUT_MS, 0, version=2)
     run = Run(transaction.status)
@@ -344,7 +344,7 @@ def test_the_coordinator_aborts_in_its_own_version() -> None:
 
 
 @pytest.mark.parametrize(("version", "written"), [(0, 0), (1, 1), (2, 1)])
-def test_the_transaction_version_chooses_the_version_of_a_record(version: int, written: int) -> None:
+def test_the_transaction_version_determines_the_record_version(version: int, written: int) -> None:
     """Kafka 3.9 writes version 0 alone."""
     run = Run()
     run.init()

@@ -54,7 +54,7 @@ async def leader() -> Leader:
     return Leader()
 
 
-async def test_a_verification_counts_without_an_intervening_change(leader: Leader) -> None:
+async def test_a_verification_is_valid_without_an_intervening_change(leader: Leader) -> None:
     question = leader.question()
     assert not question.is_answered
     leader.answer()
@@ -73,7 +73,9 @@ async def test_a_marker_invalidates_the_verification(leader: Leader, answered_fi
     assert question.take() == {PARTITION: ErrorCode.INVALID_TXN_STATE, OTHER: ErrorCode.NONE}
 
 
-async def test_a_marker_before_the_addition_belongs_to_the_previous_transaction(leader: Leader) -> None:
+async def test_a_marker_before_the_partition_is_added_belongs_to_the_previous_transaction(
+    leader: Leader,
+) -> None:
     question = leader.question(adds=True)
     leader.verifications.ended(PARTITION, P)
     leader.verifications.ended(OTHER, ProducerIdentity(7, 4))
@@ -81,7 +83,7 @@ async def test_a_marker_before_the_addition_belongs_to_the_previous_transaction(
     assert question.take() == {PARTITION: ErrorCode.NONE, OTHER: ErrorCode.INVALID_TXN_STATE}
 
 
-async def test_another_leadership_invalidates_the_verification(leader: Leader) -> None:
+async def test_a_leader_change_invalidates_the_verification(leader: Leader) -> None:
     question = leader.question()
     leader.answer()
     leader.partition.leader_epoch = 7
@@ -100,7 +102,7 @@ async def test_open_transactions_are_not_verified_again(leader: Leader) -> None:
     assert question.take()[OTHER] is ErrorCode.INVALID_TXN_STATE
 
 
-async def test_old_clients_get_an_error_that_they_know(leader: Leader) -> None:
+async def test_old_clients_get_an_error_code_that_they_support(leader: Leader) -> None:
     for knows_abortable, expected in (
         (True, ErrorCode.TRANSACTION_ABORTABLE),
         (False, ErrorCode.INVALID_TXN_STATE),

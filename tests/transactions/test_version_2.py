@@ -135,7 +135,7 @@ async def producer(tmp_path: Path) -> AsyncIterator[RawProducer]:
     await cluster.stop()
 
 
-async def test_late_duplicates_change_nothing(producer: RawProducer) -> None:
+async def test_late_duplicate_requests_have_no_effect(producer: RawProducer) -> None:
     first = producer.identity
     for partition in range(PARTITIONS):
         assert await producer.write(partition, f"kept-{partition}") == ErrorCode.NONE
@@ -168,7 +168,7 @@ async def test_a_marker_without_a_version_ends_the_open_transaction(producer: Ra
     assert await producer.ended() == ["one", "two"], "though nobody has committed it"
 
 
-async def test_a_transaction_continues_at_the_next_coordinator(producer: RawProducer) -> None:
+async def test_a_transaction_continues_on_the_next_coordinator(producer: RawProducer) -> None:
     cluster = producer.cluster
     assert await producer.write(0, "before") == ErrorCode.NONE
     lost = producer.coordinator

@@ -55,7 +55,7 @@ def as_in_a_broker() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_old_garbage_is_collected_at_an_idle_moment() -> None:
+def test_old_garbage_is_collected_when_the_event_loop_is_idle() -> None:
     garbage = GarbageCollection(0)
     left = old_garbage()
     garbage.look(INTERVAL_MS - 1, is_idle=True)
@@ -65,14 +65,14 @@ def test_old_garbage_is_collected_at_an_idle_moment() -> None:
     assert left() is None
 
 
-def test_old_garbage_is_collected_though_the_loop_is_never_idle() -> None:
+def test_old_garbage_is_collected_even_if_the_event_loop_is_never_idle() -> None:
     garbage = GarbageCollection(0)
     left = old_garbage()
     garbage.look(INTERVAL_MS + PATIENCE_MS, is_idle=False)
     assert left() is None
 
 
-def test_no_collection_is_long_however_much_is_created() -> None:
+def test_collections_stay_short_however_many_objects_are_created() -> None:
     """As where 100,000 partitions are created, which stay."""
     garbage = GarbageCollection(0)
     kept = []

@@ -19,11 +19,11 @@ from tests.support.transcripts import check_transcript, transcripts
 
 
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
-def test_the_controller_acts_as_in_its_transcript(path: Path) -> None:
+def test_the_controller_behaves_as_in_its_transcript(path: Path) -> None:
     check_transcript(path, Player().play)
 
 
-def test_known_topics_are_a_view() -> None:
+def test_the_known_topics_are_a_view_and_not_a_copy() -> None:
     """Whoever asks of each of 2,000 names whether it is known would else copy 2,000 names 2,000 times."""
     world = World()
     world.start_broker(1)
@@ -33,7 +33,7 @@ def test_known_topics_are_a_view() -> None:
     assert "t" in known
 
 
-def test_the_controller_yields_with_very_many_partitions() -> None:
+def test_the_controller_yields_to_the_event_loop_with_very_many_partitions() -> None:
     """The broker serves its clients meanwhile, and what happens meanwhile waits."""
     world = World()
     for broker in (1, 2, 3):
@@ -181,7 +181,7 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-def test_a_controller_remembers_a_bounded_number_of_deleted_topics() -> None:
+def test_the_number_of_deleted_topics_remembered_by_a_controller_is_bounded() -> None:
     context = ControllerContext(ControllerSettings(), events.Elected(1, 1, ()))
     for number in range(DELETED_IDS_MAX + 5):
         context.note_deleted(UUID(int=number))

@@ -109,7 +109,9 @@ def test_any_bytes_are_decoded_or_reported_as_malformed(path: str, data: bytes |
 @pytest.mark.parametrize("path", DECODERS)
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_payload_with_one_value_changed_is_decoded_or_malformed(path: str, data: st.DataObject) -> None:
+def test_a_payload_with_one_changed_value_is_decoded_or_reported_as_malformed(
+    path: str, data: st.DataObject
+) -> None:
     values = json.loads(DECODERS[path][1])
     if not isinstance(values, dict):
         values = {"in place of": values}

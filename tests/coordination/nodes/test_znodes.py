@@ -83,11 +83,11 @@ def test_a_partition_state_is_encoded_as_by_kafka() -> None:
         (znodes.encode_feature({}), '{"features":{},"version":2,"status":1}'),
     ],
 )
-def test_payloads_are_kafkas_to_the_byte(ours: bytes, genuine: str) -> None:
+def test_payloads_are_byte_identical_to_kafkas(ours: bytes, genuine: str) -> None:
     assert ours.decode() == genuine
 
 
-def test_payloads_are_decoded_to_the_encoded_values() -> None:
+def test_payloads_are_decoded_back_to_the_encoded_values() -> None:
     assert znodes.decode_cluster_id(znodes.encode_cluster_id("x")) == "x"
     controller = znodes.ControllerInfo(3, 7)
     assert znodes.decode_controller(znodes.encode_controller(controller)) == controller
@@ -115,7 +115,7 @@ def test_an_error_names_the_node_with_unexpected_content(data: bytes | None) -> 
         znodes.decode_topic("t", data)
 
 
-def test_paths_are_those_of_kafka() -> None:
+def test_paths_match_kafkas() -> None:
     assert znodes.partition_state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
     assert znodes.config_path("topics", "t") == "/config/topics/t"
     assert znodes.broker_path(7) == "/brokers/ids/7"

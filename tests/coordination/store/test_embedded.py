@@ -50,7 +50,7 @@ async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
     await store.close()
 
 
-async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
+async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/changes")
@@ -66,7 +66,7 @@ async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
     await store.close()
 
 
-async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_grow(path: str) -> None:
+async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_increase(path: str) -> None:
     killed = EmbeddedMetadataStore(path)
     session = killed.connect()
     await session.create("/broker", ephemeral=True)
@@ -80,7 +80,7 @@ async def test_ephemerals_of_a_killed_process_are_deleted_and_epochs_still_grow(
     await store.close()
 
 
-async def test_changes_are_visible_only_once_they_are_on_disk(
+async def test_changes_are_visible_only_after_they_are_on_disk(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import threading
@@ -113,7 +113,7 @@ async def test_changes_are_visible_only_once_they_are_on_disk(
     await store.close()
 
 
-async def test_a_reader_of_a_change_has_been_notified_of_it(
+async def test_a_change_is_readable_only_after_its_watch_has_fired(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddedMetadataStore(path)
@@ -142,7 +142,7 @@ async def test_a_reader_of_a_change_has_been_notified_of_it(
     await store.close()
 
 
-async def test_changes_that_wait_together_share_an_fsync(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pending_changes_share_an_fsync(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     syncs = 0
@@ -159,7 +159,7 @@ async def test_changes_that_wait_together_share_an_fsync(path: str, monkeypatch:
     await store.close()
 
 
-async def test_a_cancelled_write_does_not_affect_others(path: str) -> None:
+async def test_a_canceled_write_does_not_affect_other_writes(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     first = asyncio.ensure_future(session.create("/a"))
@@ -198,7 +198,7 @@ async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pyt
     assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept", "later"]
 
 
-async def test_after_a_disk_failure_a_restart_has_all_acknowledged_changes(
+async def test_all_acknowledged_changes_are_restored_after_a_disk_failure(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddedMetadataStore(path)
@@ -217,7 +217,7 @@ async def test_after_a_disk_failure_a_restart_has_all_acknowledged_changes(
     assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept"]
 
 
-async def test_compaction_keeps_everything_and_shrinks_the_file(
+async def test_compaction_shrinks_the_file_and_keeps_all_nodes(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_compat.coordination.store.journal.COMPACT_BYTES_MIN", 20_000)
@@ -301,7 +301,7 @@ def contents(tree: Tree) -> dict[str, tuple[bytes | None, int, bool]]:
     st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25),
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=20)), min_size=4, max_size=4),
 )
-def test_after_a_crash_at_any_byte_all_acknowledged_changes_are_left(
+def test_all_acknowledged_changes_survive_a_crash_at_any_byte(
     transactions: list[list[Operation]], crashes: list[tuple[float, bytes]]
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
@@ -392,7 +392,7 @@ asyncio.run(main())
 """
 
 
-def test_a_process_killed_during_a_write_loses_no_acknowledged_change(path: str) -> None:
+def test_killing_a_process_during_a_write_does_not_lose_acknowledged_changes(path: str) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     acknowledged = -1

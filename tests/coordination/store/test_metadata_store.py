@@ -31,7 +31,7 @@ from tests.coordination.stores import EmbeddedStores, RemoteStores, Stores, ZooK
 from tests.support.servers import ZooKeeper
 
 
-async def test_each_rejection_has_its_own_error(stores: Stores) -> None:
+async def test_each_kind_of_rejection_has_its_own_error(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     await session.create("/a/b", ephemeral=True)
@@ -70,7 +70,7 @@ async def test_a_node_distinguishes_null_from_empty(stores: Stores) -> None:
     assert (await session.get("/bytes"))[0] is None
 
 
-async def test_versions_count_writes_and_transaction_ids_grow(stores: Stores) -> None:
+async def test_versions_count_writes_and_transaction_ids_increase(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a", b"0")
     _, first = await session.get("/a")
@@ -103,7 +103,7 @@ async def test_concurrent_writes_get_different_versions(stores: Stores) -> None:
     assert sorted(versions) == list(range(1, 21))
 
 
-async def test_a_transaction_does_all_or_nothing(stores: Stores) -> None:
+async def test_a_transaction_is_atomic(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/epoch", b"4")
     results = await session.multi(
@@ -129,7 +129,7 @@ async def test_a_transaction_does_all_or_nothing(stores: Stores) -> None:
     assert await session.multi([]) == []
 
 
-async def test_sequential_nodes_count_up_and_never_repeat(stores: Stores) -> None:
+async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/changes")
     first = await session.create("/changes/change_", b"1", sequential=True)
@@ -142,7 +142,7 @@ async def test_sequential_nodes_count_up_and_never_repeat(stores: Stores) -> Non
     assert await session.children("/changes") == [str(path).rpartition("/")[2] for path in results]
 
 
-async def test_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
+async def test_only_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
     """The election of a controller."""
     sessions = [await stores.connect() for _ in range(4)]
     await sessions[0].create("/controller_epoch", b"0")
@@ -164,7 +164,7 @@ async def test_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
     assert stat.ephemeral_owner == sessions[won.index(True)].session_id
 
 
-async def test_ephemerals_are_deleted_with_their_session_and_others_notice(stores: Stores) -> None:
+async def test_ephemerals_are_deleted_with_their_session_and_watches_fire(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.ensure("/brokers/ids")
     await one.create("/brokers/ids/1", b"one", ephemeral=True)
@@ -193,7 +193,7 @@ async def test_ephemerals_are_deleted_with_their_session_and_others_notice(store
     assert one.state is SessionState.EXPIRED
 
 
-async def test_a_closed_session_ends_at_once_and_gets_no_events(stores: Stores) -> None:
+async def test_closing_a_session_takes_effect_at_once_and_stops_its_events(stores: Stores) -> None:
     one, two = await stores.connect(), await stores.connect()
     await one.create("/one", ephemeral=True)
     gone: list[Event] = []
@@ -213,7 +213,7 @@ async def test_a_closed_session_ends_at_once_and_gets_no_events(stores: Stores) 
     assert not silent
 
 
-async def test_a_watch_fires_once_and_before_the_change_is_readable(stores: Stores) -> None:
+async def test_a_watch_fires_once_before_the_change_is_readable(stores: Stores) -> None:
     writer, reader = await stores.connect(), await stores.connect()
     events: list[Event] = []
     assert await reader.exists("/a", events.append) is None
@@ -232,7 +232,7 @@ async def test_a_watch_fires_once_and_before_the_change_is_readable(stores: Stor
     assert events[2:] == [Event(EventKind.DELETED, "/a")] * 2
 
 
-async def test_a_reader_of_a_change_has_been_notified_of_it(stores: Stores) -> None:
+async def test_a_change_is_readable_only_after_its_watch_has_fired(stores: Stores) -> None:
     """Also in the very moment in which it can be read for the first time."""
     writer, reader = await stores.connect(), await stores.connect()
     await writer.create("/n", b"0")
@@ -258,7 +258,7 @@ async def test_a_reader_of_a_change_has_been_notified_of_it(stores: Stores) -> N
     assert untold == []
 
 
-async def test_a_read_that_found_no_node_sets_no_watch(stores: Stores) -> None:
+async def test_reading_a_missing_node_does_not_set_a_watch(stores: Stores) -> None:
     session = await stores.connect()
     events: list[Event] = []
     asked: list[Event] = []
@@ -272,7 +272,7 @@ async def test_a_read_that_found_no_node_sets_no_watch(stores: Stores) -> None:
     assert (events, asked) == ([], [Event(EventKind.CREATED, "/a")])
 
 
-async def test_a_failing_watch_does_not_affect_others(stores: Stores) -> None:
+async def test_a_failing_watch_does_not_affect_other_watches(stores: Stores) -> None:
     session = await stores.connect()
     events: list[Event] = []
     complaints: list[dict[str, object]] = []
@@ -289,7 +289,7 @@ async def test_a_failing_watch_does_not_affect_others(stores: Stores) -> None:
     assert [str(complaint["exception"]) for complaint in complaints] == ["a watch failed"]
 
 
-async def test_concurrent_reads_and_writes_get_their_own_results(stores: Stores) -> None:
+async def test_concurrent_reads_and_writes_each_get_their_own_result(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/n")
     count = 1500
@@ -301,7 +301,7 @@ async def test_concurrent_reads_and_writes_get_their_own_results(stores: Stores)
     assert [int(data or b"") for data, _ in found] == list(range(count))
 
 
-async def test_a_cancelled_call_does_not_affect_others(stores: Stores) -> None:
+async def test_a_canceled_call_does_not_affect_other_calls(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/a")
     calls = [asyncio.ensure_future(session.get("/a")) for _ in range(200)]
@@ -313,7 +313,7 @@ async def test_a_cancelled_call_does_not_affect_others(stores: Stores) -> None:
     assert await session.children("/") == ["a"]
 
 
-async def test_put_ensure_and_delete_tree_change_whole_paths(stores: Stores) -> None:
+async def test_put_ensure_and_delete_tree_operate_on_whole_paths(stores: Stores) -> None:
     session = await stores.connect()
     await session.put("/config/topics/t", b"1")
     await session.put("/config/topics/t", b"2")
@@ -361,7 +361,7 @@ async def contents(session: MetadataStore) -> dict[str, tuple[bytes | None, int,
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25))
-def test_all_stores_do_the_same_with_any_transactions(
+def test_all_stores_give_the_same_results_for_random_transactions(
     zookeeper: ZooKeeper, transactions: list[list[Operation]]
 ) -> None:
     async def run(directory: str) -> None:

@@ -142,7 +142,7 @@ async def test_an_idle_process_keeps_its_session(
 # --- one connection
 
 
-async def test_a_session_without_ephemerals_may_be_silent(store: EmbeddedMetadataStore) -> None:
+async def test_a_session_without_ephemerals_does_not_expire_when_silent(store: EmbeddedMetadataStore) -> None:
     """As that of a broker that recovers its logs before it registers, and does nothing else meanwhile."""
     remote = await Remote.to(store, session_timeout_ms=30)
     remote.client._next_beat.cancel()
@@ -157,7 +157,7 @@ async def test_a_session_without_ephemerals_may_be_silent(store: EmbeddedMetadat
     await remote.close()
 
 
-async def test_after_an_expiry_another_session_begins_on_the_same_connection(
+async def test_after_an_expiry_another_session_can_begin_on_the_same_connection(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)
@@ -176,7 +176,7 @@ async def test_after_an_expiry_another_session_begins_on_the_same_connection(
     assert await watcher.children("/") == []
 
 
-async def test_a_session_that_expires_while_it_is_closed_is_closed(store: EmbeddedMetadataStore) -> None:
+async def test_a_session_that_expires_while_closing_ends_as_closed(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     expiring = asyncio.ensure_future(remote.server.expire(session.session_id))
@@ -186,7 +186,7 @@ async def test_a_session_that_expires_while_it_is_closed_is_closed(store: Embedd
     await remote.close()
 
 
-async def test_a_session_belongs_to_its_connection(store: EmbeddedMetadataStore) -> None:
+async def test_a_session_can_be_used_only_on_its_connection(store: EmbeddedMetadataStore) -> None:
     one, two = await Remote.to(store), await Remote.to(store)
     session = await one.client.connect()
     stranger = await two.client.connect()
@@ -198,7 +198,7 @@ async def test_a_session_belongs_to_its_connection(store: EmbeddedMetadataStore)
     await two.close()
 
 
-async def test_the_end_of_the_connection_ends_calls_and_sessions(store: EmbeddedMetadataStore) -> None:
+async def test_calls_and_sessions_end_when_the_connection_closes(store: EmbeddedMetadataStore) -> None:
     remote = await Remote.to(store)
     session = await remote.client.connect()
     states: list[SessionState] = []
@@ -218,7 +218,7 @@ async def test_the_end_of_the_connection_ends_calls_and_sessions(store: Embedded
     await remote.close()
 
 
-async def test_requests_before_the_end_are_done_before_the_session_ends(
+async def test_requests_sent_before_a_disconnection_complete_before_the_session_ends(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)
@@ -248,7 +248,7 @@ async def test_a_watch_on_a_missing_node_is_dropped(store: EmbeddedMetadataStore
     await remote.close()
 
 
-async def test_a_list_that_is_too_long_is_an_error(
+async def test_a_list_of_children_that_is_too_long_is_an_error(
     store: EmbeddedMetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = await Remote.to(store)
@@ -275,7 +275,7 @@ async def test_a_list_that_is_too_long_is_an_error(
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-async def test_invalid_bytes_close_their_connection_only(
+async def test_invalid_bytes_close_only_their_connection(
     store: EmbeddedMetadataStore, watcher: MetadataStore, noise: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     victim, harmful = await Remote.to(store), await Remote.to(store)
@@ -295,7 +295,7 @@ async def test_invalid_bytes_close_their_connection_only(
     await harmful.close()
 
 
-async def test_a_partial_frame_is_awaited_until_its_connection_ends(
+async def test_a_partial_frame_is_kept_until_its_connection_closes(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)
@@ -330,7 +330,7 @@ def test_a_session_expires_only_after_the_timeout(steps: list[tuple[bool, float]
         assert silence.is_too_long(now_s) == (now_s - heard_s >= timeout_s)
 
 
-def test_time_in_which_the_server_was_blocked_does_not_expire_sessions() -> None:
+def test_time_during_which_the_server_is_blocked_does_not_expire_sessions() -> None:
     silence = Silence(9.0, 0.0)
     assert not silence.is_too_long(3.0)
     assert not silence.is_too_long(100.0)

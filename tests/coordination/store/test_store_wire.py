@@ -55,7 +55,7 @@ def over(message: Any) -> list[Any]:
 
 
 @given(st.lists(OPERATIONS, max_size=5))
-def test_a_transaction_is_decoded_as_encoded(operations: list[Operation]) -> None:
+def test_a_transaction_is_decoded_back_unchanged(operations: list[Operation]) -> None:
     message = ["multi", 3, 4, store_wire.encode_operations(operations)]
     request = decode_request(over(message))
     assert isinstance(request, store_wire.Multi)
@@ -64,7 +64,7 @@ def test_a_transaction_is_decoded_as_encoded(operations: list[Operation]) -> Non
 
 
 @given(DATA, st.tuples(*[NUMBERS] * 8))
-def test_a_node_is_decoded_as_encoded(data: bytes | None, numbers: tuple[int, ...]) -> None:
+def test_a_node_is_decoded_back_unchanged(data: bytes | None, numbers: tuple[int, ...]) -> None:
     stat = stores.Stat(*numbers)
     message = over(["done", 1, store_wire.encode_node(data, stat)])
     answer = decode_answer(message)
@@ -73,7 +73,7 @@ def test_a_node_is_decoded_as_encoded(data: bytes | None, numbers: tuple[int, ..
 
 
 @given(PATHS)
-def test_errors_keep_their_names_and_their_reasons(path: str) -> None:
+def test_errors_keep_their_names_and_reasons(path: str) -> None:
     failed = stores.TransactionFailed(2, stores.TransactionFailed(1, stores.NoNode(path)))
     answer = decode_answer(over(["failed", 1, store_wire.encode_error(failed)]))
     assert isinstance(answer, store_wire.Failed)
@@ -89,7 +89,7 @@ def test_errors_keep_their_names_and_their_reasons(path: str) -> None:
     assert str(answer.error) == str(failed)
 
 
-def test_an_error_specific_to_one_store_becomes_the_general_one() -> None:
+def test_an_error_specific_to_one_store_is_reported_as_the_general_error() -> None:
     class Peculiar(MetadataStoreError):
         pass
 
@@ -99,7 +99,9 @@ def test_an_error_specific_to_one_store_becomes_the_general_one() -> None:
 
 
 @given(st.lists(st.lists(ANYTHING, min_size=1, max_size=4), max_size=6), st.data())
-def test_messages_are_the_same_however_they_are_cut(messages: list[list[Any]], data: st.DataObject) -> None:
+def test_messages_are_decoded_correctly_however_the_stream_is_split(
+    messages: list[list[Any]], data: st.DataObject
+) -> None:
     stream = b"".join(map(encode_frame, messages))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     splitter = Splitter()
@@ -110,7 +112,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[list[Any]], d
 
 
 @given(st.binary(max_size=60))
-def test_invalid_bytes_are_rejected_or_awaited(noise: bytes) -> None:
+def test_invalid_bytes_are_rejected_or_treated_as_incomplete(noise: bytes) -> None:
     try:
         for message in Splitter().feed(noise):
             assert isinstance(message, list)
@@ -119,7 +121,7 @@ def test_invalid_bytes_are_rejected_or_awaited(noise: bytes) -> None:
 
 
 @given(NEARLY_MESSAGES | st.lists(ANYTHING, min_size=1))
-def test_invalid_messages_are_rejected_with_one_error(message: list[Any]) -> None:
+def test_all_invalid_messages_are_rejected_with_the_same_error(message: list[Any]) -> None:
     for decode in (decode_request, decode_answer):
         try:
             decode(over(message))

@@ -15,7 +15,7 @@ def client() -> DigestMd5Client:
     return DigestMd5Client("chris", "secret", uri="imap/elwood.innosoft.com", cnonce="OA6MHXh6VqTrRk")
 
 
-def test_the_response_is_that_of_the_example_in_the_rfc() -> None:
+def test_the_response_matches_the_example_in_the_rfc() -> None:
     exchange = client()
     response = exchange.evaluate(CHALLENGE)
     assert set(response.split(b",")) == {
@@ -42,7 +42,7 @@ def test_the_response_is_that_of_the_example_in_the_rfc() -> None:
         (b"", "does not prove"),
     ],
 )
-def test_a_server_without_the_password_is_rejected(final: bytes, problem: str) -> None:
+def test_a_server_that_does_not_know_the_password_is_rejected(final: bytes, problem: str) -> None:
     exchange = client()
     exchange.evaluate(CHALLENGE)
     with pytest.raises(DigestError, match=problem):
@@ -63,7 +63,7 @@ def test_a_server_without_the_password_is_rejected(final: bytes, problem: str) -
         (b"rspauth=ea40f60335c427b5527b84dbabcdfffd", "no nonce"),
     ],
 )
-def test_an_invalid_challenge_gets_no_response(challenge: bytes, problem: str) -> None:
+def test_an_invalid_challenge_is_rejected_without_a_response(challenge: bytes, problem: str) -> None:
     with pytest.raises(DigestError, match=problem):
         client().evaluate(challenge)
 
@@ -74,7 +74,7 @@ def test_each_client_has_its_own_nonce() -> None:
 
 @given(st.binary(max_size=200))
 @example(b'nonce="' + b"\\" * 50)
-def test_any_challenge_gets_a_response_or_a_digest_error(challenge: bytes) -> None:
+def test_every_challenge_results_in_a_response_or_a_digest_error(challenge: bytes) -> None:
     for text in (challenge, CHALLENGE + b"," + challenge):
         try:
             assert b"secret" not in client().evaluate(text) or b"secret" in challenge

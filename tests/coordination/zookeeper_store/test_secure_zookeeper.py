@@ -106,7 +106,7 @@ async def test_nodes_are_owned_by_the_authenticated_user(server: SecureZooKeeper
     await session.close()
 
 
-async def test_names_and_passwords_may_have_any_characters(server: SecureZooKeeper) -> None:
+async def test_names_and_passwords_can_contain_any_characters(server: SecureZooKeeper) -> None:
     await (await connect(server.address, StoreSecurity(LOGIN))).close()
     await (await connect(server.address, StoreSecurity(DigestLogin("other", "другой", "")))).close()
 
@@ -125,7 +125,7 @@ async def test_a_failed_login_is_reported_at_once(server: SecureZooKeeper, usern
     assert "wrong" not in repr(login)
 
 
-async def test_servers_without_sasl_and_servers_that_require_it(tmp_path: Path) -> None:
+async def test_a_mismatch_of_sasl_settings_with_the_server_is_reported(tmp_path: Path) -> None:
     without, demanding = (
         SecureZooKeeper(tmp_path / "1"),
         SecureZooKeeper(tmp_path / "2", {USER: PASSWORD}, demands_login=True),
@@ -194,7 +194,9 @@ async def test_nodes_are_owned_by_the_name_in_the_certificate(
     await session.close()
 
 
-async def test_an_unauthenticated_session_protects_no_nodes(server: SecureZooKeeper, tmp_path: Path) -> None:
+async def test_an_unauthenticated_session_does_not_protect_its_nodes(
+    server: SecureZooKeeper, tmp_path: Path
+) -> None:
     security = StoreSecurity(None, tls(tmp_path, keystore_location=""), True)
     session = await connect(server.secure_address, security)
     with pytest.raises(stores.NotAllowed, match=r"zookeeper\.set\.acl"):

@@ -70,7 +70,7 @@ def ends(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ends]:
     made.close()
 
 
-def test_a_tls_record_is_readable_until_all_of_it_is_read(ends: Ends) -> None:
+def test_a_stream_is_readable_until_the_whole_tls_record_is_read(ends: Ends) -> None:
     ends.server.sendall(b"abcdef")
     for expected in (b"ab", b"cd", b"ef"):
         assert ends.readable()
@@ -80,14 +80,14 @@ def test_a_tls_record_is_readable_until_all_of_it_is_read(ends: Ends) -> None:
         ends.stream.recv(2)
 
 
-def test_records_without_data_are_nothing_to_read(ends: Ends) -> None:
+def test_tls_records_without_data_do_not_make_a_stream_readable(ends: Ends) -> None:
     """In TLS 1.3 the server's tickets are there, before it has said anything."""
     assert not ends.readable(0.1)
     ends.server.sendall(b"x")
     assert ends.readable()
 
 
-def test_the_end_is_readable_and_stays(ends: Ends) -> None:
+def test_the_end_of_a_stream_is_readable_repeatedly(ends: Ends) -> None:
     ends.server.sendall(b"last")
     ends.server.shutdown(socket.SHUT_WR)
     assert ends.readable()
@@ -101,7 +101,7 @@ def test_the_end_is_readable_and_stays(ends: Ends) -> None:
             assert ends.failures
 
 
-def test_other_sockets_are_seen_while_part_of_a_record_is_unread(ends: Ends) -> None:
+def test_other_sockets_are_selected_while_part_of_a_record_is_unread(ends: Ends) -> None:
     ends.server.sendall(b"ab")
     assert ends.readable()
     ends.stream.recv(1)

@@ -58,13 +58,13 @@ async def test_nodes_are_created_as_by_kafka(stores: ZooKeeperStores) -> None:
     other.close()
 
 
-async def test_two_sessions_may_create_one_chroot_concurrently(stores: ZooKeeperStores) -> None:
+async def test_two_sessions_can_create_the_same_chroot_concurrently(stores: ZooKeeperStores) -> None:
     one, two = await asyncio.gather(stores.connect(), stores.connect())
     await one.create("/a")
     assert await two.children("/") == ["a"]
 
 
-async def test_an_unreachable_server_is_reported_with_setting_and_address() -> None:
+async def test_an_unreachable_server_is_reported_with_the_setting_and_the_address() -> None:
     hosts = f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}/kafka"
     with pytest.raises(ConnectionLost) as failed:
         await ZooKeeperMetadataStore.connect(hosts, session_timeout_ms=6000, connection_timeout_ms=300)
@@ -75,7 +75,7 @@ async def test_an_unreachable_server_is_reported_with_setting_and_address() -> N
         await ZooKeeperMetadataStore.connect(":,", session_timeout_ms=6000)
 
 
-async def test_a_restart_of_the_server_suspends_the_session_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_server_restart_suspends_the_session_without_losing_its_nodes(tmp_path: Path) -> None:
     server = ZooKeeper(tmp_path)
     server.start()
     stores = ZooKeeperStores(server, session_timeout_ms=30_000)
@@ -113,7 +113,7 @@ async def test_a_restart_of_the_server_suspends_the_session_and_loses_nothing(tm
     server.stop()
 
 
-async def test_a_write_with_a_lost_response_fails_and_a_read_is_repeated(tmp_path: Path) -> None:
+async def test_a_write_with_a_lost_response_fails_and_a_read_is_retried(tmp_path: Path) -> None:
     server = ZooKeeper(tmp_path)
     server.start()
     stores = ZooKeeperStores(server, session_timeout_ms=30_000)
@@ -137,7 +137,7 @@ async def test_a_write_with_a_lost_response_fails_and_a_read_is_repeated(tmp_pat
     server.stop()
 
 
-async def test_changes_during_a_disconnection_are_notified_before_they_are_readable(
+async def test_watches_for_changes_missed_while_disconnected_fire_before_reads_return(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
     """The connection goes through a relay that is cut, while others go on."""
@@ -198,7 +198,9 @@ async def test_changes_during_a_disconnection_are_notified_before_they_are_reada
     await relay.cut()
 
 
-async def test_an_expired_session_stays_expired_and_a_new_one_owns_nothing(stores: ZooKeeperStores) -> None:
+async def test_an_expired_session_stays_expired_and_a_new_one_does_not_own_its_nodes(
+    stores: ZooKeeperStores,
+) -> None:
     session = await stores.connect()
     await session.create("/broker", ephemeral=True)
     _, before = await session.get("/broker")
@@ -216,7 +218,7 @@ async def test_an_expired_session_stays_expired_and_a_new_one_owns_nothing(store
     assert after.czxid > before.czxid
 
 
-async def test_a_session_that_expires_without_a_server_fails_pending_calls(
+async def test_a_session_that_expires_while_the_server_is_down_fails_pending_calls(
     zookeeper: ZooKeeper, stores: ZooKeeperStores
 ) -> None:
     relay = Relay(zookeeper.port)

@@ -58,7 +58,7 @@ def row(rows: list[dict[str, Any]], **wanted: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "query"), VIEWS, ids=[path for path, _ in VIEWS])
-def test_each_view_is_a_page_and_json(site: Site, path: str, query: dict[str, object]) -> None:
+def test_each_view_is_available_as_html_and_json(site: Site, path: str, query: dict[str, object]) -> None:
     page = site.get(path, **query)
     assert page.status == 200
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -69,7 +69,7 @@ def test_each_view_is_a_page_and_json(site: Site, path: str, query: dict[str, ob
     assert isinstance(site.data(path, **query), dict)
 
 
-def test_the_first_page_is_the_overview(site: Site) -> None:
+def test_the_start_page_is_the_overview(site: Site) -> None:
     for path in ("/", "/ui"):
         answer = site.ask("GET", path)
         assert (answer.status, answer.headers["Location"]) == (303, "/ui/overview")
@@ -87,7 +87,7 @@ def test_the_overview_counts_brokers_topics_and_groups(site: Site, broker: Kafka
     assert "Healthy." in site.get("overview").shown
 
 
-def test_the_list_of_topics_shows_sizes_and_is_filtered(site: Site) -> None:
+def test_the_topic_list_shows_sizes_and_can_be_filtered(site: Site) -> None:
     rows = site.rows("topics", "topics")
     orders = row(rows, name="orders")
     assert (orders["partitions"], orders["replication_factor"], orders["records"]) == (3, 1, 3)
@@ -147,7 +147,7 @@ def test_a_group_shows_its_members(site: Site, broker: KafkaBroker) -> None:
     assert site.data("group", name="readers")["members"] == []
 
 
-def test_hostile_names_are_text(site: Site) -> None:
+def test_hostile_names_are_shown_as_text(site: Site) -> None:
     for page in (site.get("groups"), site.get("topic", name="orders"), site.get("group", name=HOSTILE)):
         assert page.status == 200
         assert HOSTILE in page.shown and "<b>x" not in page.text
@@ -156,7 +156,7 @@ def test_hostile_names_are_text(site: Site) -> None:
     assert "&lt;b&gt;x" in echoed and "<b>x" not in echoed
 
 
-def test_a_topic_shows_its_groups(site: Site) -> None:
+def test_a_topic_view_lists_its_consumer_groups(site: Site) -> None:
     assert [each["name"] for each in site.rows("groups", "groups", topic="returns")] == [HOSTILE]
     page = site.get("groups", topic="returns", q="nobody")
     assert "Groups with offsets in returns" in page.shown and "No matching groups" in page.shown
@@ -216,7 +216,7 @@ def test_rejected_clients_are_listed(site: Site, broker: KafkaBroker, sent: byte
     assert reason in site.get("refused").shown
 
 
-def test_the_log_is_filtered_by_level_and_text(site: Site, broker: KafkaBroker) -> None:
+def test_the_log_can_be_filtered_by_level_and_text(site: Site, broker: KafkaBroker) -> None:
     broker.create_topic("logged")
     made = "Created topic logged (1 partition, 1 replica each)"
     told = row(site.rows("logs", "lines", q="logged"), text=made)
@@ -226,7 +226,7 @@ def test_the_log_is_filtered_by_level_and_text(site: Site, broker: KafkaBroker) 
     assert site.get("logs", level="LOUD").status == 400
 
 
-def test_the_rate_of_records_is_shown(site: Site, broker: KafkaBroker) -> None:
+def test_the_record_rate_of_a_topic_is_shown(site: Site, broker: KafkaBroker) -> None:
     def comes() -> bool:
         produce(broker.bootstrap_servers, "returns", [broker.control.now_ms()] * 20)
         told = row(site.rows("topics", "topics"), name="returns")
@@ -236,7 +236,7 @@ def test_the_rate_of_records_is_shown(site: Site, broker: KafkaBroker) -> None:
     assert row(site.data("overview")["busiest_topics"], name="returns")
 
 
-def test_requests_that_change_something_are_rejected(site: Site) -> None:
+def test_requests_that_would_change_data_are_rejected(site: Site) -> None:
     answer = site.ask("POST", "/ui/topics", "{}")
     assert answer.status == 405
     assert "read-only" in site.get("overview").shown

@@ -27,7 +27,7 @@ def oracle(
 
 
 @pytest.mark.timeout(1800)
-def test_bytes_are_those_of_kafka(oracle: tuple[str, MessageOracle]) -> None:
+def test_encoded_bytes_match_kafkas(oracle: tuple[str, MessageOracle]) -> None:
     """Our bytes, read by Kafka, give our values; our values, written by Kafka, give our bytes."""
     release, kafka = oracle
     pairs = [

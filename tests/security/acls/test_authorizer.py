@@ -86,7 +86,7 @@ def test_every_decision_is_logged_with_its_reason(
     ]
 
 
-def test_omissions_from_a_response_are_not_logged(
+def test_denials_that_only_filter_a_response_are_not_logged(
     authorizer: AclAuthorizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, AUDIT)

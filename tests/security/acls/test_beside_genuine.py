@@ -129,7 +129,7 @@ def both(started: Both) -> Iterator[Both]:
     started.agree(0)
 
 
-def test_nodes_and_notices_are_the_same(both: Both) -> None:
+def test_nodes_and_notices_match_genuine_kafkas(both: Both) -> None:
     kinds = (
         {"resource_type": TOPIC},
         {"resource_type": TRANSACTIONAL_ID, "permission_type": DENY, "operation": ALL},
@@ -158,7 +158,7 @@ def test_nodes_and_notices_are_the_same(both: Both) -> None:
     assert both.nodes.get_children("/kafka-acl/Topic") == []
 
 
-def test_paths_are_those_that_genuine_kafka_creates(both: Both) -> None:
+def test_paths_match_those_that_genuine_kafka_creates(both: Both) -> None:
     """Ours makes them where no genuine broker was before."""
     alone = KafkaCompatBroker(
         both.ours.directory / "alone", {**AUTHORIZER, "zookeeper.connect": f"{both.zookeeper.address}/alone"}
@@ -202,7 +202,7 @@ def test_changes_on_either_broker_apply_on_both(both: Both) -> None:
         both.agree(0)
 
 
-def test_concurrent_changes_of_one_pattern_are_both_kept(both: Both) -> None:
+def test_concurrent_changes_to_one_pattern_are_both_kept(both: Both) -> None:
     count = 8
     connections = [(side, Connection(both.servers[side].address)) for side in SIDES]
     for number in range(count):
@@ -224,7 +224,7 @@ def test_concurrent_changes_of_one_pattern_are_both_kept(both: Both) -> None:
     both.agree(0)
 
 
-def test_a_killed_broker_reads_the_changes_made_meanwhile(both: Both) -> None:
+def test_a_restarted_broker_reads_the_changes_made_while_it_was_down(both: Both) -> None:
     both.create("ours", acl("kept"), acl("kept", resource_pattern_type=PREFIXED))
     both.ours.kill()
     both.create("genuine", acl("added"))

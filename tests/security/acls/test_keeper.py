@@ -104,7 +104,7 @@ def filter_for(pattern: Pattern) -> Filter:
     return Filter(acls.PatternFilter(*pattern), EVERY_ENTRY)
 
 
-async def test_changes_apply_at_once_locally_and_soon_on_other_brokers(world: World) -> None:
+async def test_changes_apply_at_once_locally_and_shortly_after_on_other_brokers(world: World) -> None:
     one, other = await world.member(), await world.member()
     assert one.verdict() is Verdict.CLOSED
     await one.create(Binding(PREFIX, READ))
@@ -122,7 +122,7 @@ async def test_changes_apply_at_once_locally_and_soon_on_other_brokers(world: Wo
     assert late.known() == {Binding(PREFIX, READ)}
 
 
-async def test_concurrent_changes_of_the_same_acls_lose_nothing(world: World) -> None:
+async def test_concurrent_changes_to_the_same_acls_are_all_kept(world: World) -> None:
     members = [await world.member() for _ in range(3)]
     wanted = {
         Binding(ORDERS, READ._replace(host=f"10.0.{number}.{round_}"))
@@ -144,7 +144,7 @@ async def test_concurrent_changes_of_the_same_acls_lose_nothing(world: World) ->
         await until(lambda member=member: not member.known())  # type: ignore[misc]
 
 
-async def test_a_filter_for_one_pattern_reads_the_store(world: World) -> None:
+async def test_filters_for_a_single_pattern_read_the_store(world: World) -> None:
     member = await world.member()
     other = await world.member()
     await other.tasks.close()
@@ -153,7 +153,7 @@ async def test_a_filter_for_one_pattern_reads_the_store(world: World) -> None:
     assert await other.delete(filter_for(ORDERS)) == [[Deleted(Binding(ORDERS, READ), None)]]
 
 
-async def test_changes_without_their_notice_are_not_lost(world: World) -> None:
+async def test_changes_with_a_missing_notice_are_not_lost(world: World) -> None:
     """It writes on condition that the node is as it knows it, also where it has nothing to change."""
     member, deaf = await world.member(), await world.member()
     await member.create(Binding(ORDERS, READ))
@@ -194,7 +194,7 @@ async def test_a_store_that_never_responds_is_reported(world: World) -> None:
     assert error.code is ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_after_a_lost_session_everything_is_read_again(world: World) -> None:
+async def test_all_acls_are_read_again_after_a_session_is_lost(world: World) -> None:
     """Also what changed without a notice that is still there."""
     away, other = await world.member(), await world.member()
     gone = Pattern(ResourceType.GROUP, "gone", PatternType.LITERAL)
@@ -239,7 +239,7 @@ MALFORMED = (
 
 
 @pytest.mark.parametrize("data", MALFORMED)
-async def test_an_unreadable_node_allows_nothing_until_repaired(
+async def test_an_unreadable_node_denies_all_access_until_it_is_repaired(
     world: World, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = await world.member()
@@ -264,7 +264,7 @@ async def test_an_unreadable_node_allows_nothing_until_repaired(
 
 
 @pytest.mark.parametrize("data", [None, b"", b"orders", b"NOTHING:orders", b"TOPIC:", b"TOPIC:a/b", b"\xff"])
-async def test_an_unreadable_notice_does_not_block_others(world: World, data: bytes | None) -> None:
+async def test_an_unreadable_notice_does_not_block_later_notices(world: World, data: bytes | None) -> None:
     one, other = await world.member(), await world.member()
     session = world.tree.connect()
     for folder in ("/kafka-acl-changes", "/kafka-acl-extended-changes"):
@@ -274,7 +274,7 @@ async def test_an_unreadable_notice_does_not_block_others(world: World, data: by
     await until(lambda: other.known() == one.known())
 
 
-async def test_unknown_paths_are_left_alone(world: World) -> None:
+async def test_unknown_paths_are_ignored(world: World) -> None:
     session = world.tree.connect()
     await session.ensure("/kafka-acl/Spaceship/one")
     member = await world.member()
@@ -282,7 +282,7 @@ async def test_unknown_paths_are_left_alone(world: World) -> None:
     assert member.known() == {Binding(ORDERS, READ)}
 
 
-async def test_a_change_and_its_notice_are_one_transaction(world: World) -> None:
+async def test_a_change_and_its_notice_are_written_in_one_transaction(world: World) -> None:
     """Nobody is ever told of what is not there, or not told of what is."""
     member = await world.member()
     session = world.tree.connect()

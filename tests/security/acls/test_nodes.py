@@ -32,12 +32,12 @@ PATH = "/kafka-acl/Topic/orders"
 
 
 @given(st.frozensets(entries, max_size=5))
-def test_entries_are_read_as_they_were_written(written: frozenset[Entry]) -> None:
+def test_entries_are_read_back_unchanged(written: frozenset[Entry]) -> None:
     assert bindings.decode_acls(PATH, bindings.encode_acls(written)) == written
 
 
 @given(patterns)
-def test_notices_are_read_as_they_were_written(pattern: Pattern) -> None:
+def test_notices_are_read_back_unchanged(pattern: Pattern) -> None:
     decode = {
         PatternType.LITERAL: bindings.decode_literal_change,
         PatternType.PREFIXED: bindings.decode_extended_change,
@@ -74,7 +74,7 @@ json_values = st.recursive(
 
 
 @given(json_values | st.binary(max_size=30))
-def test_any_content_is_read_or_rejected(value: Any) -> None:
+def test_random_content_is_read_or_rejected(value: Any) -> None:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     for read in (bindings.decode_acls, bindings.decode_literal_change, bindings.decode_extended_change):
         try:
@@ -83,7 +83,7 @@ def test_any_content_is_read_or_rejected(value: Any) -> None:
             assert error.path == PATH
 
 
-def test_names_in_any_case_are_read() -> None:
+def test_names_are_parsed_regardless_of_case() -> None:
     """As Kafka reads them; older versions of it wrote the type of resource so."""
     acl = b'{"host":"*","permissionType":"ALLOW","operation":"CLUSTERACTION","principal":"User:a"}'
     written = b'{"version":1,"acls":[%s]}' % acl
@@ -95,6 +95,6 @@ def test_names_in_any_case_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\x7f", "\ud800", "\U0001f600"])
-def test_names_that_cannot_be_nodes_are_rejected(name: str) -> None:
+def test_names_that_cannot_be_node_names_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be part of a path"):
         bindings.path_of(Pattern(ResourceType.TOPIC, name, PatternType.LITERAL))

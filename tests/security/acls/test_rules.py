@@ -146,7 +146,7 @@ def test_earlier_acls_do_not_affect_decisions(
 
 
 @pytest.mark.timeout(1200)
-def test_decisions_are_those_of_reading_every_acl() -> None:
+def test_decisions_match_an_evaluation_of_every_acl() -> None:
     """With thousands of sets of ACLs that are drawn."""
     for seed in range(rounds(3000, 100_000)):
         chance = random.Random(seed)
@@ -164,7 +164,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclOracle]:
 
 
 @pytest.mark.timeout(1200)
-def test_decisions_are_those_of_kafkas_own_authorizer(kafka: AclOracle) -> None:
+def test_decisions_match_kafkas_own_authorizer(kafka: AclOracle) -> None:
     for seed in range(rounds(1000, 100_000)):
         chance = random.Random(f"kafka {seed}")
         acls, allow_if_no_acl = some_acls(chance), chance.random() < 0.5
@@ -180,7 +180,7 @@ def test_decisions_are_those_of_kafkas_own_authorizer(kafka: AclOracle) -> None:
             assert (verdict in ALLOWING) == allowed, (operation, name, principal, host, acls)
 
 
-def test_super_users_precede_deny_which_precedes_allow() -> None:
+def test_super_users_take_precedence_over_deny_and_deny_over_allow() -> None:
     allow = acl(Permission.ALLOW, Operation.READ)
     deny = acl(Permission.DENY, Operation.READ, "*", principal="User:*")
     asked = (ANN, "10.0.0.1", Operation.READ, ResourceType.TOPIC, "a")
@@ -223,7 +223,7 @@ def test_acls_apply_only_to_their_resource_type() -> None:
         ("10.0.0.1", "::ffff:10.0.0.1"),
     ],
 )
-def test_addresses_are_compared_in_any_spelling(written: str, came: str) -> None:
+def test_addresses_match_regardless_of_spelling(written: str, came: str) -> None:
     rules = rules_of(acl(Permission.DENY, Operation.READ, host=written))
     assert rules.decide(ANN, came, Operation.READ, ResourceType.TOPIC, "a") is Verdict.DENIED
     assert rules.decide(ANN, "10.9.9.9", Operation.READ, ResourceType.TOPIC, "a") is Verdict.NOT_ALLOWED
@@ -231,7 +231,7 @@ def test_addresses_are_compared_in_any_spelling(written: str, came: str) -> None
     assert rules.decide(ANN, came, Operation.READ, ResourceType.TOPIC, "a") is Verdict.CLOSED
 
 
-def test_two_spellings_of_an_address_are_two_acls() -> None:
+def test_acls_for_two_spellings_of_an_address_are_distinct() -> None:
     """One of them may go without the other."""
     short, long = (acl(Permission.ALLOW, Operation.WRITE, host=host) for host in ("::1", "0:0:0:0:0:0:0:1"))
     rules = rules_of(short, long)
@@ -268,7 +268,7 @@ def test_decisions_do_not_slow_down_with_the_number_of_acls() -> None:
     assert best_s(filled(30_000)) < 30 * best_s(filled(20))
 
 
-def test_a_prefix_that_is_a_star_is_no_wildcard(kafka: AclOracle) -> None:
+def test_a_star_as_a_prefix_is_not_a_wildcard(kafka: AclOracle) -> None:
     """A DENY on names that begin with `*` leaves an ALLOW on every name what it is."""
     denied = acl(Permission.DENY, Operation.READ, "*", prefixed=True)
     acls = [denied, acl(Permission.ALLOW, Operation.READ, "*")]

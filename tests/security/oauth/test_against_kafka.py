@@ -131,7 +131,7 @@ _messages = st.one_of(
 @example(b"")
 @example(b"\x01")
 @example(_token(_GOOD))
-def test_messages_are_read_as_kafka_reads_them(oracle: SaslOracle, message: bytes) -> None:
+def test_messages_are_parsed_as_by_kafka(oracle: SaslOracle, message: bytes) -> None:
     _unsecured(oracle, {}, message, b"\x01")
 
 
@@ -308,7 +308,7 @@ _HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", _HOSTILE)
-def test_unproven_tokens_are_rejected(plain: _Both, kind: str) -> None:
+def test_tokens_without_a_valid_signature_are_rejected(plain: _Both, kind: str) -> None:
     assert plain.answers(_HOSTILE[kind]) == _REFUSED
 
 
@@ -319,7 +319,7 @@ def test_a_token_without_kid_is_tried_with_the_first_key_of_its_kind(plain: _Bot
         assert plain.answers(nameless.sign(claims()))[-1].startswith("=alice ")
 
 
-def test_expiry_allows_for_the_clock_skew(plain: _Both) -> None:
+def test_the_expiry_check_allows_for_clock_skew(plain: _Both) -> None:
     assert plain.answers(_RSA.sign(claims(lifetime_s=-15, iat=1)))[-1].startswith("=alice ")
     assert plain.answers(_RSA.sign(claims(nbf=int(time.time()) + 15)))[-1].startswith("=alice ")
 
@@ -392,7 +392,7 @@ def _raw_signature(content: bytes) -> bytes:
 @given(st.binary(max_size=200))
 @example(b"[" * 100_000)
 @example(b'{"keys":[{"kty":"RSA"},{"kty":"oct","k":"AAAA"},5,{"kty":"EC","crv":"x","x":1,"y":[]}]}')
-def test_invalid_keys_raise_one_kind_of_error(content: bytes) -> None:
+def test_all_invalid_keys_raise_the_same_error(content: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert parse_key_set(content) == ()
 

@@ -124,13 +124,13 @@ _TOKENS: dict[str, Callable[[], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", _TOKENS)
-def test_each_token_gets_the_response_of_genuine_kafka(places: list[_Place], kind: str) -> None:
+def test_each_token_gets_the_same_response_as_from_genuine_kafka(places: list[_Place], kind: str) -> None:
     tokens = _TOKENS[kind]()
     ours, genuine = (login(place.port, "OAUTHBEARER", tokens) for place in places)
     assert ours == genuine
 
 
-def test_the_session_ends_with_the_token(places: list[_Place]) -> None:
+def test_the_session_expires_with_the_token(places: list[_Place]) -> None:
     for place in places:
         with Wire(place.port) as wire:
             wire.handshake("OAUTHBEARER")
@@ -216,7 +216,7 @@ def _with_aiokafka(place: _Place, token: str) -> str:
 
 
 @pytest.mark.parametrize("client", [_with_confluent, _with_kafka_python, _with_aiokafka])
-def test_a_client_with_a_token_is_served_and_one_without_is_not(
+def test_only_clients_with_a_token_are_served(
     places: list[_Place], client: Callable[[_Place, str], str]
 ) -> None:
     assert [client(place, _token()) for place in places] == ["served", "served"]
@@ -224,7 +224,7 @@ def test_a_client_with_a_token_is_served_and_one_without_is_not(
     assert refused == "invalid_token" or refused.endswith(("Error", "NoBrokersAvailable"))
 
 
-def test_javas_console_clients_fetch_their_token_and_are_served(issuer: Issuer, tmp_path: Path) -> None:
+def test_javas_console_clients_can_fetch_a_token_and_use_it(issuer: Issuer, tmp_path: Path) -> None:
     settings = {"sasl.oauthbearer.jwks.endpoint.url": issuer.keys_url}
     place = _ours(tmp_path / "ours", SECURED, settings)
     place.server.start()
@@ -258,7 +258,7 @@ def test_javas_console_clients_fetch_their_token_and_are_served(issuer: Issuer, 
         place.server.stop()
 
 
-def test_new_keys_are_fetched_only_when_one_is_missing(tmp_path: Path) -> None:
+def test_new_keys_are_fetched_only_when_a_key_is_missing(tmp_path: Path) -> None:
     with Issuer(_KEY) as issuer:
         place = _ours(tmp_path, SECURED, _secured(issuer))
         place.server.start()
@@ -324,7 +324,7 @@ def _refusal(directory: Path, handler: str, others: Mapping[str, str]) -> str:
     "url",
     ["file:///etc/passwd", "ftp://127.0.0.1/", "http://", "127.0.0.1/keys", "http://a b/", "http://a:0/", ""],
 )
-def test_the_url_of_the_keys_must_be_http(url: str) -> None:
+def test_the_url_of_the_key_set_must_be_http(url: str) -> None:
     _, _, settings = _settings(SECURED, {"sasl.oauthbearer.jwks.endpoint.url": url})
     config = BrokerConfig.from_properties(settings).for_listener("SASL_PLAINTEXT")
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
@@ -338,7 +338,7 @@ def test_redirects_to_another_scheme_are_not_followed(tmp_path: Path) -> None:
         assert "another scheme" in _refusal(tmp_path, SECURED, _secured(issuer))
 
 
-def test_no_class_is_loaded_by_name(tmp_path: Path) -> None:
+def test_other_callback_handler_classes_are_rejected_and_never_loaded(tmp_path: Path) -> None:
     refusal = _refusal(tmp_path, "os.system", {})
     assert "sasl.server.callback.handler.class" in refusal and SECURED.rpartition(".")[2] in refusal
     assert "Traceback" not in refusal
@@ -355,7 +355,7 @@ def test_unsecured_tokens_are_accepted_only_if_configured(tmp_path: Path) -> Non
         place.server.stop()
 
 
-def test_no_token_and_no_signature_is_logged(places: list[_Place], issuer: Issuer) -> None:
+def test_tokens_and_signatures_are_never_logged(places: list[_Place], issuer: Issuer) -> None:
     token = _token("carol")
     login(places[0].port, "OAUTHBEARER", [_message(token)])
     login(places[0].port, "OAUTHBEARER", [_message(token + "x"), b"\x01"])

@@ -21,7 +21,7 @@ from kafka_compat.security.oauth.login import RefreshWindow, token_of
 from kafka_compat.security.oauth.unsecured import AccessTokenText
 
 
-def test_a_missing_key_is_requested_once_a_minute() -> None:
+def test_a_missing_key_is_requested_at_most_once_a_minute() -> None:
     early = EarlyRefresh()
     assert early.missed("k", 0)
     assert not early.missed("k", RETRY_MS - 1)
@@ -31,7 +31,7 @@ def test_a_missing_key_is_requested_once_a_minute() -> None:
     assert early.missed("k", RETRY_MS + 1)
 
 
-def test_invented_key_ids_take_no_memory() -> None:
+def test_unknown_key_ids_use_bounded_memory() -> None:
     early = EarlyRefresh()
     assert not early.missed("k" * (ID_CHARACTERS_MAX + 1), 0)
     for number in range(IDS_MAX + 1):
@@ -40,7 +40,7 @@ def test_invented_key_ids_take_no_memory() -> None:
     assert not early.missed(str(IDS_MAX), 1)
 
 
-def test_unscheduled_fetches_are_spaced() -> None:
+def test_unscheduled_fetches_are_spaced_apart() -> None:
     early = EarlyRefresh()
     assert early.wait_ms(0) == 0
     early.fetching(100)
@@ -61,7 +61,7 @@ _WINDOW = RefreshWindow(factor=0.8, jitter=0.05, min_period_s=60, buffer_s=300)
         (361, 0.0, 61),
     ],
 )
-def test_a_token_is_replaced_when_kafka_would_replace_it(
+def test_a_token_is_refreshed_when_kafka_would_refresh_it(
     lifetime_s: int, chance: float, after_s: int
 ) -> None:
     token = AccessTokenText("t", 5_000, 5_000 + lifetime_s * 1000)
@@ -69,7 +69,7 @@ def test_a_token_is_replaced_when_kafka_would_replace_it(
 
 
 @given(st.integers(0, 10**7), st.integers(-(10**6), 10**6), st.floats(0, 1))
-def test_a_token_is_replaced_before_it_ends(lifetime_ms: int, age_ms: int, chance: float) -> None:
+def test_a_token_is_refreshed_before_it_expires(lifetime_ms: int, age_ms: int, chance: float) -> None:
     token = AccessTokenText("t", 10**9 - age_ms, 10**9 + lifetime_ms)
     assert 10**9 <= _WINDOW.refresh_ms(token, 10**9, chance) <= 10**9 + lifetime_ms
 
@@ -101,6 +101,6 @@ def test_the_response_of_a_token_endpoint_is_parsed() -> None:
         _answer({"exp": None}),
     ],
 )
-def test_invalid_responses_raise_one_kind_of_error(answer: bytes) -> None:
+def test_all_invalid_responses_raise_the_same_error(answer: bytes) -> None:
     with pytest.raises(Unreachable):
         token_of(answer)

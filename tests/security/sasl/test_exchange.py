@@ -60,7 +60,7 @@ def test_requests_out_of_order_are_rejected() -> None:
         exchange.handshake("PLAIN", tokens_are_bare=False)
 
 
-def test_a_rejected_client_cannot_retry() -> None:
+def test_a_rejected_client_cannot_retry_on_the_same_connection() -> None:
     exchange = World().exchange
     exchange.handshake("PLAIN", tokens_are_bare=False)
     with pytest.raises(Refused):
@@ -88,7 +88,7 @@ def test_a_disabled_mechanism_is_rejected() -> None:
         (0, 999_000, "EXPIRING", 0),
     ],
 )
-def test_a_session_ends_with_the_credential_or_the_setting(
+def test_a_session_expires_with_the_credential_or_at_the_configured_maximum(
     session_max_ms: int, expires_ms: int | None, mechanism: str, lifetime_ms: int | None
 ) -> None:
     world = World(session_max_ms, expires_ms)
@@ -111,7 +111,7 @@ def test_reauthentication_starts_a_new_session() -> None:
     assert not world.exchange.has_ended
 
 
-def test_reauthentication_is_limited_to_sessions_and_once_a_second() -> None:
+def test_reauthentication_requires_a_session_and_is_limited_to_once_a_second() -> None:
     world = World(session_max_ms=5000)
     assert not world.exchange.begin_again(), "there is nothing to repeat yet"
     world.log_in()
@@ -145,7 +145,7 @@ def test_reauthentication_cannot_change_the_mechanism() -> None:
         world.exchange.token(GOOD)
 
 
-def test_clients_get_the_reason_of_a_rejection() -> None:
+def test_clients_get_the_reason_for_a_rejection() -> None:
     world = World(session_max_ms=5000)
     world.exchange.handshake("PLAIN", tokens_are_bare=False)
     untold, told = Refused("why"), Refused("why", "this")
@@ -173,7 +173,7 @@ def test_clients_get_the_reason_of_a_rejection() -> None:
         ),
     ],
 )
-def test_plain_rejects_in_kafkas_words(token: bytes, told: str) -> None:
+def test_plain_rejections_use_kafkas_messages(token: bytes, told: str) -> None:
     mechanism = Plain({"alice": "secret", "bob": "b"})
     with pytest.raises(Refused) as refused:
         mechanism.evaluate(token)
@@ -182,6 +182,6 @@ def test_plain_rejects_in_kafkas_words(token: bytes, told: str) -> None:
 
 
 @pytest.mark.parametrize("token", [GOOD, b"alice\0alice\0secret"])
-def test_plain_authenticates_by_password(token: bytes) -> None:
+def test_plain_authenticates_with_a_password(token: bytes) -> None:
     mechanism = Plain(SimpleNamespace(get={"alice": "secret"}.get))  # type: ignore[arg-type]
     assert mechanism.evaluate(token) == b"" and mechanism.principal == ALICE

@@ -32,7 +32,7 @@ def _first(server: Scram, message: str) -> dict[str, str]:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @settings(max_examples=25, deadline=None)
 @given(name=NAMES, password=st.text(max_size=20), wrong=st.text(max_size=20))
-def test_only_the_right_password_is_authenticated(
+def test_only_the_correct_password_is_authenticated(
     mechanism: str, name: str, password: str, wrong: str
 ) -> None:
     for said in (password, wrong):
@@ -48,7 +48,7 @@ def test_only_the_right_password_is_authenticated(
             assert refused.value.client_message is None and server.principal is None
 
 
-def test_messages_are_those_of_the_example_in_the_rfc() -> None:
+def test_messages_match_the_example_in_the_rfc() -> None:
     """RFC 7677: SCRAM-SHA-256 of `user` with the password `pencil`."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     credential = scram.from_password("pencil", salt, 4096, "SCRAM-SHA-256")
@@ -96,7 +96,7 @@ def test_unknown_users_are_indistinguishable() -> None:
         lambda final, nonce: final + ",e=x",
     ],
 )
-def test_a_changed_final_message_is_rejected(change: object) -> None:
+def test_a_modified_final_message_is_rejected(change: object) -> None:
     """CVE-2024-56128 was a nonce of which only the end counted."""
     assert callable(change)
     server, client = _server("SCRAM-SHA-256"), ScramClient("SCRAM-SHA-256", "alice", "secret")
@@ -147,7 +147,7 @@ def test_a_credential_with_too_few_iterations_is_rejected() -> None:
     "challenge",
     ["", "r=other,s=YQ==,i=4096", "r={},s=YQ==,i=4096", "r={}x,s=YQ==,i=1", "r={}x,s=YQ==,i=99999"],
 )
-def test_a_client_rejects_invalid_messages_of_the_server(challenge: str) -> None:
+def test_a_client_rejects_invalid_server_messages(challenge: str) -> None:
     """One that asks for one iteration would get what the password can be guessed from."""
     client = ScramClient("SCRAM-SHA-256", "alice", "secret")
     nonce = client.first().decode().split("r=")[1]
@@ -155,7 +155,7 @@ def test_a_client_rejects_invalid_messages_of_the_server(challenge: str) -> None
         client.next(challenge.format(nonce).encode())
 
 
-def test_a_client_rejects_a_server_without_the_password() -> None:
+def test_a_client_rejects_a_server_that_does_not_know_the_password() -> None:
     client = ScramClient("SCRAM-SHA-256", "alice", "secret")
     nonce = client.first().decode().split("r=")[1]
     assert client.next(f"r={nonce}x,s=YQ==,i=4096".encode()) is not None
@@ -165,7 +165,7 @@ def test_a_client_rejects_a_server_without_the_password() -> None:
 
 @given(st.binary(min_size=1), st.integers(4096, 16384))
 @settings(max_examples=50, deadline=None)
-def test_stored_credentials_are_read_back(salt: bytes, iterations: int) -> None:
+def test_stored_credentials_are_read_back_unchanged(salt: bytes, iterations: int) -> None:
     credential = scram.from_salted(b"salted", salt, iterations, "SCRAM-SHA-512")
     assert scram.decode(scram.encode(credential)) == credential
     assert "salt" not in repr(credential)

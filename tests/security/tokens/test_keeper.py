@@ -68,7 +68,7 @@ async def create(keeper: Keeper, lifetime_ms: int = -1) -> Issued:
     return await keeper.create(ALICE, ALICE, (BOB,), lifetime_ms)
 
 
-async def test_changes_of_one_broker_reach_the_others(brokers: Brokers) -> None:
+async def test_changes_on_one_broker_reach_the_others(brokers: Brokers) -> None:
     one, other = await brokers.keeper(), await brokers.keeper()
     token, secret = await create(one)
     await until(lambda: ids(other) == ids(one))
@@ -89,7 +89,7 @@ async def test_changes_of_one_broker_reach_the_others(brokers: Brokers) -> None:
     assert not ids(late)
 
 
-async def test_a_token_expired_elsewhere_does_not_return(brokers: Brokers) -> None:
+async def test_a_token_that_another_broker_expired_does_not_return(brokers: Brokers) -> None:
     """Renewed by a broker that has not heard yet, as when its notices are late."""
     one, other = await brokers.keeper(), await brokers.keeper()
     for attempt in range(20):
@@ -122,7 +122,7 @@ class Deaf(CurrentSession):
         return await super().children(path, watch)
 
 
-async def test_a_broker_behind_its_notices_decides_by_the_store(brokers: Brokers) -> None:
+async def test_a_broker_with_pending_notices_decides_by_the_store(brokers: Brokers) -> None:
     """A token that ended elsewhere is not renewed by who has not heard of it, and one that was made longer
     is."""
     session = Deaf(brokers.tree.connect())
@@ -144,7 +144,7 @@ async def test_a_broker_behind_its_notices_decides_by_the_store(brokers: Brokers
     await until(lambda: ids(late) == ids(one))
 
 
-async def test_concurrent_changes_are_all_made(brokers: Brokers) -> None:
+async def test_concurrent_changes_are_all_applied(brokers: Brokers) -> None:
     keepers = [await brokers.keeper() for _ in range(3)]
     token, secret = await create(keepers[0])
     await until(lambda: all(token.token_id in ids(keeper) for keeper in keepers))
@@ -156,7 +156,7 @@ async def test_concurrent_changes_are_all_made(brokers: Brokers) -> None:
     await until(lambda: ids(keepers[0]) == ids(keepers[1]) == ids(keepers[2]))
 
 
-async def test_a_new_session_reads_missed_changes(brokers: Brokers) -> None:
+async def test_missed_changes_are_read_by_a_new_session(brokers: Brokers) -> None:
     one = await brokers.keeper()
     current = CurrentSession(brokers.tree.connect())
     following = Keeper(current, "key", TERMS, brokers.tasks, lambda: brokers.now_ms)
@@ -197,7 +197,7 @@ async def test_only_the_controller_deletes_expired_tokens(brokers: Brokers) -> N
     removing.cancel()
 
 
-async def test_startup_does_not_wait_for_credentials(
+async def test_startup_does_not_wait_for_derived_credentials(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They take ms each; a token that is asked for before its turn is served nonetheless."""
@@ -237,7 +237,7 @@ async def test_a_token_too_large_for_zookeeper_is_rejected(brokers: Brokers) -> 
     assert len(ids(keeper)) == 1
 
 
-async def test_secrets_are_not_shown(brokers: Brokers) -> None:
+async def test_secrets_are_not_part_of_representations(brokers: Brokers) -> None:
     issued = await create(await brokers.keeper())
     assert repr(issued.hmac) not in repr(issued)
     assert issued.token.token_id in repr(issued)

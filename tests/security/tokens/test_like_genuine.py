@@ -118,7 +118,7 @@ def both(world: World) -> Iterator[Open]:
         each.close()
 
 
-def test_the_life_of_a_token_is_that_of_genuine_kafka(both: Open) -> None:
+def test_tokens_are_created_renewed_and_expired_as_in_genuine_kafka(both: Open) -> None:
     alice, bob, carol = both("alice"), both("bob"), both("carol")
     tokens = alice.create(3, renewers=[user("bob"), user("x, y=*~ü")], max_lifetime_ms=30 * MINUTE_MS)
     assert tokens["ours"]["error_code"] == 0
@@ -142,12 +142,12 @@ def test_the_life_of_a_token_is_that_of_genuine_kafka(both: Open) -> None:
 
 
 @pytest.mark.parametrize("lifetime_ms", [-5, 0, 1000, 2 * 86_400_000, 8 * 86_400_000, LONG_MAX])
-def test_token_lifetimes_are_those_of_genuine_kafka(both: Open, lifetime_ms: int) -> None:
+def test_token_lifetimes_match_genuine_kafkas(both: Open, lifetime_ms: int) -> None:
     tokens = both("alice").create(max_lifetime_ms=lifetime_ms)
     assert tokens["ours"]["error_code"] == 0
 
 
-def test_an_expired_token_is_listed_and_unusable(both: Open, world: World) -> None:
+def test_an_expired_token_is_listed_but_unusable(both: Open, world: World) -> None:
     alice = both("alice")
     tokens = alice.create(3)
     assert alice.expire(tokens, 0, 2) == 0
@@ -205,7 +205,7 @@ def ask_everything(client: Both, tokens: dict[str, Plain]) -> set[int]:
     return codes
 
 
-def test_anonymous_clients_and_token_holders_get_no_tokens(both: Open, world: World) -> None:
+def test_anonymous_clients_and_token_holders_cannot_create_tokens(both: Open, world: World) -> None:
     tokens = both("alice").create(3)
     not_allowed = {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
     assert ask_everything(both(None), tokens) == not_allowed
@@ -219,7 +219,7 @@ def test_anonymous_clients_and_token_holders_get_no_tokens(both: Open, world: Wo
     assert ask_everything(holder, tokens) == not_allowed
 
 
-def test_over_tls_only_clients_with_a_certificate_get_tokens(both: Open, world: World) -> None:
+def test_over_tls_only_clients_with_a_certificate_can_create_tokens(both: Open, world: World) -> None:
     tokens = both("alice").create(3)
     certificate = world.authority.sign("dave")
     for shown in (None, certificate):
@@ -254,7 +254,7 @@ def test_unusable_tokens_are_rejected_at_login(world: World) -> None:
             assert "due to invalid credentials with SASL mechanism SCRAM-SHA-256" in str(refused.value)
 
 
-def test_a_session_by_token_belongs_to_its_owner(world: World) -> None:
+def test_a_session_authenticated_by_a_token_has_its_owners_principal(world: World) -> None:
     """It may log in again by another of the same user's tokens, and not by somebody else's (KIP-368)."""
     mechanism = "SCRAM-SHA-256"
     for place in (world.ours, world.genuine):
@@ -272,7 +272,7 @@ def test_a_session_by_token_belongs_to_its_owner(world: World) -> None:
             login.again(mechanism, TokenClient(mechanism, other["token_id"], other["hmac"]))
 
 
-def test_without_a_secret_key_there_are_no_tokens(tmp_path: Path, campaign: bool) -> None:
+def test_tokens_are_disabled_without_a_secret_key(tmp_path: Path, campaign: bool) -> None:
     """Compared with genuine Kafka in campaigns: it takes long to start another one."""
     ours = our_broker(tmp_path / "ours", key=None)
     no_key = {"delegation.token.secret.key": ""}

@@ -45,7 +45,7 @@ def _knows(place: Place, token_id: str, secret: bytes) -> bool:
     return True
 
 
-def test_a_token_is_valid_on_all_brokers_and_after_a_kill(
+def test_a_token_is_valid_on_all_brokers_even_after_a_kill(
     places: tuple[KafkaCompatBroker, list[Place]],
 ) -> None:
     command, brokers = places

@@ -67,7 +67,7 @@ def test_tokens_survive_a_kill(start: Start) -> None:
         assert expire(alice, kept["hmac"])["error_code"] == 0
 
 
-def test_the_former_setting_of_the_key_works_and_another_key_invalidates_tokens(start: Start) -> None:
+def test_the_deprecated_key_setting_works_and_a_new_key_invalidates_tokens(start: Start) -> None:
     """With another key every token has another secret, and the old ones are worth nothing."""
     place = start({"delegation.token.master.key": "old"}, key=None)
     alice = place.login("alice")
@@ -89,7 +89,7 @@ def test_the_former_setting_of_the_key_works_and_another_key_invalidates_tokens(
             assert renew(alice, token["hmac"])["error_code"] == code
 
 
-def test_a_session_ends_with_its_token_unless_that_is_renewed(start: Start) -> None:
+def test_a_session_expires_with_its_token_unless_the_token_is_renewed(start: Start) -> None:
     place = start({"delegation.token.expiry.time.ms": "3000"})
     alice = place.login("alice")
     with alice.connection:
@@ -106,7 +106,7 @@ def test_a_session_ends_with_its_token_unless_that_is_renewed(start: Start) -> N
             login.connection.close()
 
 
-def test_a_client_with_a_token_gets_no_token(start: Start) -> None:
+def test_a_client_authenticated_by_a_token_cannot_create_tokens(start: Start) -> None:
     """Or whoever finds one had it renewed for ever, or made into many."""
     place = start()
     alice = place.login("alice")

@@ -33,7 +33,7 @@ STEPS = st.lists(
 
 
 @given(terms=TERMS, lifetime_ms=st.one_of(st.integers(-5, 20_000), LONG), steps=STEPS)
-def test_only_owner_and_renewers_change_a_token_within_its_limits(
+def test_only_owner_and_renewers_can_change_a_token_within_its_limits(
     terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]
 ) -> None:
     """Only the owner and renewers change it, no wish makes it outlive its longest, none wakes it again."""
@@ -75,7 +75,7 @@ def test_only_owner_and_renewers_change_a_token_within_its_limits(
     renewers=st.lists(PRINCIPALS, max_size=3),
     times=st.tuples(LONG, LONG, LONG),
 )
-def test_a_token_is_read_back_from_its_node(
+def test_a_token_is_read_back_unchanged_from_its_node(
     owner: Principal, requester: Principal, renewers: list[Principal], times: tuple[int, int, int]
 ) -> None:
     token = Token("id", owner, requester, tuple(renewers), *times)
@@ -94,7 +94,7 @@ def test_an_invalid_notice_is_rejected(token_id: str) -> None:
         delegation_token.decode_change("/path", token_id.encode(errors="surrogatepass"))
 
 
-def test_secrets_are_the_hmac_of_the_id() -> None:
+def test_the_secret_is_the_hmac_of_the_token_id() -> None:
     """As Kafka makes them: HmacSHA512 of the id. The password is the secret in base64."""
     secret = model.hmac_of("id", b"key")
     assert secret == hmac.new(b"key", b"id", "sha512").digest()
@@ -106,7 +106,7 @@ def test_secrets_are_the_hmac_of_the_id() -> None:
         assert credential.salt != again.salt, "no two credentials say that they are of one password"
 
 
-def test_ids_fit_into_paths_and_are_not_repeated() -> None:
+def test_token_ids_are_valid_path_elements_and_unique() -> None:
     ids = {model.new_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(
@@ -114,7 +114,7 @@ def test_ids_fit_into_paths_and_are_not_repeated() -> None:
     )
 
 
-def test_a_holder_of_a_token_is_the_user() -> None:
+def test_a_token_holder_equals_its_user_principal() -> None:
     """It is compared, found and shown as such: what it must not do is asked by its class."""
     holder = TokenHolder("User", "alice")
     assert holder == ALICE

@@ -46,7 +46,7 @@ def _may_log_in(place: Place, token: Plain, mechanism: str) -> bool:
         return login.connection.ask(ApiKey.METADATA, 4, {"topics": []})["controller_id"] in (1, 2)
 
 
-def test_a_token_is_valid_on_our_and_genuine_brokers(makers: tuple[Place, Place]) -> None:
+def test_a_token_is_valid_on_both_our_and_genuine_brokers(makers: tuple[Place, Place]) -> None:
     maker, other = makers
     alice, there = maker.login("alice"), other.login("alice")
     with alice.connection, there.connection:
@@ -84,7 +84,7 @@ def _await_token(login: Login, token_id: str) -> None:
     wait_until(known, 20, "the broker knows the token", 0.05)
 
 
-def test_nodes_are_those_of_kafka_byte_for_byte(world: World, client: KazooClient) -> None:
+def test_token_nodes_are_byte_identical_to_kafkas(world: World, client: KazooClient) -> None:
     """Each side writes the other's token anew when it renews it: but for the time nothing is another."""
     for maker, other in ((world.beside, world.genuine), (world.genuine, world.beside)):
         alice, there = maker.login("alice"), other.login("alice")
@@ -103,7 +103,7 @@ def test_nodes_are_those_of_kafka_byte_for_byte(world: World, client: KazooClien
     assert all(name.startswith("token_change_0") for name in changes)
 
 
-def test_nodes_of_older_brokers_are_read_and_malformed_ones_ignored(
+def test_nodes_of_older_brokers_are_read_and_malformed_nodes_are_ignored(
     world: World, client: KazooClient
 ) -> None:
     """Before version 3 nobody but the owner requests a token. What cannot be read is no token."""

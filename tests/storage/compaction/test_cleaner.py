@@ -117,7 +117,9 @@ def test_the_active_segment_is_not_cleaned(harness: Harness) -> None:
     assert shown(log) == [(1, b"k", b"2"), (2, b"k", b"3")]
 
 
-def test_a_batch_that_lost_records_keeps_its_offsets_and_the_times_of_the_rest(harness: Harness) -> None:
+def test_a_cleaned_batch_keeps_its_offset_range_and_the_timestamps_of_its_remaining_records(
+    harness: Harness,
+) -> None:
     log = harness.log()
     rows = [
         Record(timestamp=START_MS + at, key=key, value=b"v", headers=[("h", b"x")])
@@ -137,7 +139,7 @@ def test_a_batch_that_lost_records_keeps_its_offsets_and_the_times_of_the_rest(h
     log.segments.all[0].rebuild_indexes()
 
 
-def test_a_tombstone_moves_the_base_timestamp_and_no_record_timestamp(harness: Harness) -> None:
+def test_a_delete_horizon_changes_the_base_timestamp_but_not_record_timestamps(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"a", None), (b"b", b"v"))
     log.roll(START_MS)
@@ -150,7 +152,7 @@ def test_a_tombstone_moves_the_base_timestamp_and_no_record_timestamp(harness: H
     assert header.delete_horizon_ms == DUE_MS, "the time counts from the first cleaning"
 
 
-def test_the_last_batch_of_each_producer_stays_without_records(harness: Harness) -> None:
+def test_the_last_batch_of_each_producer_is_kept_even_if_empty(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"1"), producer=(7, 0))
     put(log, (b"k", b"2"), (b"k", b"3"), producer=(7, 1))
@@ -196,7 +198,7 @@ def test_aborted_records_are_deleted_before_their_marker(harness: Harness) -> No
     assert [header.base_offset for header, _ in batches(log)] == [3, 4, 5]
 
 
-def test_an_open_transaction_holds_the_cleaner_back(harness: Harness) -> None:
+def test_the_cleaner_stops_before_an_open_transaction(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     put(log, (b"k", b"1"))
@@ -226,7 +228,7 @@ def test_records_without_a_key_are_deleted(tmp_path: Path, flags_max: int) -> No
     assert shown(log) == [(1, b"a", b"1"), (6, b"", b"6")]
 
 
-def test_min_and_max_compaction_lag_decide_when_to_clean(harness: Harness) -> None:
+def test_min_and_max_compaction_lag_determine_when_a_log_is_cleaned(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     log.roll(START_MS)
@@ -242,7 +244,7 @@ def test_min_and_max_compaction_lag_decide_when_to_clean(harness: Harness) -> No
     assert log.roll_if_due(START_MS + 102)
 
 
-def test_the_dirty_ratio_decides_when_to_clean(harness: Harness) -> None:
+def test_the_dirty_ratio_determines_when_a_log_is_cleaned(harness: Harness) -> None:
     log = harness.log()
     for round_number in range(4):
         put(log, (b"k%d" % round_number, b"v" * 100))
@@ -257,7 +259,7 @@ def test_the_dirty_ratio_decides_when_to_clean(harness: Harness) -> None:
     assert not log_cleaning.is_due(log, dirty)
 
 
-def test_readers_keep_the_old_file_over_a_swap(harness: Harness) -> None:
+def test_readers_keep_the_old_file_after_a_segment_is_replaced(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
     put(log, (b"k", b"1"))
@@ -271,7 +273,7 @@ def test_readers_keep_the_old_file_over_a_swap(harness: Harness) -> None:
     assert held.read() == before
 
 
-def test_a_segment_deleted_by_retention_meanwhile_is_not_swapped(harness: Harness) -> None:
+def test_a_segment_that_retention_deletes_during_cleaning_is_not_replaced(harness: Harness) -> None:
     log = harness.log()
     for number in range(3):
         put(log, (b"k", b"%d" % number))
@@ -291,7 +293,7 @@ def test_a_segment_deleted_by_retention_meanwhile_is_not_swapped(harness: Harnes
     assert not list(Path(log.directory).glob("*.cleaned"))
 
 
-def test_records_that_replace_truncated_ones_are_dirty(harness: Harness) -> None:
+def test_records_appended_after_a_truncation_are_dirty(harness: Harness) -> None:
     log = harness.log()
     for number in range(6):
         put(log, (b"k%d" % number, b"old"))
@@ -317,7 +319,7 @@ def test_records_that_replace_truncated_ones_are_dirty(harness: Harness) -> None
     ]
 
 
-def test_a_log_that_was_dropped_leaves_no_clean_offset(harness: Harness) -> None:
+def test_deleting_a_log_removes_its_clean_offset(harness: Harness) -> None:
     put(harness.log(), (b"k", b"v"))
     harness.dirs.clean_offsets["t", 0] = 1
     harness.dirs.checkpoint_clean_offsets()
@@ -330,7 +332,7 @@ def test_a_log_that_was_dropped_leaves_no_clean_offset(harness: Harness) -> None
     assert ("t", 0) not in harness.dirs.clean_offsets
 
 
-def test_segments_are_grouped_within_every_limit() -> None:
+def test_segments_are_grouped_within_all_limits() -> None:
     def source(base: int, end: int, size: int, index: int = 0) -> SegmentSource:
         return SegmentSource(base, end, size, index, 0, 0)
 
@@ -387,7 +389,7 @@ def _write(
     st.sampled_from([1, 3, cleaner.FLAGS_MAX]),
     st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
 )
-def test_the_last_value_of_each_key_stays_at_its_offset(
+def test_the_last_value_of_each_key_keeps_its_offset(
     history: list[tuple[str, list[Pair], int]],
     dedupe_buffer_bytes: int,
     segment_bytes: int,

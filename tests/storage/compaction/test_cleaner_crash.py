@@ -138,7 +138,7 @@ def crash_in_mid_clean(seed: int) -> int:
 
 
 @pytest.mark.timeout(600)
-def test_a_crash_in_mid_clean_loses_no_value_and_shows_no_aborted_record() -> None:
+def test_a_crash_during_cleaning_neither_loses_values_nor_exposes_aborted_records() -> None:
     crashes = 0
     for seed in range(campaign.rounds(15, 500)):
         try:

@@ -32,7 +32,7 @@ def fill(offset_map: OffsetMap | _Dictionary) -> int:
     raise AssertionError("there is room for everything")
 
 
-def test_a_dictionary_stays_within_its_memory() -> None:
+def test_a_dictionary_stays_within_its_memory_limit() -> None:
     tracemalloc.start()
     try:
         keys = fill(_Dictionary(LIMIT_BYTES))
@@ -43,7 +43,7 @@ def test_a_dictionary_stays_within_its_memory() -> None:
     assert keys > LIMIT_BYTES / 400
 
 
-def test_as_many_keys_fit_as_in_genuine_kafka_and_none_is_lost() -> None:
+def test_the_offset_map_holds_as_many_keys_as_in_genuine_kafka_without_losing_any() -> None:
     tracemalloc.start()
     try:
         offset_map = OffsetMap(LIMIT_BYTES, 0.9)
@@ -64,7 +64,7 @@ def test_as_many_keys_fit_as_in_genuine_kafka_and_none_is_lost() -> None:
 
 @pytest.mark.parametrize("memory_bytes", [1, 300, 2_000, 20_000])
 @pytest.mark.parametrize("load_factor", [0.01, 0.9])
-def test_a_cleaning_completes_with_any_memory(memory_bytes: int, load_factor: float) -> None:
+def test_a_cleaning_completes_with_any_memory_limit(memory_bytes: int, load_factor: float) -> None:
     offset_map = OffsetMap(memory_bytes, load_factor, first_offset=1000)
     keys, offsets = [key_at(offset) for offset in range(1000, 1500)], range(1000, 1500)
     offset_map.put(keys, offsets)
@@ -101,7 +101,7 @@ def test_an_offset_map_behaves_like_a_dictionary(batches: list[list[bytes]], mem
     assert [at for at, flag in enumerate(flags) if flag] == sorted(plain.values())
 
 
-def test_slots_take_over_the_content_of_the_dictionary() -> None:
+def test_slots_contain_the_entries_of_the_dictionary_they_replace() -> None:
     dictionary = _Dictionary(1 << 20)
     assert dictionary.put([b"a", b"b", b"a"], [5, 6, 7]) == 3
     slots = dictionary.into_slots(1 << 20, 0.9)
@@ -110,7 +110,9 @@ def test_slots_take_over_the_content_of_the_dictionary() -> None:
     assert (len(slots), slots.get(b"a"), slots.get(b"b"), slots.get(b"c")) == (2, 7, 6, None)
 
 
-def test_batches_beyond_the_noted_ones_may_hold_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_beyond_the_tracked_ones_are_assumed_to_contain_tombstones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(offset_map_module, "TOMBSTONES_MAX", 2)
     offset_map = OffsetMap(1 << 20, 0.9)
     offset_map.note_tombstones(5)

@@ -29,7 +29,7 @@ def test_malformed_offset_checkpoints_are_corrupt(content: bytes) -> None:
         checkpoints.decode_offsets(content)
 
 
-def test_partition_metadata_names_the_topic_id_as_kafka_prints_it() -> None:
+def test_partition_metadata_contains_the_topic_id_in_kafkas_format() -> None:
     content = checkpoints.encode_partition_metadata(TOPIC_ID)
     assert content == b"version: 0\ntopic_id: -B1Prn3sEdCnZQCgyR5r9g"
     assert checkpoints.decode_partition_metadata(content) == TOPIC_ID
@@ -39,5 +39,5 @@ def test_partition_metadata_names_the_topic_id_as_kafka_prints_it() -> None:
             checkpoints.decode_partition_metadata(broken)
 
 
-def test_clean_shutdown_marker_has_kafkas_json() -> None:
+def test_clean_shutdown_marker_has_kafkas_json_format() -> None:
     assert checkpoints.encode_clean_shutdown() == b'{"version":0,"brokerEpoch":-1}'

@@ -36,7 +36,7 @@ def worker(loop: Loop) -> Iterator[ThreadWorker]:
     worker.close()
 
 
-def test_jobs_run_in_order_in_one_other_thread(worker: ThreadWorker, loop: Loop) -> None:
+def test_jobs_run_in_order_in_a_single_worker_thread(worker: ThreadWorker, loop: Loop) -> None:
     ran: list[tuple[int, int]] = []
     told: list[tuple[Exception | None, int]] = []
     for number in range(50):
@@ -52,7 +52,7 @@ def test_jobs_run_in_order_in_one_other_thread(worker: ThreadWorker, loop: Loop)
     assert told == [(None, threading.get_ident())] * 50
 
 
-def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_one(worker: ThreadWorker, loop: Loop) -> None:
+def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_job(worker: ThreadWorker, loop: Loop) -> None:
     said: list[str] = []
     begun, go_on = threading.Event(), threading.Event()
 
@@ -75,7 +75,7 @@ def test_urgent_jobs_run_first_and_between_the_steps_of_a_long_one(worker: Threa
 
 
 @pytest.mark.parametrize("new", [lambda loop: InlineWorker(), lambda loop: ThreadWorker("test", loop)])
-def test_errors_are_reported_and_stop_nothing(
+def test_a_failed_job_is_reported_and_does_not_stop_the_worker(
     new: Callable[[Callable[[Callable[[], None]], None]], Worker], loop: Loop
 ) -> None:
     worker = new(loop.call_soon_threadsafe)
@@ -96,7 +96,7 @@ def test_errors_are_reported_and_stop_nothing(
     worker.close()
 
 
-def test_closing_finishes_all_and_later_jobs_run_at_once(worker: ThreadWorker) -> None:
+def test_closing_finishes_all_jobs_and_later_jobs_run_in_the_caller(worker: ThreadWorker) -> None:
     ran: list[int] = []
     for number in range(20):
         worker.submit(lambda number=number: ran.append(number))  # type: ignore[misc]

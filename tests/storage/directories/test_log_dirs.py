@@ -29,7 +29,7 @@ from tests.support.steps import result_of
 LOG = "00000000000000000000.log"
 
 
-def test_a_clean_stop_writes_kafkas_files_and_the_next_start_scans_nothing(tmp_path: Path) -> None:
+def test_a_clean_shutdown_writes_kafkas_files_and_the_next_startup_scans_no_logs(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     assert harness.report.clean
     append(harness.log(), batch(7))
@@ -49,7 +49,7 @@ def test_a_clean_stop_writes_kafkas_files_and_the_next_start_scans_nothing(tmp_p
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_after_a_kill_the_torn_end_is_truncated_and_the_rest_kept(tmp_path: Path) -> None:
+def test_after_a_kill_only_the_torn_end_of_a_log_is_truncated(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     for _ in range(3):
         append(harness.log(), batch(10))
@@ -65,7 +65,7 @@ def test_after_a_kill_the_torn_end_is_truncated_and_the_rest_kept(tmp_path: Path
     assert harness.report.truncated == {}
 
 
-def test_a_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
+def test_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(7):
@@ -77,7 +77,7 @@ def test_a_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
     assert harness.log().log_end_offset == 70
 
 
-def test_progress_of_a_recovery_is_reported(tmp_path: Path) -> None:
+def test_recovery_progress_is_reported(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.unlock()
@@ -89,7 +89,7 @@ def test_progress_of_a_recovery_is_reported(tmp_path: Path) -> None:
     assert told == [(("t", 0), len(batch(10)), len(batch(10)))]
 
 
-def test_missing_and_broken_indexes_are_rebuilt(tmp_path: Path) -> None:
+def test_missing_and_corrupt_indexes_are_rebuilt(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(index_interval_bytes=0))
     for number in range(50):
         append(harness.log(), batch(10, timestamps=[START_MS + number * 10 + index for index in range(10)]))
@@ -108,7 +108,7 @@ def test_missing_and_broken_indexes_are_rebuilt(tmp_path: Path) -> None:
         harness.reopen()
 
 
-def test_messages_of_old_formats_are_recovered_read_and_found_by_time(tmp_path: Path) -> None:
+def test_messages_in_old_formats_are_recovered_read_and_found_by_timestamp(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     harness.log().flush()
     harness.dirs.unlock()
@@ -130,7 +130,7 @@ def test_messages_of_old_formats_are_recovered_read_and_found_by_time(tmp_path: 
     assert append(log, batch(2)).first_offset == 30
 
 
-def test_interrupted_deletions_and_cleanings_are_finished(tmp_path: Path) -> None:
+def test_interrupted_deletions_and_cleanings_are_completed(tmp_path: Path) -> None:
     size_bytes = len(batch(10))
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=2 * size_bytes))
     for _ in range(6):
@@ -154,7 +154,7 @@ def test_interrupted_deletions_and_cleanings_are_finished(tmp_path: Path) -> Non
     assert (tmp_path / "not a partition").exists()
 
 
-def test_a_second_broker_on_the_same_directory_is_rejected(tmp_path: Path) -> None:
+def test_a_second_broker_in_the_same_directory_is_rejected(tmp_path: Path) -> None:
     first = Harness(tmp_path)
     with pytest.raises(LogDirInUse, match=str(tmp_path)):
         Harness(tmp_path)
@@ -162,7 +162,7 @@ def test_a_second_broker_on_the_same_directory_is_rejected(tmp_path: Path) -> No
     Harness(tmp_path).dirs.close()
 
 
-def test_a_directory_of_another_broker_is_rejected_unchanged(tmp_path: Path) -> None:
+def test_a_directory_of_another_broker_is_rejected_and_left_unchanged(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch())
     harness.dirs.close()
@@ -173,7 +173,7 @@ def test_a_directory_of_another_broker_is_rejected_unchanged(tmp_path: Path) -> 
     assert harness.report.clean
 
 
-def test_new_logs_are_created_in_the_directory_with_the_fewest(tmp_path: Path) -> None:
+def test_new_logs_are_created_in_the_directory_with_the_fewest_logs(tmp_path: Path) -> None:
     harness = Harness(tmp_path / "a", tmp_path / "b")
     for partition in range(6):
         harness.dirs.create("t", partition, TOPIC_ID)
@@ -210,7 +210,7 @@ def test_files_of_an_interrupted_checkpoint_are_deleted(tmp_path: Path) -> None:
     assert (tmp_path / "notes.tmp").exists()
 
 
-def test_syncs_and_renames_are_left_to_the_worker(tmp_path: Path) -> None:
+def test_syncs_and_renames_are_performed_by_the_worker(tmp_path: Path) -> None:
     handed: SimpleQueue[Callable[[], None]] = SimpleQueue()
     waits: list[tuple[str, int]] = []
 
@@ -257,7 +257,7 @@ def test_syncs_and_renames_are_left_to_the_worker(tmp_path: Path) -> None:
     dirs.close()
 
 
-def test_a_log_deleted_while_its_files_are_truncated_leaves_its_directory_online(tmp_path: Path) -> None:
+def test_deleting_a_log_during_its_truncation_keeps_its_directory_online(tmp_path: Path) -> None:
     class Interrupted(RealFilesystem):
         on_unshare: Callable[[], None] | None = None
 
@@ -286,7 +286,7 @@ def test_a_log_deleted_while_its_files_are_truncated_leaves_its_directory_online
     dirs.close()
 
 
-def test_a_move_canceled_while_its_copy_is_being_closed_leaves_its_directory_online(
+def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_online(
     tmp_path: Path,
 ) -> None:
     class Interrupted(RealFilesystem):
@@ -356,13 +356,13 @@ def test_a_failed_disk_takes_only_its_logs_offline() -> None:
     assert not disk.exists(f"{broken}/.kafka_cleanshutdown")
 
 
-def test_losing_the_last_disk_is_an_error(tmp_path: Path) -> None:
+def test_a_failure_of_the_last_disk_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogDirFailure, match="every log directory is offline"):
         Harness(tmp_path / "file")
 
 
-def test_a_dropped_topic_disappears_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
+def test_a_deleted_topic_disappears_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     append(harness.log(), batch(10))
     harness.dirs.checkpoint_recovery_points()
@@ -381,7 +381,7 @@ def test_a_dropped_topic_disappears_at_once_and_its_files_after_the_delay(tmp_pa
     assert not list(tmp_path.glob("*-delete"))
 
 
-def test_the_longest_topic_name_can_be_dropped(tmp_path: Path) -> None:
+def test_a_topic_with_the_longest_name_can_be_deleted(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     name = "n" * 249
     harness.dirs.create(name, 0, TOPIC_ID)
@@ -391,7 +391,7 @@ def test_the_longest_topic_name_can_be_dropped(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_change_while_the_log_is_open(tmp_path: Path) -> None:
+def test_settings_can_change_while_the_log_is_open(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(10))
@@ -415,7 +415,7 @@ def test_many_logs_are_recovered_and_closed(tmp_path: Path) -> None:
     assert harness.report.recovered_bytes == 0
 
 
-def test_only_partition_directories_are_logs() -> None:
+def test_only_partition_directories_are_loaded_as_logs() -> None:
     assert parse_name("a-b-12") == ("a-b", 12)
     for name in ("t", "t-", "-1", "t-x", "t--1x", "t-0.abc-delete", "t-0.0123-stray", "meta.properties"):
         assert parse_name(name) is None, name

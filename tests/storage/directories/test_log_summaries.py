@@ -65,7 +65,7 @@ def filled(directory: Path) -> tuple[Harness, WatchedFilesystem]:
     return harness, filesystem
 
 
-def test_a_start_after_a_clean_stop_opens_logs_only_for_their_producers(tmp_path: Path) -> None:
+def test_startup_after_a_clean_shutdown_opens_only_producer_snapshots(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     filesystem.opened.clear()
@@ -80,7 +80,7 @@ def test_a_start_after_a_clean_stop_opens_logs_only_for_their_producers(tmp_path
     assert offsets(harness.log("t", 3), 0) == [0]
 
 
-def test_a_stop_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
+def test_shutdown_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()
@@ -92,7 +92,7 @@ def test_a_stop_does_not_touch_unwritten_logs(tmp_path: Path) -> None:
     }
 
 
-def test_after_a_kill_only_logs_that_were_written_to_are_recovered(tmp_path: Path) -> None:
+def test_after_a_kill_only_logs_with_new_records_are_recovered(tmp_path: Path) -> None:
     harness, filesystem = filled(tmp_path)
     harness.dirs.close()
     harness.reopen()
@@ -146,7 +146,7 @@ def _with_leftover(folder: Path) -> None:
 
 @pytest.mark.parametrize("change", [_cut, _grown, _damaged, _without_log, _with_leftover])
 @pytest.mark.parametrize("clean", [True, False])
-def test_files_changed_by_others_are_opened_as_they_are(
+def test_files_changed_by_other_programs_are_opened_without_their_summaries(
     tmp_path: Path, change: Callable[[Path], None], clean: bool
 ) -> None:
     harness, filesystem = filled(tmp_path)
@@ -182,7 +182,7 @@ def test_a_damaged_summaries_file_is_ignored(tmp_path: Path, caplog: pytest.LogC
     assert harness.log("t", 3).log_end_offset == 3
 
 
-def test_deleted_records_stay_deleted_though_no_file_has_changed(tmp_path: Path) -> None:
+def test_deleted_records_stay_deleted_even_if_no_file_has_changed(tmp_path: Path) -> None:
     harness, _ = filled(tmp_path)
     harness.dirs.close()
     for clean in (True, False):

@@ -69,7 +69,7 @@ def check(log: Log, end_offset: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_the_first_record_is_that_of_a_full_scan(tmp_path: Path, seed: int, kind: str) -> None:
+def test_the_first_record_matches_a_full_scan(tmp_path: Path, seed: int, kind: str) -> None:
     chance = random.Random(seed)
     config = LogConfig(
         segment_bytes=2_000,

@@ -44,7 +44,7 @@ def test_the_epoch_of_an_offset_is_found(offset: int, epoch: int) -> None:
     assert epochs((2, 10), (4, 50), (7, 80)).epoch_for(offset) == epoch
 
 
-def test_an_epoch_that_is_not_newer_changes_nothing() -> None:
+def test_an_epoch_that_is_not_newer_is_ignored() -> None:
     known = epochs((1, 0), (2, 10))
     assert not known.assign(2, 10)
     assert not known.assign(2, 15)
@@ -82,7 +82,7 @@ def test_truncation_from_the_end_drops_later_epochs() -> None:
     assert list(known.entries) == []
 
 
-def test_truncation_from_the_start_keeps_the_epoch_of_the_start() -> None:
+def test_truncation_from_the_start_keeps_the_epoch_of_the_start_offset() -> None:
     known = epochs((1, 0), (2, 10), (3, 20))
     assert not known.truncate_from_start(0)
     assert known.truncate_from_start(15)
@@ -102,7 +102,9 @@ def test_truncation_from_the_start_keeps_the_epoch_of_the_start() -> None:
     )
 )
 @settings(deadline=None)
-def test_epochs_and_offsets_always_rise_and_survive_the_file(steps: list[tuple[str, int, int]]) -> None:
+def test_epochs_and_offsets_increase_and_are_read_back_from_the_file(
+    steps: list[tuple[str, int, int]],
+) -> None:
     known = LeaderEpochs()
     for kind, first, second in steps:
         before = known.entries

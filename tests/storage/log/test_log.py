@@ -51,7 +51,7 @@ def test_append_writes_offsets_and_epoch_into_the_given_buffer(tmp_path: Path) -
     assert log.leader_epochs.latest_epoch == 5
 
 
-def test_log_append_time_replaces_the_producers(tmp_path: Path) -> None:
+def test_log_append_time_replaces_the_producers_timestamps(tmp_path: Path) -> None:
     log = Harness(tmp_path, config=LogConfig(message_timestamp_type="LogAppendTime")).log()
     info = append(log, batch(2, timestamps=[5, 6]), now_ms=START_MS + 9)
     assert info.log_append_time == START_MS + 9
@@ -76,7 +76,7 @@ def test_a_retry_returns_the_first_offset_and_is_not_stored(tmp_path: Path) -> N
     assert not append(harness.log(), batch(1, producer_id=7, sequence=5)).duplicate
 
 
-def test_a_follower_stores_valid_batches_of_its_leader_only(tmp_path: Path) -> None:
+def test_a_follower_stores_its_leaders_batches_unless_they_are_corrupt(tmp_path: Path) -> None:
     leader = Harness(tmp_path / "leader").log()
     append(leader, batch(3), leader_epoch=1)
     append(leader, batch(2), leader_epoch=2)
@@ -131,7 +131,7 @@ def test_reads_return_whole_batches_within_their_limits(tmp_path: Path, reopened
 
 
 @pytest.mark.parametrize("index_interval_bytes", [0, 300, 4096])
-def test_any_offset_is_found_whether_indexed_or_not(tmp_path: Path, index_interval_bytes: int) -> None:
+def test_every_offset_is_found_whether_indexed_or_not(tmp_path: Path, index_interval_bytes: int) -> None:
     chance = random.Random(1)
     config = LogConfig(index_interval_bytes=index_interval_bytes, segment_bytes=20_000)
     harness = Harness(tmp_path, config=config)
@@ -149,7 +149,7 @@ def test_any_offset_is_found_whether_indexed_or_not(tmp_path: Path, index_interv
         harness.reopen()
 
 
-def test_the_tail_is_found_beyond_the_batches_kept_in_memory(tmp_path: Path) -> None:
+def test_offsets_older_than_the_batches_kept_in_memory_are_found(tmp_path: Path) -> None:
     log = Harness(tmp_path).log()
     for _ in range(10_000):
         append(log, batch(1))
@@ -158,7 +158,7 @@ def test_the_tail_is_found_beyond_the_batches_kept_in_memory(tmp_path: Path) -> 
     assert len(offsets(log, 9_990)) == 10
 
 
-def test_a_read_continues_in_the_next_segment(tmp_path: Path) -> None:
+def test_reads_continue_in_the_next_segment(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     filled(harness, 25)
     log = harness.log()
@@ -172,7 +172,7 @@ def test_a_read_continues_in_the_next_segment(tmp_path: Path) -> None:
     assert offsets(log, 100, upper_bound=110) == [100]
 
 
-def test_a_slice_is_readable_after_its_segment_was_deleted(tmp_path: Path) -> None:
+def test_a_slice_stays_readable_after_its_segment_is_deleted(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=5 * BATCH_BYTES, retention_bytes=0))
     filled(harness, 6)
     log = harness.log()
@@ -189,7 +189,7 @@ def test_a_slice_is_readable_after_its_segment_was_deleted(tmp_path: Path) -> No
 # --- roll
 
 
-def test_segments_roll_by_size_and_by_the_time_of_their_records(tmp_path: Path) -> None:
+def test_segments_roll_by_size_and_by_record_timestamps(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=4 * BATCH_BYTES, segment_ms=1_000))
     log = harness.log()
     for age_ms in (0, 500, 1_000, 1_001, 1_002):
@@ -206,7 +206,7 @@ def test_segments_roll_by_size_and_by_the_time_of_their_records(tmp_path: Path) 
 # --- time
 
 
-def test_timestamp_lookups_find_the_first_record_at_or_after_it(tmp_path: Path) -> None:
+def test_timestamp_lookups_find_the_first_record_at_or_after_the_timestamp(tmp_path: Path) -> None:
     chance = random.Random(2)
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=3_000, index_interval_bytes=200))
     records: list[tuple[int, int]] = []
@@ -235,7 +235,7 @@ def test_timestamp_lookups_find_the_first_record_at_or_after_it(tmp_path: Path) 
 # --- transactions
 
 
-def test_open_transactions_bound_the_last_stable_offset(tmp_path: Path) -> None:
+def test_open_transactions_limit_the_last_stable_offset(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=1_000))
     log = harness.log()
 
@@ -267,7 +267,7 @@ def test_open_transactions_bound_the_last_stable_offset(tmp_path: Path) -> None:
         assert log.aborted_transactions(26, log.log_end_offset) == []
 
 
-def test_batches_of_coordinators_are_not_deduplicated(tmp_path: Path) -> None:
+def test_coordinator_batches_are_not_deduplicated(tmp_path: Path) -> None:
     """Kafka gives every commit of offsets the number 0; nothing of it may pass for a retry."""
     log = Harness(tmp_path).log()
     for number in range(3):
@@ -319,7 +319,7 @@ def test_deleted_records_stay_hidden_after_a_restart(tmp_path: Path) -> None:
         log.read(136, 1)
 
 
-def test_truncation_drops_records_producers_and_epochs(tmp_path: Path) -> None:
+def test_truncation_removes_records_producer_state_and_epochs(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     for number in range(25):
         append(harness.log(), batch(10, producer_id=7, sequence=number * 10), leader_epoch=number // 10)
@@ -345,7 +345,7 @@ def simulated(config: LogConfig | None = None) -> tuple[SimulatedFilesystem, Har
     return disk, Harness("/data", config=config, filesystem=disk)
 
 
-def test_a_full_disk_leaves_no_partial_batch() -> None:
+def test_a_full_disk_does_not_leave_a_partial_batch() -> None:
     disk, harness = simulated()
     log = harness.log()
     append(log, batch(10))
@@ -393,7 +393,7 @@ def test_a_failed_sync_is_never_retried() -> None:
     assert log.flushed_end_offset == 10
 
 
-def test_flush_is_due_by_time() -> None:
+def test_a_flush_is_due_after_the_flush_interval() -> None:
     _, harness = simulated(LogConfig(flush_ms=100))
     log = harness.log()
     log.flush()
@@ -411,7 +411,7 @@ def test_flush_is_due_by_time() -> None:
     assert log.flush_due()
 
 
-def test_flushes_in_a_thread_run_beside_appends_rolls_and_deletions(tmp_path: Path) -> None:
+def test_flushes_in_a_thread_run_concurrently_with_appends_rolls_and_deletions(tmp_path: Path) -> None:
     config = LogConfig(
         segment_bytes=5 * BATCH_BYTES, retention_bytes=20 * BATCH_BYTES, file_delete_delay_ms=0
     )

@@ -70,7 +70,7 @@ def test_a_fork_shares_closed_segments_and_has_the_same_records(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_producers_start_again_in_a_fork_and_keep_their_epochs(tmp_path: Path, killed: bool) -> None:
+def test_sequences_restart_in_a_fork_and_producer_epochs_are_kept(tmp_path: Path, killed: bool) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -86,7 +86,7 @@ def test_producers_start_again_in_a_fork_and_keep_their_epochs(tmp_path: Path, k
     assert not append(fork, batch(3, producer_id=7, sequence=3)).duplicate
 
 
-def test_a_large_active_segment_is_closed_first(tmp_path: Path) -> None:
+def test_a_large_active_segment_is_rolled_before_the_fork(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     log = harness.log()
     append(log, batch(1, size_bytes=COPIED_BYTES_MAX))
@@ -123,7 +123,7 @@ def make_indexes_anew(log: Log) -> None:
 
 @pytest.mark.parametrize("change", [write, truncate, truncate_all, delete, make_indexes_anew])
 @pytest.mark.parametrize("side", [SOURCE, FORK])
-def test_changes_on_one_side_do_not_affect_the_other(
+def test_changes_to_one_log_do_not_affect_the_other(
     tmp_path: Path, change: Callable[[Log], None], side: tuple[str, int]
 ) -> None:
     harness = Harness(tmp_path, config=CONFIG)
@@ -144,7 +144,7 @@ def test_changes_on_one_side_do_not_affect_the_other(
 
 
 @pytest.mark.parametrize("torn", [SOURCE, FORK])
-def test_a_recovery_that_truncates_a_shared_segment_leaves_the_other_side(
+def test_truncating_a_shared_segment_in_recovery_does_not_affect_the_other_log(
     tmp_path: Path, torn: tuple[str, int]
 ) -> None:
     harness = Harness(tmp_path, config=CONFIG)
@@ -168,7 +168,7 @@ def test_a_recovery_that_truncates_a_shared_segment_leaves_the_other_side(
     assert content(harness.dirs.logs[whole.topic, 0]) == before
 
 
-def test_a_start_that_finds_a_shared_segment_the_newest_copies_it(tmp_path: Path) -> None:
+def test_startup_copies_a_shared_segment_that_becomes_the_active_segment(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     log = filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -183,7 +183,7 @@ def test_a_start_that_finds_a_shared_segment_the_newest_copies_it(tmp_path: Path
     assert links(fork)[-1] == 1
 
 
-def test_a_fork_interrupted_by_a_kill_does_not_exist(tmp_path: Path) -> None:
+def test_a_fork_interrupted_by_a_kill_is_deleted_at_startup(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     filled(harness)
     fork = harness.dirs.fork(SOURCE, FORK, FORK_ID)
@@ -196,7 +196,7 @@ def test_a_fork_interrupted_by_a_kill_does_not_exist(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("u-0*"))
 
 
-def test_damage_found_by_a_recovery_is_left_on_the_other_side(tmp_path: Path) -> None:
+def test_recovery_does_not_repair_damage_in_the_other_log(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=CONFIG)
     log = filled(harness)
     log.flush()

@@ -46,7 +46,7 @@ def check(log: Log, folder: Path) -> None:
 
 @given(steps=STEPS)
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_running_size_is_the_sum_of_the_segments(
+def test_the_tracked_size_is_the_sum_of_the_segment_sizes(
     steps: list[tuple[str, float]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("size")

@@ -94,7 +94,7 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int, count: int) -> None:
     assert partition.append(2) is None
 
 
-def test_an_unknown_producer_may_start_at_any_sequence() -> None:
+def test_an_unknown_producer_can_start_at_any_sequence() -> None:
     partition = Partition()
     assert partition.append(42, producer=1, epoch=3) is None
     with pytest.raises(errors.OutOfOrderSequence):
@@ -102,7 +102,7 @@ def test_an_unknown_producer_may_start_at_any_sequence() -> None:
     assert partition.append(0, producer=2) is None
 
 
-def test_sequences_wrap_to_zero_after_the_greatest() -> None:
+def test_sequences_wrap_to_zero_after_the_maximum() -> None:
     partition = Partition()
     assert partition.append(MAX_SEQUENCE - 1, 2) is None
     assert partition.append(0) is None
@@ -114,7 +114,7 @@ def test_sequences_wrap_to_zero_after_the_greatest() -> None:
     assert partition.append(2) is None
 
 
-def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
+def test_a_new_epoch_starts_at_sequence_zero_and_fences_the_old_epoch() -> None:
     partition = Partition()
     partition.append(0, 5)
     with pytest.raises(errors.OutOfOrderSequence):
@@ -127,7 +127,7 @@ def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
     assert partition.append(0, 5, epoch=1) == Duplicate(5, 9, NOW_MS)
 
 
-def test_a_marker_with_a_new_epoch_fences_too() -> None:
+def test_a_marker_with_a_new_epoch_fences_the_old_epoch() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     partition.end(ControlRecordType.ABORT, epoch=1)
@@ -138,7 +138,7 @@ def test_a_marker_with_a_new_epoch_fences_too() -> None:
     assert partition.append(0, epoch=1) is None
 
 
-def test_a_marker_of_the_same_epoch_does_not_disturb_the_sequence() -> None:
+def test_a_marker_of_the_same_epoch_does_not_affect_the_sequence() -> None:
     partition = Partition()
     partition.append(0, 3, transactional=True)
     partition.end(ControlRecordType.COMMIT)
@@ -146,7 +146,7 @@ def test_a_marker_of_the_same_epoch_does_not_disturb_the_sequence() -> None:
     assert partition.append(3, transactional=True) is None
 
 
-def test_a_replaced_coordinator_is_fenced() -> None:
+def test_a_marker_of_a_replaced_coordinator_is_fenced() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
@@ -155,7 +155,7 @@ def test_a_replaced_coordinator_is_fenced() -> None:
     partition.end(ControlRecordType.COMMIT, coordinator_epoch=5)
 
 
-def test_plain_records_are_rejected_during_a_transaction() -> None:
+def test_non_transactional_records_are_rejected_during_a_transaction() -> None:
     partition = Partition()
     partition.append(0, transactional=True)
     with pytest.raises(errors.InvalidTxnState):
@@ -164,7 +164,7 @@ def test_plain_records_are_rejected_during_a_transaction() -> None:
     assert partition.append(1) is None
 
 
-def test_batches_of_coordinators_have_no_sequence() -> None:
+def test_coordinator_batches_have_no_sequence() -> None:
     partition = Partition()
     for _ in range(3):
         assert partition.append(-1, epoch=1, transactional=True) is None
@@ -189,7 +189,7 @@ def test_readers_stop_before_the_first_open_transaction() -> None:
     assert partition.state.last_stable_offset(22) == 22
 
 
-def test_a_long_open_transaction_is_found() -> None:
+def test_a_transaction_open_for_too_long_is_found() -> None:
     partition = Partition()
     partition.append(0, producer=1, transactional=True)
     assert not partition.state.has_open_since(NOW_MS)
@@ -210,7 +210,7 @@ def test_aborted_transactions_are_returned_for_the_index() -> None:
     assert partition.end(ControlRecordType.COMMIT, producer=1) is None
 
 
-def test_many_unread_transactions_take_no_memory_and_hide_nothing() -> None:
+def test_completed_transactions_use_bounded_memory_and_do_not_hold_back_readers() -> None:
     partition = Partition()
     for number in range(3000):
         partition.append(number, transactional=True)
@@ -241,7 +241,7 @@ def test_idle_producers_expire_except_within_a_transaction() -> None:
     assert partition.append(500, producer=1) is None
 
 
-def test_producers_expire_on_appends_every_ten_minutes() -> None:
+def test_expired_producers_are_removed_on_appends_every_ten_minutes() -> None:
     partition = Partition(ProducerState(expiration_ms=1000))
     partition.append(0, producer=1)
     partition.append(0, producer=2, now_ms=NOW_MS + 599_999)
@@ -282,7 +282,7 @@ def busy_partition() -> Partition:
     return partition
 
 
-def test_kafka_reads_our_snapshot_and_writes_the_same(oracle: RecordOracle) -> None:
+def test_kafka_reads_our_snapshot_and_writes_an_identical_one(oracle: RecordOracle) -> None:
     for state in (busy_partition().state, ProducerState()):
         snapshot = state.encode_snapshot()
         assert oracle.rewrite_snapshot(snapshot) == snapshot
@@ -329,7 +329,7 @@ def test_invalid_snapshots_are_rejected(damage: str) -> None:
     )
 )
 @settings(deadline=None)
-def test_each_sequence_is_stored_once_and_in_order_for_any_requests(
+def test_every_sequence_is_stored_once_and_in_order(
     sends: list[tuple[int, int, int, int]],
 ) -> None:
     partition = Partition()
@@ -351,7 +351,7 @@ def test_each_sequence_is_stored_once_and_in_order_for_any_requests(
         assert sequences == [*range(sequences[0], sequences[0] + len(sequences))]
 
 
-def test_a_follower_accepts_the_log_of_its_leader_unchecked() -> None:
+def test_a_follower_applies_its_leaders_batches_without_sequence_checks() -> None:
     leader, follower = busy_partition(), Partition(end_offset=1000)
     batches = [
         build_batch([Record(timestamp=NOW_MS)] * 3, producer_id=1, producer_epoch=4, base_sequence=9),
@@ -364,7 +364,7 @@ def test_a_follower_accepts_the_log_of_its_leader_unchecked() -> None:
     assert (entry.producer_epoch, entry.last_sequence) == (3, 90)
 
 
-def test_headers_with_offsets_need_no_base_offset() -> None:
+def test_producer_state_is_built_from_a_batch_with_stored_offsets() -> None:
     batch = build_batch(
         [Record(timestamp=1)] * 2, base_offset=500, producer_id=1, producer_epoch=0, base_sequence=0
     )

@@ -59,13 +59,13 @@ def bases(
     return {segment.base_offset: reason for segment, reason in found}
 
 
-def test_old_segments_are_deleted_up_to_the_first_young_one() -> None:
+def test_old_segments_are_deleted_up_to_the_first_recent_segment() -> None:
     assert bases(LogConfig(retention_ms=4_000)) == {0: DeletionReason.RETENTION_TIME}
     old_behind_young = [Facts(0, 100, NOW_MS - 1_000), Facts(10, 100, NOW_MS - 5_000)]
     assert bases(LogConfig(retention_ms=4_000), segments=old_behind_young) == {}
 
 
-def test_only_deciding_timestamps_are_read() -> None:
+def test_only_timestamps_that_affect_retention_are_read() -> None:
     unread: list[RetainedSegment] = [Unread(0), Unread(10), Unread(20)]
     assert bases(LogConfig(retention_ms=-1), segments=unread) == {}
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=200), segments=unread)) == [0]
@@ -79,12 +79,12 @@ def test_an_expired_active_segment_is_deleted() -> None:
     assert list(bases(LogConfig(retention_ms=500))) == [0, 10, 20]
 
 
-def test_an_empty_active_segment_stays() -> None:
+def test_an_empty_active_segment_is_kept() -> None:
     empty = Facts(base_offset=30, size_bytes=0, largest_timestamp=0)
     assert list(bases(LogConfig(retention_ms=500), segments=[*SEGMENTS, empty])) == [0, 10, 20]
 
 
-def test_by_size_the_log_keeps_at_least_retention_bytes() -> None:
+def test_retention_by_size_keeps_at_least_retention_bytes() -> None:
     assert bases(LogConfig(retention_ms=-1, retention_bytes=200)) == {0: DeletionReason.RETENTION_SIZE}
     assert bases(LogConfig(retention_ms=-1, retention_bytes=201)) == {}
     assert list(bases(LogConfig(retention_ms=-1, retention_bytes=0))) == [0, 10, 20]

@@ -18,7 +18,7 @@ def batch_of_two(**settings: object) -> bytearray:
     return bytearray(build_batch(records, **settings))  # type: ignore[arg-type]
 
 
-def test_the_header_has_the_values_of_the_builder() -> None:
+def test_the_header_contains_the_values_given_to_the_builder() -> None:
     batch = batch_of_two(
         base_offset=40,
         compression=CompressionType.GZIP,
@@ -40,7 +40,7 @@ def test_the_header_has_the_values_of_the_builder() -> None:
     assert (header.base_sequence, header.last_sequence) == (2**31 - 1, 0)
 
 
-def test_header_equals_what_kafka_python_reads() -> None:
+def test_the_header_matches_what_kafka_python_reads() -> None:
     batch = batch_of_two(base_offset=9, producer_id=5, producer_epoch=1, base_sequence=100)
     header, theirs = read_header(batch), DefaultRecordBatch(bytes(batch))
     assert header.base_offset == theirs.base_offset
@@ -67,20 +67,20 @@ def test_stamping_keeps_the_crc_valid_and_changes_one_batch() -> None:
 
 @given(st.data())
 @settings(deadline=None)
-def test_any_changed_byte_after_the_crc_is_detected(data: st.DataObject) -> None:
+def test_every_changed_byte_after_the_crc_is_detected(data: st.DataObject) -> None:
     batch = batch_of_two()
     position = data.draw(st.integers(21, len(batch) - 1))
     batch[position] ^= data.draw(st.integers(1, 255))
     assert not crc_ok(batch, 0, read_header(batch))
 
 
-def test_a_batch_that_is_cut_off_has_no_valid_crc() -> None:
+def test_the_crc_of_a_truncated_batch_is_invalid() -> None:
     batch = batch_of_two()
     assert not crc_ok(batch[:-1], 0, read_header(batch))
 
 
 @pytest.mark.parametrize("size", [0, 17, HEADER_SIZE - 1])
-def test_too_few_bytes_for_a_header_are_rejected(size: int) -> None:
+def test_a_truncated_header_is_rejected(size: int) -> None:
     with pytest.raises(CorruptRecord):
         read_header(batch_of_two()[:size])
 

@@ -51,14 +51,14 @@ def test_every_compression_level_of_kafka_is_accepted(codec: CompressionType) ->
         assert decompress(codec, compress(codec, content, level=level)) == content
 
 
-def test_other_libraries_read_what_we_write() -> None:
+def test_other_libraries_read_our_compressed_content() -> None:
     content = os.urandom(1000) * 100
     assert zlib.decompress(compress(CompressionType.GZIP, content), wbits=31) == content
     assert lz4.frame.decompress(compress(CompressionType.LZ4, content)) == content
     assert bytes(cramjam.zstd.decompress(compress(CompressionType.ZSTD, content))) == content
 
 
-def test_snappy_is_written_in_the_framing_of_kafkas_library() -> None:
+def test_snappy_is_written_with_the_framing_of_kafkas_library() -> None:
     content = os.urandom(100_000)
     compressed = compress(CompressionType.SNAPPY, content)
     assert compressed[:16] == XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -66,23 +66,23 @@ def test_snappy_is_written_in_the_framing_of_kafkas_library() -> None:
     assert bytes(cramjam.snappy.decompress_raw(compressed[20 : 20 + length])) == content[: 32 << 10]
 
 
-def test_snappy_without_framing_is_read_too() -> None:
+def test_snappy_without_framing_is_read() -> None:
     content = b"librdkafka writes raw blocks " * 50
     assert decompress(CompressionType.SNAPPY, bytes(cramjam.snappy.compress_raw(content))) == content
 
 
-def test_snappy_streams_may_follow_each_other() -> None:
+def test_concatenated_snappy_streams_are_read() -> None:
     first, second = compress(CompressionType.SNAPPY, b"first"), compress(CompressionType.SNAPPY, b"second")
     assert decompress(CompressionType.SNAPPY, first + second) == b"firstsecond"
 
 
-def test_gzip_members_may_follow_each_other() -> None:
+def test_concatenated_gzip_members_are_read() -> None:
     first, second = compress(CompressionType.GZIP, b"first"), compress(CompressionType.GZIP, b"second")
     assert decompress(CompressionType.GZIP, first + second) == b"firstsecond"
 
 
 @pytest.mark.parametrize("content_size", [False, True])
-def test_lz4_of_format_0_has_its_historic_header_checksum(content_size: bool) -> None:
+def test_lz4_in_format_0_has_the_historic_header_checksum(content_size: bool) -> None:
     content = b"as producers before 0.10 did " * 99
     right = lz4.frame.compress(content, store_size=content_size)
     checksum = 14 if content_size else 6
@@ -92,7 +92,7 @@ def test_lz4_of_format_0_has_its_historic_header_checksum(content_size: bool) ->
     assert decompress(CompressionType.LZ4, wrong, magic=0) == content
 
 
-def test_kafka_reads_our_lz4_of_format_0_and_we_write_the_same_header(oracle: RecordOracle) -> None:
+def test_kafka_reads_our_lz4_in_format_0_and_writes_the_same_header(oracle: RecordOracle) -> None:
     theirs = oracle.build([Record(timestamp=-1, value=b"x" * 100)] * 3, magic=0, codec=CompressionType.LZ4)
     frame = theirs.index(b"\x04\x22\x4d\x18")
     ours = compress(CompressionType.LZ4, b"anything", magic=0)
@@ -185,23 +185,23 @@ def test_a_zstd_bomb_without_a_content_size_is_rejected_within_bounded_memory() 
     assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
 
 
-def test_a_block_that_announces_too_much_is_rejected_at_once() -> None:
+def test_a_block_that_declares_an_excessive_size_is_rejected_at_once() -> None:
     announces_4_gib = b"\xff\xff\xff\xff\x0f" + b"\0" * 20
     with pytest.raises(CorruptRecord):
         decompress(CompressionType.SNAPPY, announces_4_gib)
 
 
 @each_codec
-def test_equal_records_may_compress_to_very_little(codec: CompressionType) -> None:
+def test_highly_compressible_records_are_not_taken_for_a_bomb(codec: CompressionType) -> None:
     content = bytes(SIZE_FLOOR_BYTES)
     assert decompress(codec, compress(codec, content)) == content
 
 
-def test_the_limit_of_decompression_grows_with_the_input() -> None:
+def test_the_decompression_limit_grows_with_the_input() -> None:
     assert limit_bytes(0) == SIZE_FLOOR_BYTES
     assert limit_bytes(1_000_000) == 100_000_000
     assert limit_bytes(100 << 20) == SIZE_CEILING_BYTES
 
 
-def test_names_are_those_of_the_topic_setting() -> None:
+def test_codec_names_are_those_of_the_compression_type_setting() -> None:
     assert NAMES.keys() == {"uncompressed", "gzip", "snappy", "lz4", "zstd"}

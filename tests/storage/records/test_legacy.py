@@ -39,7 +39,7 @@ def old(records: list[Record], magic: int, base_offset: int = 0) -> list[Record]
 
 @given(records=RECORDS, magic=st.sampled_from([0, 1]), codec=st.sampled_from(OLD_CODECS))
 @ORACLE
-def test_messages_of_kafkas_old_producers_are_read(
+def test_messages_from_kafkas_old_producers_are_read(
     oracle: RecordOracle, records: list[Record], magic: int, codec: CompressionType
 ) -> None:
     plain = [record._replace(headers=[]) for record in records]
@@ -53,7 +53,7 @@ def test_messages_of_kafkas_old_producers_are_read(
 
 @magics
 @pytest.mark.parametrize("codec", [0, 1, 2])
-def test_messages_of_kafka_python_are_read(magic: int, codec: int) -> None:
+def test_messages_from_kafka_python_are_read(magic: int, codec: int) -> None:
     builder = LegacyRecordBatchBuilder(magic, codec, 1 << 20)
     for offset in range(4):
         builder.append(
@@ -73,7 +73,7 @@ def test_messages_of_kafka_python_are_read(magic: int, codec: int) -> None:
     base_offset=st.integers(0, 2**40),
 )
 @ORACLE
-def test_down_converted_records_are_those_of_kafka(
+def test_down_converted_records_match_kafkas(
     oracle: RecordOracle, records: list[Record], magic: int, codec: CompressionType, base_offset: int
 ) -> None:
     batch = oracle.build(records, codec=codec, base_offset=base_offset)
@@ -128,7 +128,7 @@ def test_log_append_time_is_kept_in_format_1(oracle: RecordOracle, codec: Compre
         assert ours == oracle.down_convert(batch, 1)
 
 
-def test_log_append_time_of_a_wrapper_applies_to_all_inside() -> None:
+def test_log_append_time_of_a_wrapper_applies_to_all_inner_messages() -> None:
     inner = encode_message(Message(0, 1, 0, 11, None, b"a")) + encode_message(
         Message(1, 1, 0, 12, None, b"b")
     )
@@ -147,7 +147,7 @@ def test_uncompressed_records_start_at_the_requested_offset(oracle: RecordOracle
 
 
 @magics
-def test_markers_and_a_truncated_end_are_omitted(oracle: RecordOracle, magic: int) -> None:
+def test_markers_and_a_truncated_last_batch_are_omitted(oracle: RecordOracle, magic: int) -> None:
     first, last = (
         build_batch([Record(timestamp=1)], base_offset=0),
         build_batch([Record(timestamp=2)], base_offset=2),
@@ -166,7 +166,7 @@ def test_zstd_cannot_be_down_converted(magic: int) -> None:
         down_convert(batch, magic)
 
 
-def test_old_batches_are_down_converted_as_far_as_needed(oracle: RecordOracle) -> None:
+def test_old_batches_are_down_converted_only_as_far_as_needed(oracle: RecordOracle) -> None:
     records = [Record(timestamp=5 + index, value=b"%d" % index) for index in range(3)]
     for codec in OLD_CODECS:
         format_1 = oracle.build(records, magic=1, codec=codec, base_offset=20)

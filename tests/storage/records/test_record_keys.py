@@ -40,7 +40,7 @@ def body_of(rows: list[Row]) -> tuple[BatchHeader, bytes]:
 
 @given(ROWS)
 @settings(deadline=None, max_examples=rounds(150, 3000))
-def test_keys_and_bounds_are_those_that_a_reader_finds(rows: list[Row]) -> None:
+def test_keys_and_record_bounds_match_those_of_the_reader(rows: list[Row]) -> None:
     header, body = body_of(rows)
     records = list(iter_body(header, body))
     found = read_keys(header, body)
@@ -58,7 +58,7 @@ def test_keys_and_bounds_are_those_that_a_reader_finds(rows: list[Row]) -> None:
 
 @given(rows=ROWS, seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "cut"]))
 @settings(deadline=None, max_examples=rounds(300, 8000))
-def test_damaged_records_are_rejected_or_read_as_by_a_reader(rows: list[Row], seed: int, kind: str) -> None:
+def test_damaged_records_are_rejected_or_read_as_by_the_reader(rows: list[Row], seed: int, kind: str) -> None:
     header, body = body_of(rows)
     chance = random.Random(seed)
     position = min(chance.choice([0, 0, 7, len(body) // 2]) + chance.randrange(40), len(body) - 1)
@@ -80,7 +80,7 @@ def test_damaged_records_are_rejected_or_read_as_by_a_reader(rows: list[Row], se
 @given(st.binary(max_size=60), st.integers(1, 9))
 @example(b"\x0c\0\0\0\1\1\0", 1)
 @settings(deadline=None, max_examples=rounds(300, 10_000))
-def test_random_bytes_are_rejected_or_fill_their_batch(body: bytes, count: int) -> None:
+def test_random_bytes_are_rejected_or_read_to_the_end_of_the_batch(body: bytes, count: int) -> None:
     try:
         found = read_keys(header_of(count, count), body)
     except InvalidRecord:
@@ -98,7 +98,7 @@ def longer_than(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key length", "null key", "value length"])
-def test_overlong_varints_are_read_as_by_a_reader(field: str, times: int) -> None:
+def test_overlong_varints_are_read_as_by_the_reader(field: str, times: int) -> None:
     numbers = {
         "timestamp": b"\2",
         "offset": b"\0",

@@ -63,7 +63,7 @@ def runs(draw: st.DrawFn) -> tuple[bytes, int]:
 
 @given(runs())
 @settings(deadline=None, max_examples=rounds(100, 2000))
-def test_valid_records_scan_as_they_are_read(batch: tuple[bytes, int]) -> None:
+def test_scanning_valid_records_gives_the_same_result_as_reading_them(batch: tuple[bytes, int]) -> None:
     body, count = batch
     expected = by_reading(body, count)
     assert expected is not InvalidRecord
@@ -74,7 +74,9 @@ def test_valid_records_scan_as_they_are_read(batch: tuple[bytes, int]) -> None:
     batch=runs(), seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "count"])
 )
 @settings(deadline=None, max_examples=rounds(400, 8000))
-def test_damaged_records_fail_as_when_read(batch: tuple[bytes, int], seed: int, kind: str) -> None:
+def test_scanning_damaged_records_fails_as_reading_them_does(
+    batch: tuple[bytes, int], seed: int, kind: str
+) -> None:
     body, count = batch
     chance = random.Random(seed)
     # Damage near the start of a record hits its structure; the rest of it is mostly payload.
@@ -87,7 +89,9 @@ def test_damaged_records_fail_as_when_read(batch: tuple[bytes, int], seed: int, 
 
 @pytest.mark.parametrize("headers", [0, 1])
 @pytest.mark.parametrize("first_delta", [0, 100], ids=["narrow timestamps", "wide timestamps"])
-def test_every_changed_byte_of_a_uniform_batch_scans_as_it_is_read(headers: int, first_delta: int) -> None:
+def test_scanning_a_changed_uniform_batch_gives_the_same_result_as_reading_it(
+    headers: int, first_delta: int
+) -> None:
     count = 66  # Two widths of offset delta.
     body = b"".join(record(index, first_delta + index // 8, 60, b"key", headers) for index in range(count))
     size = len(body) // count
@@ -101,7 +105,7 @@ def test_every_changed_byte_of_a_uniform_batch_scans_as_it_is_read(headers: int,
 @given(st.binary(max_size=60), st.integers(1, 9))
 @example(b"\x0c\0\0\0\1\1\0", 1)
 @settings(deadline=None, max_examples=rounds(300, 10_000))
-def test_random_bytes_scan_as_they_are_read(body: bytes, count: int) -> None:
+def test_scanning_random_bytes_gives_the_same_result_as_reading_them(body: bytes, count: int) -> None:
     assert by_scanning(body, count) == by_reading(body, count)
 
 
@@ -112,7 +116,7 @@ def longer_than(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("uniform", [True, False])
 @pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key length", "value length", "headers"])
-def test_overlong_varints_scan_as_they_are_read(field: str, uniform: bool) -> None:
+def test_scanning_overlong_varints_gives_the_same_result_as_reading_them(field: str, uniform: bool) -> None:
     parts = []
     for index in range(20):
         numbers = {
@@ -136,7 +140,7 @@ def test_overlong_varints_scan_as_they_are_read(field: str, uniform: bool) -> No
 
 @pytest.mark.parametrize("count", [64, 65, 8192, 8193, 20_000])
 @pytest.mark.parametrize("varied", [True, False])
-def test_long_batches_are_scanned_and_the_invalid_record_is_located(count: int, varied: bool) -> None:
+def test_the_invalid_record_is_located_in_long_batches(count: int, varied: bool) -> None:
     parts = [
         encode_record(index, index // 10, None, bytes(index % 3 if varied else 2)) for index in range(count)
     ]
@@ -152,7 +156,7 @@ def test_an_impossible_record_count_is_rejected() -> None:
         scan(encode_record(0, 0, None, None), 2**31 - 1)
 
 
-def test_uniform_batches_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniform_batches_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[int] = []
 
     def walk(data: bytes, stop: int, state: record_scan._State) -> None:
@@ -166,7 +170,7 @@ def test_uniform_batches_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(walked) == 0
 
 
-def test_timestamps_are_found_anywhere_in_the_batch() -> None:
+def test_timestamps_are_found_at_any_position_in_the_batch() -> None:
     deltas = [5, NO_TIMESTAMP, 3, 63, -64, 0, 9, 9, 9, 9]
     body = b"".join(record(index, delta, 10, b"k", 0) for index, delta in enumerate(deltas))
     assert scan(body, len(deltas)) == Scan(-64, 63, False)

@@ -53,14 +53,16 @@ def test_kafka_reads_our_batches(oracle: RecordOracle, records: list[Record], co
 
 @given(records=RECORDS, codec=st.sampled_from(CompressionType))
 @ORACLE
-def test_we_read_kafkas_batches(oracle: RecordOracle, records: list[Record], codec: CompressionType) -> None:
+def test_kafkas_batches_are_read(oracle: RecordOracle, records: list[Record], codec: CompressionType) -> None:
     batch = oracle.build(records, codec=codec, base_offset=7)
     assert list(iter_records(batch)) == at(7, records)
 
 
 @given(records=RECORDS)
 @ORACLE
-def test_uncompressed_batches_are_kafkas_byte_for_byte(oracle: RecordOracle, records: list[Record]) -> None:
+def test_uncompressed_batches_are_byte_identical_to_kafkas(
+    oracle: RecordOracle, records: list[Record]
+) -> None:
     ours = build_batch(records, base_offset=3, producer_id=9, producer_epoch=1, base_sequence=4)
     theirs = oracle.build(records, base_offset=3, producer_id=9, producer_epoch=1, base_sequence=4)
     assert ours == theirs
@@ -68,7 +70,7 @@ def test_uncompressed_batches_are_kafkas_byte_for_byte(oracle: RecordOracle, rec
 
 @given(records=RECORDS)
 @settings(deadline=None)
-def test_kafka_python_and_we_read_each_others_batches(records: list[Record]) -> None:
+def test_batches_are_interchangeable_with_kafka_python(records: list[Record]) -> None:
     theirs = DefaultRecordBatch(build_batch(records))
     assert theirs.validate_crc()
     read = [Record(r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in theirs]
@@ -79,20 +81,20 @@ def test_kafka_python_and_we_read_each_others_batches(records: list[Record]) -> 
     assert list(iter_records(bytes(builder.build()))) == at(0, records)
 
 
-def test_with_log_append_time_all_records_have_the_greatest_timestamp() -> None:
+def test_with_log_append_time_all_records_have_the_maximum_timestamp() -> None:
     records = [Record(timestamp=5), Record(timestamp=9)]
     batch = build_batch(records, timestamp_type=TimestampType.LOG_APPEND_TIME)
     assert [record.timestamp for record in iter_records(batch)] == [9, 9]
 
 
-def test_a_batch_needs_a_record() -> None:
+def test_a_batch_without_records_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least one"):
         build_batch([])
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
 @settings(deadline=None)
-def test_varints_are_read_back(value: int) -> None:
+def test_varints_are_read_back_unchanged(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 5
     assert read_varint(encoded, 0) == (value, len(encoded))
@@ -101,7 +103,7 @@ def test_varints_are_read_back(value: int) -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 @settings(deadline=None)
-def test_varlongs_are_read_back(value: int) -> None:
+def test_varlongs_are_read_back_unchanged(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 10
     assert read_varlong(encoded, 0) == (value, len(encoded))
@@ -156,7 +158,7 @@ GOOD = encode_record(0, 0, b"key", b"value", [("h", b"x")])
         "nothing",
     ],
 )
-def test_broken_records_are_rejected(batch: bytes, error: type[Exception]) -> None:
+def test_malformed_records_are_rejected(batch: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         list(iter_records(batch))
 
@@ -169,7 +171,7 @@ def test_other_formats_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("kind", [ControlRecordType.ABORT, ControlRecordType.COMMIT])
-def test_transaction_markers_are_built_as_by_kafka(kind: ControlRecordType) -> None:
+def test_transaction_markers_match_kafkas(kind: ControlRecordType) -> None:
     marker = EndTransactionMarker(kind, coordinator_epoch=12)
     batch = build_marker(marker, producer_id=5, producer_epoch=2, timestamp=777, base_offset=30)
     header = read_header(batch)
@@ -193,7 +195,7 @@ def test_control_records_of_other_types_are_not_markers() -> None:
         read_marker(control(b"\0", b""))
 
 
-def test_seal_makes_a_changed_batch_valid_again() -> None:
+def test_sealing_a_changed_batch_makes_it_valid_again() -> None:
     batch = bytearray(build_batch([Record(timestamp=1)]))
     batch[HEADER_SIZE - 1] = 1
     batch[40] = 9

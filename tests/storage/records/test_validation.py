@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], type[StorageError], di
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_invalid_batches_are_rejected_by_cause(case: str) -> None:
+def test_each_invalid_batch_raises_the_error_for_its_cause(case: str) -> None:
     make, error, policy = REFUSED[case]
     with pytest.raises(error) as caught:
         validate(make(), **policy)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_invalid_batches_get_kafkas_error_code(oracle: RecordOracle, case: str) 
     assert oracle.validate(bytes(make()), **policy).code == CODES[error]  # type: ignore[arg-type]
 
 
-def test_a_valid_batch_is_appended_in_its_own_buffer() -> None:
+def test_a_valid_batch_is_appended_without_copying_its_buffer() -> None:
     batch = good(150)
     before = bytes(batch)
     validated = validate(batch)
@@ -195,7 +195,7 @@ def test_valid_batches_are_kept_unchanged(records: list[Record], codec: Compress
     assert validate(batch, after_max_ms=2**63 - 1).data == batch
 
 
-def test_the_start_of_a_second_batch_is_dropped_as_by_kafka(oracle: RecordOracle) -> None:
+def test_a_truncated_second_batch_is_dropped_as_by_kafka(oracle: RecordOracle) -> None:
     whole, cut = good(), good()[:40]
     assert validate(whole + cut).data == whole
     assert oracle.validate(bytes(whole + cut)).code == 0
@@ -237,7 +237,7 @@ def test_timestamps_outside_the_limits_are_rejected(
     assert validate(batch, **limits, timestamp_type=TimestampType.LOG_APPEND_TIME).log_append_time == NOW_MS
 
 
-def test_a_record_without_timestamp_is_outside_every_range() -> None:
+def test_a_record_without_a_timestamp_is_not_checked_against_the_limits() -> None:
     validate(build_batch([Record(timestamp=-1)] * 2), before_max_ms=1000)
 
 
@@ -270,7 +270,7 @@ def test_log_append_time_overrides_the_timestamps(codec: CompressionType, writab
     assert {record.timestamp for record in iter_records(validated.data)} == {NOW_MS}
 
 
-def test_a_wrong_greatest_timestamp_is_corrected(oracle: RecordOracle) -> None:
+def test_a_wrong_maximum_timestamp_is_corrected(oracle: RecordOracle) -> None:
     batch = edited(35, ">q", NOW_MS + 77)
     validated = validate(batch)
     (header,) = validated.headers
@@ -288,7 +288,7 @@ def test_the_log_append_time_bit_is_cleared_with_create_time() -> None:
 
 @pytest.mark.parametrize("source", CompressionType)
 @pytest.mark.parametrize("target", NAMES)
-def test_records_are_recompressed_with_the_codec_of_the_topic(source: CompressionType, target: str) -> None:
+def test_records_are_recompressed_with_the_topics_codec(source: CompressionType, target: str) -> None:
     batch = good(50, compression=source, producer_id=6, producer_epoch=1, base_sequence=9)
     expected = list(iter_records(batch))
     validated = validate(batch, compression_type=target)
@@ -300,7 +300,7 @@ def test_records_are_recompressed_with_the_codec_of_the_topic(source: Compressio
     assert list(iter_records(validated.data)) == expected
 
 
-def test_a_batch_that_grows_too_large_by_recompression_is_rejected() -> None:
+def test_a_batch_that_recompression_makes_too_large_is_rejected() -> None:
     batch = good(200, compression=CompressionType.ZSTD)
     with pytest.raises(errors.MessageTooLarge):
         validate(batch, compression_type="uncompressed", max_message_bytes=2000)
@@ -335,7 +335,9 @@ OLD_RECORDS = [(NOW_MS - 5, b"a", b"1"), (NOW_MS, None, b"2"), (NOW_MS - 2, b"c"
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])
 @pytest.mark.parametrize("produce_version", [0, 2])
-def test_old_formats_become_one_batch_of_format_2(magic: int, codec: int, produce_version: int) -> None:
+def test_messages_in_old_formats_become_one_batch_in_format_2(
+    magic: int, codec: int, produce_version: int
+) -> None:
     validated = validate(message_set(magic, OLD_RECORDS, codec), produce_version)
     (header,) = validated.headers
     assert validated.converted
@@ -348,7 +350,7 @@ def test_old_formats_become_one_batch_of_format_2(magic: int, codec: int, produc
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_follow_the_settings_of_the_topic(magic: int) -> None:
+def test_topic_settings_apply_to_messages_in_old_formats(magic: int) -> None:
     data = message_set(magic, OLD_RECORDS)
     stamped = validate(data, 2, timestamp_type=TimestampType.LOG_APPEND_TIME)
     assert stamped.log_append_time == NOW_MS
@@ -363,13 +365,13 @@ def test_old_formats_follow_the_settings_of_the_topic(magic: int) -> None:
         validate(data, 2, segment_bytes=20)
 
 
-def test_old_clients_may_send_nothing_or_a_truncated_message() -> None:
+def test_empty_and_truncated_message_sets_of_old_clients_are_accepted() -> None:
     assert validate(b"", 2).headers == []
     assert validate(OLD[:-1], 2).headers == []
     assert [record.value for record in iter_records(validate(OLD + OLD[:20], 2).data)] == [b"v"]
 
 
-def test_invalid_batches_of_old_formats_are_rejected() -> None:
+def test_invalid_batches_in_old_formats_are_rejected() -> None:
     set_of_two = message_set(1, OLD_RECORDS[:2], 1)
     for data, error in [
         (OLD[:-1] + b"x", errors.CorruptRecord),

@@ -21,7 +21,7 @@ def offset_index() -> OffsetIndex:
     return index
 
 
-def test_offset_lookup_lands_at_or_before_the_batch() -> None:
+def test_offset_lookups_return_a_position_at_or_before_the_batch() -> None:
     index = offset_index()
     assert index.position_at_or_before(100) == 0
     assert index.position_at_or_before(118) == 0
@@ -30,7 +30,7 @@ def test_offset_lookup_lands_at_or_before_the_batch() -> None:
     assert index.position_at_or_before(10**9) == 15360
 
 
-def test_the_last_batch_boundary_up_to_a_position_is_found() -> None:
+def test_the_last_batch_boundary_at_or_before_a_position_is_found() -> None:
     index = offset_index()
     assert index.last_position_up_to(4999) == 0
     assert index.last_position_up_to(10000) == 10000
@@ -43,7 +43,7 @@ def test_offset_index_has_kafkas_format() -> None:
     assert OffsetIndex.decode(100, content, 20000).encode() == content
 
 
-def test_offset_index_drops_the_zeros_that_kafka_preallocates() -> None:
+def test_offset_index_ignores_the_zeros_that_kafka_preallocates() -> None:
     content = offset_index().encode()
     found = OffsetIndex.decode(100, content.ljust(PREALLOCATED_BYTES, b"\0"), 20000)
     assert found.encode() == content
@@ -59,9 +59,7 @@ def test_offset_index_drops_the_zeros_that_kafka_preallocates() -> None:
         ((0, 500), 10000),
     ],
 )
-def test_offset_index_that_contradicts_itself_is_corrupt(
-    fields: tuple[int, ...], log_size_bytes: int
-) -> None:
+def test_an_inconsistent_offset_index_is_corrupt(fields: tuple[int, ...], log_size_bytes: int) -> None:
     content = struct.pack(f">{len(fields)}i", *fields)
     with pytest.raises(CorruptFile):
         OffsetIndex.decode(100, content, log_size_bytes)
@@ -87,14 +85,14 @@ def time_index() -> TimeIndex:
     return index
 
 
-def test_time_index_keeps_ascending_timestamps_only() -> None:
+def test_time_index_keeps_only_ascending_timestamps() -> None:
     assert len(time_index()) == 3
     last = time_index().last
     assert last is not None
     assert (last.timestamp, last.offset) == (3_000, 149)
 
 
-def test_a_lookup_skips_no_record_that_is_late_enough() -> None:
+def test_a_timestamp_lookup_never_skips_a_matching_record() -> None:
     index = time_index()
     assert index.offset_before(500) == 100
     assert index.offset_before(1_000) == 100

@@ -134,7 +134,7 @@ def contents(log: Log) -> list[int]:
     return found
 
 
-def test_start_and_retention_open_nothing_but_active_segments(tmp_path: Path) -> None:
+def test_startup_and_retention_open_only_active_segments(tmp_path: Path) -> None:
     filesystem = WatchedFilesystem()
     harness = Harness(tmp_path, config=SMALL, filesystem=filesystem)
     filled(harness)
@@ -154,7 +154,7 @@ def test_start_and_retention_open_nothing_but_active_segments(tmp_path: Path) ->
     assert filesystem.read == []
 
 
-def test_all_records_are_readable_within_the_limit_of_descriptors(
+def test_all_records_are_readable_within_the_descriptor_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (40, 40))
@@ -181,7 +181,7 @@ def test_all_records_are_readable_within_the_limit_of_descriptors(
         assert descriptors(tmp_path) <= allowed
 
 
-def test_a_slice_outlives_the_descriptor_of_its_segment(
+def test_a_slice_stays_readable_after_its_segments_descriptor_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (1, 1))
@@ -194,7 +194,7 @@ def test_a_slice_outlives_the_descriptor_of_its_segment(
     assert part.read() == os.pread(part.fd, part.size_bytes, part.position) == before
 
 
-def test_a_failed_open_closes_segments_and_is_retried(tmp_path: Path) -> None:
+def test_a_failed_open_is_retried_after_closing_other_segments(tmp_path: Path) -> None:
     filesystem = WatchedFilesystem()
     harness = Harness(tmp_path, config=SMALL, filesystem=filesystem)
     logs = filled(harness)
@@ -206,7 +206,7 @@ def test_a_failed_open_closes_segments_and_is_retried(tmp_path: Path) -> None:
     assert not harness.failed
 
 
-def test_lookups_in_another_thread_see_a_log_that_grows(tmp_path: Path) -> None:
+def test_lookups_in_another_thread_see_appended_records(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=LogConfig(segment_bytes=20_000, index_interval_bytes=100))
     log = harness.log()
     append(log, batch(size_bytes=100))

@@ -126,7 +126,7 @@ def test_reset_discards_an_unreadable_file(tmp_path: Path, index: TransactionInd
     assert decode((tmp_path / "0.txnindex").read_bytes()) == ENTRIES[:1]
 
 
-def test_entries_come_in_order(index: TransactionIndex) -> None:
+def test_out_of_order_entries_are_rejected(index: TransactionIndex) -> None:
     with pytest.raises(ValueError, match="ends before"):
         index.append(ENTRIES[0])
 

@@ -47,14 +47,14 @@ def test_seeds_find_a_planted_bug_and_reproduce_it() -> None:
 
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
-def test_no_seed_fails_where_there_is_no_bug() -> None:
+def test_seeds_do_not_fail_a_correct_program() -> None:
     found = search(payments.careful, range(campaign.rounds(25, 10_000)), faults=payments.FAULTS)
     assert [failure.error for failure in found.failures] == []
 
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
 @pytest.mark.parametrize(("brokers", "seeds"), [(1, REPLAYED), (3, REPLAYED // 2)])
-def test_a_seed_gives_the_same_run_in_another_process(brokers: int, seeds: int) -> None:
+def test_a_seed_produces_the_same_run_in_another_process(brokers: int, seeds: int) -> None:
     """Of strings, by which Python's sets are ordered."""
     faults = Faults(process_kills=2.0, broker_kills=2.0)
     text = (
@@ -95,7 +95,7 @@ def _sleeps() -> float:
     return time.perf_counter() - began_s
 
 
-def test_time_randomness_and_threads_follow_the_seed() -> None:
+def test_time_randomness_and_threads_are_determined_by_the_seed() -> None:
     reports = [simulate(seed, _uses_time_and_chance, faults=CALM) for seed in (1, 1, 2)]
     assert reports[0].simulated_s > 1_005
     assert reports[0].digest == reports[1].digest != reports[2].digest
@@ -128,7 +128,7 @@ async def _is_killed(simulation: Simulation) -> None:
     assert seen[2:] == ["began", "began", "finally"]
 
 
-def test_processes_are_killed_without_notice_and_paused() -> None:
+def test_processes_can_be_killed_without_notice_and_paused() -> None:
     simulate(1, _is_killed, faults=CALM)
 
 
@@ -146,7 +146,7 @@ async def _broker_is_killed(simulation: Simulation) -> None:
         assert [(await consumer.getone()).value for _ in range(3)] == [b"0", b"1", b"2"]
 
 
-def test_a_killed_broker_has_everything_it_acknowledged() -> None:
+def test_a_killed_broker_keeps_all_acknowledged_records() -> None:
     for seed in range(3):
         report = simulate(seed, _broker_is_killed, faults=CALM)
         assert sum("killed" in line for line in report.journal) == 3
@@ -181,7 +181,7 @@ def test_unsupported_calls_are_reported(main: object, message: str) -> None:
         simulate(1, main, timeout_s=100, faults=CALM)  # type: ignore[arg-type]
 
 
-def test_a_program_that_cannot_be_imported_elsewhere_is_rejected() -> None:
+def test_a_program_that_another_process_cannot_import_is_rejected() -> None:
     async def main(simulation: Simulation) -> None:
         simulation.note("here")
 
@@ -190,7 +190,7 @@ def test_a_program_that_cannot_be_imported_elsewhere_is_rejected() -> None:
     assert any(line.endswith("  here") for line in simulate(1, main, faults=CALM, here=True).journal)
 
 
-def test_nothing_of_a_simulation_is_left_in_the_process() -> None:
+def test_a_simulation_restores_the_functions_that_it_replaced() -> None:
     before = (time.monotonic, time.time, time.sleep, os.urandom, socket.socket, random.getstate())
     simulate(1, _uses_time_and_chance, faults=CALM, here=True)
     assert (time.monotonic, time.time, time.sleep, os.urandom, socket.socket, random.getstate()) == before
@@ -247,7 +247,7 @@ class _Busy:
 
 
 @pytest.mark.parametrize(("main", "here"), [(_uses_time_and_chance, True), (payments.careful, False)])
-def test_a_seed_gives_the_same_run_on_a_busy_machine(
+def test_a_seed_produces_the_same_run_on_a_busy_machine(
     main: Callable[[Simulation], Coroutine[Any, Any, None]], here: bool
 ) -> None:
     """Also in this very process, whose other threads go on in real time."""
