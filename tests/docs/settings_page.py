@@ -135,7 +135,7 @@ def page() -> str:
             "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
             "| Setting | Default | Here | Description |\n|---|---|---|---|",
             f"| `{SUPER_USERS}` | none | **works** | Principals with all rights: `User:NAME;User:NAME`. |",
-            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Whether everyone may access resources without ACLs. |\n",
+            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Allow access to resources without ACLs. |\n",
             "## Settings of one listener\n",
             "These settings can be set for one listener, as `listener.name.NAME.SETTING`, or for one of its",
             "SASL mechanisms, as `listener.name.NAME.MECHANISM.SETTING`. Write both names in lower case.\n",
