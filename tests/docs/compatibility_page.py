@@ -65,7 +65,7 @@ def _clients() -> str:
 
 Each client runs the same scenarios against this broker and against Apache Kafka 3.9.1, and must see the
 same results: produce with each codec, consume, join and leave groups, commit offsets, transactions,
-administration. Features that a client does not have are missing from its row. For TLS and SASL see
+administration. A row lists only features that the client has. For TLS and SASL, see
 [security.md](security.md).
 
 | Client | Codecs | Features tested |
@@ -105,7 +105,7 @@ def _kips() -> str:
     return f"""\
 ## Proposals (KIPs)
 
-The most requested proposals. The last column says whether a proposal is supported and names a test,
+The most requested proposals. The last column shows whether a proposal is supported, and the test,
 relative to `tests/`, that verifies it.
 
 | KIP | Feature | Supported |

@@ -43,11 +43,11 @@ WHY_STORED: Mapping[str, str] = {
     "zookeeper.metadata.migration": "For the migration to KRaft.",
     "password.encoder.": "Passwords cannot be changed dynamically.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
-    "inter.broker.protocol.version": "Brokers use the protocol of 3.9 between them; Kafka brokers in "
-    "the same cluster need 3.9 here.",
-    "compression.": "Batches that the broker recompresses have the codec's default level.",
+    "inter.broker.protocol.version": "Brokers use the protocol of 3.9 with each other; set 3.9 on "
+    "Apache Kafka brokers in the same cluster.",
+    "compression.": "Batches that the broker recompresses use the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
-    "offsets.commit.required.acks": "Commits wait for all in-sync replicas, as by default in Kafka.",
+    "offsets.commit.required.acks": "Commits wait for all in-sync replicas, which is Kafka's default.",
     "create.topic.policy": "The broker does not load Java classes.",
     "alter.config.policy": "The broker does not load Java classes.",
     "principal.builder.class": "The broker does not load Java classes.",
@@ -56,7 +56,7 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "The broker does not load Java classes.",
     "sasl.login.class": "The broker does not load Java classes.",
     "client.quota.callback": "The broker does not load Java classes.",
-    "alter.log.dirs.replication.quota.": "Moves between data directories are limited by their rate only.",
+    "alter.log.dirs.replication.quota.": "Moves between log directories are rate-limited without windows.",
     "control.plane.listener.name": "The controller uses the inter-broker listener.",
     "eligible.leader.replicas.enable": "For KRaft.",
     "kafka.metrics.": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
@@ -81,7 +81,7 @@ own tables by `python -m tests.docs.write`: do not edit it.
 
 Settings have Kafka's names, types and rules, and with few exceptions Kafka's defaults. They are read from
 properties files, from environment variables (`--env`: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`) and
-from `--override NAME=VALUE`; the last one takes precedence. An invalid value aborts startup with an error
+from `--override NAME=VALUE`; the last source takes precedence. An invalid value aborts startup with an error
 that names the setting, the value and the valid values:
 
 ```sh
@@ -98,11 +98,11 @@ The column **Here** shows the effect of a setting:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | accepted for compatibility: threads, buffers or Java libraries that this broker does not have |
-| stored only | validated, stored and reported, but without effect; the broker logs this at startup |
+| not needed | accepted for compatibility: tunes threads, buffers or Java libraries that do not exist here |
+| stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
 | ignored | for KRaft, or for a later version of Kafka; the broker logs this at startup |
 
-Unknown names are ignored; the broker logs them and suggests the name that was probably meant.
+Unknown names are ignored; the broker logs them, with a suggestion for mistyped names.
 
 The column **Change** shows when a new value takes effect: *restart* requires a restart of the broker;
 *dynamic* settings are changed with `kafka-compat configs --alter` and take effect immediately, for all
@@ -117,28 +117,28 @@ def page() -> str:
     return "\n".join(
         [
             _HEAD,
-            "## Its own settings\n",
+            "## Settings of kafka-compat\n",
             "Kafka does not have these settings. See also [logs.md](logs.md),",
             "[monitoring.md](monitoring.md), [security.md](security.md), [clusters.md](clusters.md),",
             "[testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
             "## Defaults that differ from Kafka's\n",
-            "With these, `kafka-compat serve` needs no configuration and accepts local connections only.\n",
+            "With these, `kafka-compat serve` needs no configuration and accepts only local connections.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, dynamic only\n",
-            "Set these with `kafka-compat configs --alter --broker N`; they are not allowed in a file.\n",
+            "Set these with `kafka-compat configs --alter --broker N`; files must not contain them.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
-            "These apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
+            "These settings apply if `authorizer.class.name` is set ([acls.md](acls.md)):\n",
             "| Setting | Default | Here | Description |\n|---|---|---|---|",
             f"| `{SUPER_USERS}` | none | **works** | Principals with all rights: `User:NAME;User:NAME`. |",
-            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Whether resources without ACLs are open. |\n",
+            f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Allow access to resources without ACLs. |\n",
             "## Settings of one listener\n",
-            "These can be set for one listener, as `listener.name.NAME.SETTING`, or for one of its SASL",
-            "mechanisms, as `listener.name.NAME.MECHANISM.SETTING`. Write both names in lower case.\n",
+            "These settings can be set for one listener, as `listener.name.NAME.SETTING`, or for one of its",
+            "SASL mechanisms, as `listener.name.NAME.MECHANISM.SETTING`. Write both names in lower case.\n",
             ", ".join(f"`{name}`" for name in sorted(_of_listeners())) + ".\n",
             "## Topics\n",
             _counts(topic_keys().values(), broker=False),
