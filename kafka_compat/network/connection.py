@@ -338,6 +338,10 @@ class Connection:
             if not self._reading:
                 self.go_on()
 
+    def drop_later(self, slot: Slot) -> None:
+        """Drop the responses to all requests after that of `slot`, which must be followed by `close`."""
+        self._output.drop_later(slot)
+
     @property
     def answer_bytes(self) -> int:
         """Bytes of responses that wait in memory."""

@@ -196,7 +196,7 @@ class Dispatcher:
             if result.is_serial:
                 connection.begin_serial()
                 result.when_released(connection.end_serial)
-            if result.work is not None:
+            if result.work is not None or result.is_serial:
                 connection.parked.add(result)
             result.when_done(slot.answer)
             return True
@@ -235,6 +235,7 @@ class Dispatcher:
             whole = b"".join([part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts])
             mangled = deferred.mangle(whole)
             if len(mangled) < len(whole):
+                connection.drop_later(slot)
                 asyncio.get_running_loop().call_soon(connection.close)
             parts = [mangled]
         connection.complete(slot, parts)

@@ -113,6 +113,8 @@ class Output:
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
         """Set the response to an earlier request; None if the request wants none."""
+        if slot.done:
+            return  # dropped by `drop_later`
         slot.done = True
         slot.parts = parts
         slots = self.slots
@@ -133,6 +135,15 @@ class Output:
             self._batch.extend(ready)
         else:
             self._send(ready)
+
+    def drop_later(self, slot: Slot) -> None:
+        """Drop the responses to all requests after that of `slot`."""
+        slots = self.slots
+        while slots and slots[-1] is not slot:
+            dropped = slots.pop()
+            if dropped.parts:
+                self._count(dropped.parts, -1)
+            dropped.done = True
 
     # --- batches
 

@@ -207,12 +207,16 @@ class FetchReader:
             target.replica = partition
             target.agrees = True
         if self._committed_only:
-            data.aborted_transactions = [
-                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                for aborted in (
-                    log.aborted_transactions(target.fetch_offset, upper_bound) if found is not None else ()
-                )
-            ]
+            data.aborted_transactions = []
+            if found is not None:
+                try:
+                    aborted = log.aborted_transactions(target.fetch_offset, upper_bound)
+                except StorageError as error:
+                    return failed_read(target.partition, code_of(error)), 0, True
+                data.aborted_transactions = [
+                    AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                    for each in aborted
+                ]
         if found is None or (replica_id >= 0 and self._is_held_back(partition)):
             return data, 0, False
         data.records = found

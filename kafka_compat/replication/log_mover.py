@@ -163,8 +163,15 @@ class LogMover:
         return rest is None or rest.size_bytes < LAST_BYTES_MAX // 2
 
     async def _throttle(self, size_bytes: int) -> None:
-        rate = self._config.int("replica.alter.log.dirs.io.max.bytes.per.second")
-        await asyncio.sleep(size_bytes / rate if rate > 0 else RETRY_S)
+        waited_s = 0.0
+        while True:
+            # The rate may change meanwhile.
+            rate = self._config.int("replica.alter.log.dirs.io.max.bytes.per.second")
+            rest_s = (size_bytes / rate if rate > 0 else RETRY_S) - waited_s
+            await asyncio.sleep(min(max(rest_s, 0.0), RETRY_S))
+            if rest_s <= RETRY_S:
+                return
+            waited_s += RETRY_S
 
     def _finish(self, held: Partition, future: Log) -> bool:
         """Copy the rest and swap, without yielding to the event loop; False while the log is truncated."""

@@ -102,7 +102,7 @@ class LogCleaner:
         dirty = log_cleaning.find_dirty_part(
             log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
         )
-        if dirty.dirty_bytes and not self._stopped:
+        if dirty.dirty_bytes and not self._stopped and key not in self._log_dirs.futures:
             self._start(log, dirty, now_ms)
             await self._end_of(key)
 
@@ -126,6 +126,12 @@ class LogCleaner:
         cleaning = Cleaning(job, self._clock.monotonic_ms())
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
 
+    def is_moving(self, log: Log) -> bool:
+        """Whether the log is being moved. As in Kafka, it is not cleaned meanwhile: otherwise, a tombstone
+        could be removed before it is copied, but after the copy of the record that it deletes.
+        """
+        return (log.topic, log.partition) in self._log_dirs.futures
+
     def uncleanable(self) -> list[tuple[Log, int]]:
         """The logs that cannot be cleaned, and the dirty bytes of each."""
         found: list[tuple[Log, int]] = []
@@ -144,6 +150,8 @@ class LogCleaner:
         for partition in self._candidates():
             log, key = partition.log, (partition.topic, partition.partition)
             if not log.config.compact or key in self._running or log in self._uncleanable:
+                continue
+            if key in self._log_dirs.futures:
                 continue
             dirty = log_cleaning.find_dirty_part(
                 log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
@@ -243,8 +251,9 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log is gone, or was truncated, possibly below records that are being cleaned."""
-        return self.is_gone or self.log.truncation_count != self._truncations
+        """Whether the log is gone, is being moved, or was truncated, maybe below records being cleaned."""
+        log = self.log
+        return self.is_gone or log.truncation_count != self._truncations or self._cleaner.is_moving(log)
 
     def kill(self, *, wait: bool = False) -> None:
         """Kill the process; the cleaner's `exited` is called afterwards, with `wait` at once."""

@@ -104,12 +104,14 @@ class LogMoves:
         placed: list[Log] = []
 
         def free(error: Exception | None) -> None:
-            if error is not None:
+            if error is not None or self.futures.get(key) is not future:
                 done(error)
             else:
                 target.worker.submit(work, after)
 
         def work() -> None:
+            if self.futures.get(key) is not future:
+                return  # Canceled; its directory may have been renamed already.
             if future.topic_id is None and topic_id is not None:
                 # The broker was killed before it had written the ID to the new partition directory.
                 future.assign_topic_id(topic_id)
@@ -121,7 +123,7 @@ class LogMoves:
                 target.follow_truncations(placed[0])
                 self.futures[key] = placed[0]
                 self._placed.add(key)
-            elif error is None:
+            elif placed:
                 target.remove(placed[0], DELETE_SUFFIX, self._monotonic_ms())
             done(error)
 
