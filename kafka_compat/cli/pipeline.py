@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; the exit code of its report, or of its error, which is printed on stderr."""
+    """Run the job, and return the exit code of its report, or of its error, which is printed on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -78,20 +78,24 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--tier", action="append", required=True, metavar="NAME=PLACE", help="see above; repeat for each tier"
+        "--tier",
+        action="append",
+        required=True,
+        metavar="NAME=PLACE",
+        help="tier; may be repeated (see above)",
     )
     common.add_length(parser, "--bucket", "length of a bucket: 1h, 15m, 1d (1h)", default_ms=3_600_000)
     common.add_times(parser)
     parser.add_argument(
         "--all-partitions",
         action="store_true",
-        help="count all partitions together, for tiers with different numbers of partitions",
+        help="sum all partitions, for tiers with different numbers of partitions",
     )
     parser.add_argument(
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="header that header tiers read: PRODUCER:N, where N counts from 0",
+        help="header that header tiers read: PRODUCER:N, with N counted from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
@@ -185,9 +189,9 @@ def _run_dedupe(args: argparse.Namespace) -> Any:
 def _lag_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_cluster(parser)
     parser.add_argument(
-        "--checkpoint", required=True, type=Path, metavar="DIR", help="the query's checkpointLocation"
+        "--checkpoint", required=True, type=Path, metavar="DIR", help="checkpointLocation of the query"
     )
-    parser.add_argument("--group", required=True, metavar="G", help="the group to commit to")
+    parser.add_argument("--group", required=True, metavar="G", help="group to commit to")
     common.add_continuous(parser, 5, "commits")
     common.add_kafka_options(
         parser, "property of librdkafka, which commits (security.protocol=SSL); may be repeated"
@@ -235,15 +239,15 @@ def _run_mirror(args: argparse.Namespace) -> Any:
 
 def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--from", dest="directory", required=True, type=Path, metavar="DIR", help="the archive"
+        "--from", dest="directory", required=True, type=Path, metavar="DIR", help="directory of the archive"
     )
     common.add_cluster(parser, "the cluster to write to")
-    parser.add_argument("--topic", action="append", metavar="T", help="only this topic of the archive")
+    parser.add_argument("--topic", action="append", metavar="T", help="topic of the archive (default: all)")
     parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
     help = "only these offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
     common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
-    parser.add_argument("--dry-run", action="store_true", help="count what would be written")
+    parser.add_argument("--dry-run", action="store_true", help="count the records without writing them")
     parser.add_argument(
         "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
     )
@@ -303,9 +307,9 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="DIR",
-        help="one of log.dirs; may be repeated",
+        help="data directory, one of log.dirs; may be repeated",
     )
-    parser.add_argument("--topic", action="append", metavar="T", help="only this topic; may be repeated")
+    parser.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated (default: all)")
     retention = "the topics' retention.ms: 12h, 7d (7d)"
     common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
     parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no limit)")
@@ -381,8 +385,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: its help texts, the function that adds its arguments, and the one that runs it and returns the
-    report. Raises PipelineError.
+    """A job: its help texts, and the functions that add its arguments, and run it and return the report.
+    Raises PipelineError.
     """
 
     help: str

@@ -139,7 +139,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Write each file atomically, readable by its owner only from the beginning."""
+    """Write each file atomically; only its owner can ever read it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path

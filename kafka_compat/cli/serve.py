@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         "properties",
         nargs="*",
         metavar="server.properties",
-        help="settings file; of several files, later ones override earlier ones",
+        help="settings file; later files override earlier files",
     )
     parser.add_argument(
         "--override",
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # The addresses that a file advertises are for the file's port.
+            # A file's advertised addresses contain the file's port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)
@@ -183,12 +183,12 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
 def _raise_descriptor_limit() -> None:
     """Raise the soft limit on open files to the hard limit.
 
-    Every partition in use holds a descriptor, and so does every connection; the usual soft limit of 1024, or
-    256 on macOS, is for programs that use `select`.
+    Every partition in use and every connection holds a descriptor; the usual soft limit of 1024, or 256 on
+    macOS, is for programs that use `select`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # macOS may refuse the unlimited hard limit that it reports; the broker then keeps the soft limit.
+        # macOS may reject the unlimited hard limit that it reports; the broker then keeps the soft limit.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -1,15 +1,14 @@
-"""Table of all settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's
-definition.
+"""All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
 
 Columns: name, type, default, importance, update mode (read-only: at startup; per-broker and cluster-wide:
-also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, the rule for its values if it
-has one, and after ` # ` its documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]`
-bounds or -1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default
-`null` is no default, `""` the empty string.
+also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule for values,
+and after ` # ` the documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]` bounds or
+-1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default `null`
+means no default, `""` the empty string.
 
 Effects: `works`; `listener`, works and may be set for one listener, as listener.name.L.X; `stored`, accepted,
-stored and reported, with a warning in the log; `unneeded`, the same without a warning: a setting of threads,
-buffers or Java libraries, which this broker does not have.
+stored and reported, with a warning in the log; `unneeded`, the same without a warning, for threads, buffers
+and Java libraries that this broker does not have.
 
 Documentation: what the setting controls, the unit, the effect of the default. Settings without effect, and
 broker-wide defaults of a topic setting that has documentation, need none.

@@ -1,4 +1,4 @@
-"""The defaults that differ from Kafka's, and the settings that Kafka does not have.
+"""Defaults that differ from Kafka's, and settings that Kafka does not have.
 
 Kafka's defaults suit a cluster of servers: all network interfaces, data under /tmp, an ID from ZooKeeper.
 These suit a developer who runs `kafka-compat serve`: loopback only, data that survives a reboot, ID 1.
@@ -31,9 +31,7 @@ _MIB = 1024 * 1024
 
 
 def default_log_dir() -> str:
-    """The data directory if neither log.dirs nor log.dir is set: in the user's home (XDG base
-    directories).
-    """
+    """The data directory in the user's home (XDG), used if log.dirs and log.dir are unset."""
     base = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/share")

@@ -1,5 +1,5 @@
-"""Table of all topic settings of Kafka 3.9.1, in the columns of broker_table.py without the update mode, and
-of their broker-wide defaults.
+"""All topic settings of Kafka 3.9.1, in the columns of broker_table.py without the update mode, and their
+defaults.
 """
 
 TOPIC_TABLE = """
@@ -41,8 +41,8 @@ remote.log.copy.disable boolean false medium stored
 remote.log.delete.on.disable boolean false medium stored
 """  # noqa: E501
 
-#: Topic setting -> the broker settings that provide its default, in order of precedence (the later ones in a
-#: coarser unit: hours, minutes). Topic settings not listed here have no broker-wide default.
+#: Topic setting -> the broker settings that provide its default, in order of precedence (later settings have
+#: coarser units). Topic settings that are not listed have no broker-wide default.
 SERVER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "segment.bytes": ("log.segment.bytes",),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
