@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-The routes need no authentication, so reasons name neither topics nor directories; the log does.
+The routes require no authentication, so reasons do not name topics and directories, unlike the log.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
 
 
 def _not_taken_up(services: BrokerServices) -> Steps[int]:
-    """Number of this broker's replicas for which the controller has not sent a leader yet."""
+    """Number of this broker's replicas whose leader is still unknown to the broker."""
     found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id
