@@ -37,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Extend the session to IDLE_MAX_S from now, and return whether it exists."""
+        """Extend the session by IDLE_MAX_S, and return whether it exists."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False

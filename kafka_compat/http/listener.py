@@ -232,7 +232,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
     """Send in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # The client has disconnected: no response can be sent.
+    # If the client has disconnected, no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         try:

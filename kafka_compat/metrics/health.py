@@ -74,7 +74,7 @@ def reasons_against(services: BrokerServices) -> Steps[list[str]]:
 
 
 def _not_taken_up(services: BrokerServices) -> Steps[int]:
-    """Number of this broker's replicas whose leader is still unknown to the broker."""
+    """Number of this broker's replicas for which the controller has not sent a leader yet."""
     found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id
