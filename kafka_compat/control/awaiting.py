@@ -16,7 +16,9 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the state."""
+    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the current
+    state.
+    """
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
@@ -70,7 +72,9 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag: None until it has committed, or while a partition has no leader."""
+        """State, members and lag; the lag is None before the first commit, and while a partition has no
+        leader.
+        """
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:
@@ -110,7 +114,7 @@ class Awaiting:
         )
 
     def _led(self, topic: str) -> Iterable[Partition]:
-        # An isolated broker may not know yet that another one became leader.
+        # An isolated broker may not know yet that another broker became leader.
         led: dict[int, Partition] = {}
         for broker in self._brokers:
             for partition in broker.services.replicas.of_topics([topic]):

@@ -3,8 +3,8 @@
 Rules
 1. The nonce of the final message must be the complete nonce of this exchange (CVE-2024-56128), and the
    message must repeat the header of the first message.
-2. An unknown user gets a constant salt that resembles other salts, and is rejected when the proof arrives,
-   like after a wrong password.
+2. An unknown user always gets the same salt, which resembles other salts, and is rejected when the proof
+   arrives, like after a wrong password.
 3. Proofs are compared in constant time.
 """
 
