@@ -29,8 +29,8 @@ preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records: CreateTime, set by the producer, or LogAppendTime, set by the broker.
 message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...] # Older setting, in milliseconds, that applies if message.timestamp.before.max.ms or message.timestamp.after.max.ms is unset.
-message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds by which a record's timestamp may be behind the broker's clock; earlier timestamps are rejected. The default is no limit.
-message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds by which a record's timestamp may be ahead of the broker's clock; later timestamps are rejected. The default is no limit.
+message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be behind the broker's clock; other records are rejected. Default: no limit.
+message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...] # Maximum time in milliseconds that a record's timestamp may be ahead of the broker's clock; other records are rejected. Default: no limit.
 leader.replication.throttled.replicas list "" medium works throttled-replicas # Replicas to which leader.replication.throttled.rate applies on the leader, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
 follower.replication.throttled.replicas list "" medium works throttled-replicas # Replicas to which follower.replication.throttled.rate applies on the follower, as PARTITION:BROKER,PARTITION:BROKER or an asterisk for all. Empty: none.
 message.downconversion.enable boolean true low works # Whether batches are converted for consumers that use Fetch versions 0 to 3. false: such consumers receive UNSUPPORTED_VERSION.

@@ -176,8 +176,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Add unchanged entries, too: the same entry with another spelling of the host may have been
-            # removed.
+            # Add unchanged entries, too: the host's other spelling may have been removed.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED
