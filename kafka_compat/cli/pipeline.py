@@ -78,11 +78,7 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--tier",
-        action="append",
-        required=True,
-        metavar="NAME=PLACE",
-        help="tier; may be repeated (see above)",
+        "--tier", action="append", required=True, metavar="NAME=PLACE", help="name and place of each tier"
     )
     common.add_length(parser, "--bucket", "length of a bucket: 1h, 15m, 1d (1h)", default_ms=3_600_000)
     common.add_times(parser)

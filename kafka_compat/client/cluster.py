@@ -170,9 +170,7 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, or of all topics; `may_create` lets brokers create topics. Raises as
-        `ask`.
-        """
+        """Metadata of these topics, or of all; `may_create` lets brokers create topics. Raises as `ask`."""
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None

@@ -139,9 +139,7 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """As `list_offsets`, but a partition's result may be a KafkaError or TimedOut. Raises as
-    `Cluster.ask`.
-    """
+    """As `list_offsets`, but a result may be a KafkaError or TimedOut. Raises as `Cluster.ask`."""
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
         return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)

@@ -277,18 +277,14 @@ class Producer:
         self._in_transaction |= places
 
     def _coordinate(self, key: ApiKey, **request: Any) -> Any:
-        """Return a response of the transaction coordinator, and retry while the previous transaction is
-        ending.
-        """
+        """Ask the transaction coordinator, and retry while the previous transaction is ending."""
         name = self._settings.transactional_id or ""
         return self._answered(
             lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Return the coordinator's first response without a transient error. Raises KafkaError for other
-        errors and timeouts.
-        """
+        """Return the coordinator's first response without a transient error. Raises KafkaError."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()

@@ -166,9 +166,7 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Active producers as reported by the leaders or by one broker. Raises KafkaError, and as
-    `Cluster.ask`.
-    """
+    """Active producers, reported by the leaders or one broker. Raises KafkaError, and as `Cluster.ask`."""
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
     call = "describeProducers"

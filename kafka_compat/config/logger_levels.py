@@ -47,9 +47,7 @@ class LoggerLevels:
     """Reads and sets log levels, which belong to the process and are not stored."""
 
     def levels(self) -> dict[str, str]:
-        """The effective levels of the root logger, every other logger, and this project's packages with
-        loggers.
-        """
+        """The effective levels of the root logger, all other loggers, and our packages with loggers."""
         found = logging.Logger.manager.loggerDict
         names = [
             name

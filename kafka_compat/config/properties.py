@@ -22,9 +22,8 @@ class Property(NamedTuple):
 def parse_properties(data: bytes) -> dict[str, Property]:
     """Parse a file's bytes; of repeated names, the last one wins.
 
-    The text is ISO-8859-1, as in Java, so that a file has the same meaning here and in Kafka. Since most
-    editors write UTF-8, `in_utf8` returns the probably intended text. Raises ValueError for a broken `\\u`
-    escape.
+    The text is ISO-8859-1, as in Java, so that a file has the same meaning as in Kafka. Most editors write
+    UTF-8: `in_utf8` returns the intended text. Raises ValueError for a broken `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))

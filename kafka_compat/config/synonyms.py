@@ -112,9 +112,7 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """All settings that DescribeConfigs reports for a broker: defined settings, and other configured
-    settings.
-    """
+    """All settings that DescribeConfigs reports for a broker: defined and other configured settings."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]

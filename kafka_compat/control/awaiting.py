@@ -16,9 +16,7 @@ from kafka_compat.replication.partition import Partition
 
 
 class Awaiting:
-    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the current
-    state.
-    """
+    """Routes that respond when a condition holds, or after `timeout_ms` with status 408 and the state."""
 
     def __init__(self, brokers: Sequence[Broker], pulse: Pulse) -> None:
         self._brokers = brokers
@@ -72,9 +70,7 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag; the lag is None before the first commit, and while a partition has no
-        leader.
-        """
+        """State, members and lag, which is None before the first commit and without a leader."""
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:

@@ -64,9 +64,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """The replacements, and the state that the control API changes. Create them on the brokers'
-    event loop.
-    """
+    """The replacements, and the state that the control API changes. Create on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()

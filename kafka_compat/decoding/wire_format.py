@@ -26,9 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header; None without a header. Ids start at 1, so most integers are not mistaken for
-    headers.
-    """
+    """Split off the header; None without one. Ids start at 1, unlike the bytes of most integers."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")

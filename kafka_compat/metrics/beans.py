@@ -66,8 +66,8 @@ class Beans:
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Add the use of `resource` (Produce, Fetch, Request) by a client, or by the clients that share a
-        quota.
+        """Add the use of `resource` (Produce, Fetch, Request) by a client or by clients with a
+        shared quota.
         """
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"

@@ -216,9 +216,7 @@ def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> N
 
 
 def idleness(beans: Beans, share: float, idle_s: float) -> None:
-    """Add the recent idle `share` of the loop, as the idle ratio of network processors and request
-    handlers.
-    """
+    """Add the loop's recent idle `share`, as the idle ratio of network processors and request handlers."""
     beans.idle(share)
     beans.gauge(Bean("network", "SocketServer", "NetworkProcessorAvgIdlePercent"), share)
     beans.gauge(Bean("network", "Processor", "IdlePercent"), share, PROCESSOR)

@@ -1,7 +1,6 @@
 """Metrics pushed by clients (KIP-714), exposed beside the broker's own.
 
-Each sample contains the client id and the client instance id; `kafka_client_info` contains the client's other
-attributes.
+Each sample contains the client id and the instance id, `kafka_client_info` the other attributes.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ class _Pushed(NamedTuple):
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
-    """The families; empty if no client pushes metrics. `by_client=False`: without samples of single
-    clients.
-    """
+    """The families; empty if no client pushes. `by_client=False`: without samples of single clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []

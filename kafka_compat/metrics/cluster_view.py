@@ -80,9 +80,7 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Advertised host and port of a broker, at the listener with the name of this broker's first
-        listener.
-        """
+        """Advertised host and port of a broker at its listener named like this broker's first."""
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:

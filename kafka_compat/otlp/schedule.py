@@ -22,9 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Result of a push: the reason for a failure, or None; the points rejected from a successful push, and
-    the reason.
-    """
+    """Result of a push: the reason for a failure, or None; the rejected points, and the reason."""
 
     failure: str | None = None
     refused: int = 0

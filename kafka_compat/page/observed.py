@@ -55,9 +55,7 @@ class Rates:
                 self._samples[number] = at_s, kept
 
     def of(self, topic: str) -> float | None:
-        """Records per second over the last minute in partitions that are led here; None before two samples
-        exist.
-        """
+        """Records per second over the last minute in partitions led here; None until known."""
         if len(self._samples) < 2:
             return None
         last_s, last = self._samples[-1]

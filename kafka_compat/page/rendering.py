@@ -156,9 +156,7 @@ def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
 
 
 class Templates:
-    """All templates of the web console, compiled. Create it in a thread, since it takes as long as a broker's
-    startup.
-    """
+    """All compiled templates. Create it in a thread, since it takes as long as a broker's startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -20,9 +20,8 @@ COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp
 class ArchiveJob(StreamJob):
     """What to archive, and where.
 
-    `offsets_per_batch` bounds the work lost in a crash, and the time between updates of the progress. With
-    `accept_loss`, the job continues if Kafka deleted records before they were archived, and counts them as
-    gaps.
+    `offsets_per_batch` bounds the work lost in a crash, and the time between progress updates. With
+    `accept_loss`, records that Kafka deleted before they were archived are counted as gaps.
     """
 
     offsets_per_batch: int = 1_000_000

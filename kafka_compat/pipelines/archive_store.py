@@ -38,8 +38,7 @@ GAP_RANGES_KEPT = 20
 class PartitionTotals:
     """Totals of one archived partition.
 
-    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` contains the first
-    gaps.
+    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` are the first gaps.
     """
 
     start: int

@@ -1,6 +1,4 @@
-"""Read Kafka offset ranges of a batch from Spark's checkpoint, which fixes them before the batch
-first runs.
-"""
+"""Read a batch's Kafka offset ranges, fixed before its first run, from Spark's checkpoint."""
 
 import json
 from pathlib import Path

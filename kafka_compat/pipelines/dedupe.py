@@ -76,8 +76,7 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """SQL over the source's columns for an id: key, value, header:NAME, any other expression, or the entire
-    record.
+    """SQL over the source's columns: key, value, header:NAME, another expression, or the entire record.
 
     A null is not an id. None means key and value together, where both may be missing.
     """

@@ -70,8 +70,7 @@ def first_look_at_target(
     """Check topics to write to, each with at least so many partitions. `properties` contains librdkafka
     properties. With `create`, missing topics will be created, and are not checked.
 
-    Raises NotStarted as `first_look`, and for too few partitions. Returns None if this client does not
-    support the login.
+    Raises NotStarted as `first_look`, and for too few partitions. Returns None for an unsupported login.
     """
     settings = java_names(properties)
     answer = None if settings is None else _ask(settings, sorted(wanted))

@@ -71,9 +71,7 @@ class JobFolder:
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry, before the batch has any effect, or keep an earlier entry. Returns the
-        entry.
-        """
+        """Write a batch's begin entry before any effect, or keep an earlier entry. Returns the entry."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)
@@ -129,9 +127,7 @@ class FolderLock:
         self._held: list[Any] = []
 
     def await_free(self) -> None:
-        """Wait until the lock is free, without changing files. Raises NotStarted immediately if the lock's
-        job is alive.
-        """
+        """Wait until the lock is free. Raises NotStarted if its job is alive. Changes no files."""
         deadline = time.monotonic() + DYING_JVM_WAIT_S
         while self._path.exists():
             with self._path.open("r+") as file:

@@ -11,7 +11,7 @@ none.
 The directory may be any Kafka broker's. After a clean shutdown, it is read to the end. Otherwise, also while
 a broker is running, it is read up to the high watermark in the broker's last checkpoint: records below the
 high watermark are final. Control records and records of aborted transactions are included. Executors require
-read access to the directory, this package and pyarrow.
+the directory, this package and pyarrow.
 """
 
 import os
@@ -257,9 +257,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns, with increasing absolute offsets, and optional headers in the connector's
-    format.
-    """
+    """Records as columns: increasing absolute offsets, optional headers in the connector's format."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)

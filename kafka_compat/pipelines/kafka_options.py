@@ -40,9 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted for a malformed string, or an option that the
-    job sets.
-    """
+    """Parse `name=value` strings. Raises NotStarted for malformed strings and the job's own options."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

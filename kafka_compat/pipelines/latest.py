@@ -93,9 +93,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version, and delete all others except the previous version, which may
-    be in use.
-    """
+    """Point the link at the committed version; delete all but the previous version, which may be in use."""
     last = folder.last()
     if last is None:
         return

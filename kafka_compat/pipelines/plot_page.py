@@ -126,9 +126,7 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """Add a title, and below it a legend for labels; `with_room` reserves space for the legend without
-    labels, too.
-    """
+    """Add a title, and below it a legend for labels; `with_room` always reserves the legend's space."""
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)
     if labelled:

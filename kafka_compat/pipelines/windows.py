@@ -78,9 +78,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """A line with the counts of rows in closed windows, open windows, and dead letters; and a line for each
-    reason.
-    """
+    """A line with the rows in closed and open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)

@@ -302,9 +302,8 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
 
 
 def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
-    """Raise ConfigError if a listener may not replace `old` with `new`: for another subject unless
-    ssl.allow.dn.changes is set, for fewer host names unless ssl.allow.san.changes is set, and for stores that
-    it did not have before.
+    """Raise ConfigError if a listener may not replace `old` with `new`: for another subject without
+    ssl.allow.dn.changes, fewer host names without ssl.allow.san.changes, and added stores.
     """
     if old.keys and not new.keys:
         what = "remove the SSL keystore from an existing listener for which a keystore was configured"

@@ -61,9 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """The screen, with at most `rows` of each table; None means as many as fit the terminal, or ROWS without
-    a terminal.
-    """
+    """The screen, with at most `rows` of each table; None: as many as fit, or ROWS without a terminal."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:

@@ -89,9 +89,7 @@ class Partition(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """The number of offsets from start to end, which exceeds the records if the partition is compacted or
-        transactional.
-        """
+        """The number of offsets; exceeds the records if compacted or transactional."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:

@@ -4,8 +4,7 @@ ClientMetricsManager).
 Rules
 1. An instance becomes known with its first request. Any id is accepted, since another broker may have
    assigned it. The instance is removed when its connection is closed, or after three of its intervals (at
-   least a minute) without a request. If there are too many instances, the instance that was silent longest is
-   removed.
+   least a minute) without a request. If there are too many, the longest silent instance is removed.
 2. Its subscription is computed when it becomes known, and again after subscriptions have changed. The
    instance may then request its subscription immediately, to learn of the change.
 3. It may request its subscription once per interval, and immediately after a push that failed because of an
@@ -114,9 +113,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """Process GetTelemetrySubscriptions. Returns the instance id (a new id for NOBODY) and its
-        subscription.
-        """
+        """Process GetTelemetrySubscriptions. Returns the id (a new id for NOBODY) and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -130,9 +127,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """Process PushTelemetry. Returns the instance (None for a reserved id), and whether its push is
-        accepted.
-        """
+        """Process PushTelemetry. Returns the instance (None: reserved id), and whether to accept its push."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)

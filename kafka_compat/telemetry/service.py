@@ -52,9 +52,7 @@ class ClientTelemetry:
     # --- subscriptions
 
     async def ready(self) -> None:
-        """Load the subscriptions if necessary. If the store is unavailable, use none until a later
-        attempt.
-        """
+        """Load the subscriptions if necessary; use none while the store is unavailable."""
         if self._has_started:
             return
         async with self._starting:

@@ -316,7 +316,7 @@ class KafkaBroker:
     # --- start and stop
 
     def start(self) -> Self:
-        """Start the broker, with the same data after `stop` or `kill`, and wait until it serves. Raises
+        """Start (after `stop` or `kill`, with the same data), and wait until it serves. Raises
         BrokerFailed.
         """
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")

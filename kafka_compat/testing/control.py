@@ -193,9 +193,7 @@ class Control:
         return self._of_partition(topic, partition, "leader", to)
 
     def shrink_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Immediately remove a follower from the ISR, and stop its fetches. Returns the state. Raises
-        ControlFailed.
-        """
+        """Remove a follower from the ISR, and stop its fetches. Returns the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
@@ -235,9 +233,7 @@ class Control:
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until so many records of a topic can be read, and return their number. Raises
-        ControlFailed.
-        """
+        """Wait until so many records of a topic can be read. Returns their number. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:

@@ -1,7 +1,7 @@
 """Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
 The help of a command, a file in `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
-`[Type: what]` an optional argument, and a preceding `*` makes the flag required. The first line describes the
+`[Type: what]` an optional one, and a preceding `*` makes the flag required. The first line describes the
 command.
 """
 
@@ -94,9 +94,7 @@ class Options:
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The single argument of a flag as Java's Integer or Long. Raises Failure if the argument
-        is invalid.
-        """
+        """The single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 

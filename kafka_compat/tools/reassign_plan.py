@@ -153,9 +153,7 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
 
 
 def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
-    """The plan in the format of --execute's file; `folders` contains the known log directories of
-    replicas.
-    """
+    """The plan in the format of --execute's file; `folders` are the known log directories of replicas."""
     known = folders or {}
     partitions = [
         {
@@ -190,9 +188,7 @@ def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replica
 
 
 def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
-    """The values of a topic's leader.replication.throttled.replicas and
-    follower.replication.throttled.replicas.
-    """
+    """The values of a topic's {leader,follower}.replication.throttled.replicas."""
     mine = {index: move for (name, index), move in found.items() if name == topic}
     return (
         _listed((index, broker) for index, move in mine.items() for broker in move.sources),

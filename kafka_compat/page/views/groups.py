@@ -84,9 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """Groups of other brokers, without groups that this broker may see, but the console's principal
-    may not.
-    """
+    """Groups of other brokers, without groups that only this broker may see."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:
@@ -197,9 +195,7 @@ _AT_ONCE: Final = 50
 
 
 async def see(visit: Visit) -> Data:
-    """A page of the list of visible groups; with `topic`, only groups with committed offsets for
-    the topic.
-    """
+    """A page of the list of visible groups; with `topic`, only groups with offsets for the topic."""
     remote, groups, ages = await asyncio.gather(
         visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )

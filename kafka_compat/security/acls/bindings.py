@@ -180,9 +180,7 @@ _VERSION: Final = 1
 
 
 def path_of(pattern: Pattern) -> str:
-    """The path of the node with the ACLs on the pattern. Raises ValueError if the store does not accept the
-    name.
-    """
+    """The path of the pattern's node. Raises ValueError if the store does not accept the name."""
     if not znodes.is_name(pattern.name):
         raise ValueError(f"{pattern.name!r} cannot be part of a path")
     return f"{FOLDERS[pattern.pattern_type]}/{shown(pattern.resource_type)}/{pattern.name}"

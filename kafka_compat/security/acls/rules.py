@@ -124,9 +124,8 @@ class Rules:
     ) -> Verdict:
         """Whether the principal may execute the operation on any resource of the type (KIP-679).
 
-        As in Kafka, only ACLs for the operation itself and for ALL count here, not for operations that imply
-        it. A permission counts unless a DENY covers it entirely: on `*`, on a prefix of its pattern, or on
-        the same name.
+        As in Kafka, only ACLs for the operation itself and for ALL count, not for operations that imply it. A
+        permission counts unless a DENY covers it: on `*`, on a prefix, or on the same name.
         """
         if principal in self._super_users:
             return Verdict.SUPER_USER

@@ -157,9 +157,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """Parse the token with that id, versions 1 to 3; before version 3, the owner is the requester. Raises
-    MalformedNode.
-    """
+    """Parse a token, versions 1 to 3; before 3, the owner is the requester. Raises MalformedNode."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:

@@ -35,9 +35,7 @@ class Crash(BaseException):
 
 @dataclass(eq=False)
 class Inode:
-    """A file: `content` is visible to programs, `durable` remains after the worst crash; and the changes
-    between them.
-    """
+    """A file: `content` is what programs see, `durable` survives any crash; and the changes between."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""

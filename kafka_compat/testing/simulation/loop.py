@@ -1,9 +1,8 @@
 """Event loop with simulated time, which jumps to the next timer when no callback is ready.
 
 Rules
-1. Callbacks run in asyncio's order. Each takes STEP_S, so that time also passes for code that polls the time.
-2. Callbacks of a dead process are dropped; callbacks of a paused process are kept until it resumes
-   (nodes.py).
+1. Callbacks run in asyncio's order. Each takes STEP_S, so that time passes for polling code, too.
+2. Callbacks of a dead process are dropped; those of a paused process wait until it resumes (nodes.py).
 3. Work for another thread runs on this thread, after a delay chosen by the seed.
 4. Tasks and futures are hashed by their numbers, so that sets have the same order in every run.
 """

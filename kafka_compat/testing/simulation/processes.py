@@ -85,9 +85,7 @@ class Keeper:
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """Return the next report. Raises RuntimeError if the keeper has ended, for example after a failed
-        import.
-        """
+        """Return the next report. Raises RuntimeError if the keeper has ended, as after a failed import."""
         try:
             found = self.answers.recv()
         except EOFError:
