@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env",
         action="store_true",
-        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS is "
+        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS sets "
         "log.dirs (as in Kafka's container images, including KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument(
@@ -56,30 +56,30 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
-        "from the listener's on, each with its own data directory",
+        "starting at the listener's, each with its own data directory",
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers, each in its own process: broker IDs from "
-        "broker.id on, ports and data directories as with --brokers; a process that dies is restarted",
+        help="run a cluster of N brokers, each in its own process: broker IDs starting at "
+        "broker.id, ports and data directories as with --brokers; processes that die are restarted",
     )
     parser.add_argument(
         "--ephemeral",
         action="store_true",
-        help="store data in a new temporary directory, which is removed when the broker stops",
+        help="store data in a new temporary directory, and delete it when the broker stops",
     )
     parser.add_argument(
         "--stop-at-eof",
         action="store_true",
         help="exit immediately at the end of standard input, that is, when the parent program exits or "
-        "is killed; data of --ephemeral is removed, other data is kept",
+        "is killed; --ephemeral data is deleted, other data is kept",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="report as one line of JSON that the broker is ready, and its address",
+        help="print one line of JSON with the address when the broker is ready",
     )
     parser.add_argument(
         "--kafka-lines",

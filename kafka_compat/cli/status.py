@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
         "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )
     parser.add_argument(
-        "--rows", type=_count, metavar="N", help="rows of each table (default: what fits the terminal, or 10)"
+        "--rows", type=_count, metavar="N", help="rows of each table (default: as many as fit, or 10)"
     )
     parser.add_argument(
         "--timeout",

@@ -1,4 +1,4 @@
-"""Hooks by which the control API replaces a broker's clock, timers, disks and request handling."""
+"""Hooks for the control API to replace a broker's clock, timers, disks and request handling."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ FIELD: Final = "form_token"
 
 class Forms:
     """Protects forms against cross-site requests: each form contains a token that only pages of this listener
-    contain. The token belongs to a session or, without sessions, to everyone who can read the page.
+    contain. The token belongs to a session or, without sessions, to all readers of the page.
     """
 
     def __init__(self) -> None:

@@ -203,8 +203,8 @@ class Page(NamedTuple):
 
 
 def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
-    """Write the matplotlib figure from `draw` as `path`.png, and the page with the figure as `path`.html.
-    Returns both names.
+    """Write the matplotlib figure from `draw` as `path`.png, and the HTML page with the figure as
+    `path`.html. Returns both names.
 
     Each file is replaced atomically.
     """

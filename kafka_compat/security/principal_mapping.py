@@ -56,7 +56,7 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener, of which the first applicable rule is used."""
+    """The rules of a listener. The first applicable rule is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
         """Parse the rules. Raises ConfigError for the setting if a rule is invalid."""

@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 async def see(visit: Visit) -> Data:
     """The overview of all data that the visit may see."""
     cluster = visit.cluster
-    # Concurrently, so that an unresponsive broker delays the page only once.
+    # Run concurrently, so that an unresponsive broker delays the visit only once.
     remote, groups, ages, (dirs, missing) = await asyncio.gather(
         visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )

@@ -1,6 +1,6 @@
 """ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-Also the filters by which ACLs are listed and deleted, and Kafka 3.9's ACL nodes in the metadata store:
+Also filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
