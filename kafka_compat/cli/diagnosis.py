@@ -55,7 +55,7 @@ class _Failed(Exception):
 
 
 class Examination:
-    """Runs the steps at each address, then at the brokers that the metadata lists."""
+    """An examination of each address, then of the brokers that the metadata lists."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
         self._settings = settings

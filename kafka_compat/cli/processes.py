@@ -185,7 +185,7 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 
 
 class Supervisor:
-    """Starts, restarts and stops the broker processes (see the module's rules)."""
+    """Supervisor of the broker processes, by the rules of this module."""
 
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
         """Prepare the brokers. Raises StartupError."""

@@ -81,7 +81,7 @@ _GROUP_PARTITIONS: Final = {
 
 
 class KafkaExporter:
-    """Collects the rows of one scrape."""
+    """Collector of the rows of one scrape."""
 
     def __init__(self, view: ClusterView, lags: GroupLags, *, by_partition: bool) -> None:
         """`by_partition=False`: omit families with a sample per partition."""

@@ -29,7 +29,7 @@ class Second(NamedTuple):
 
 
 class LoopWatch:
-    """Watches the event loop from `start` to `stop`."""
+    """Monitor of the event loop, from `start` to `stop`."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
         """`counted` returns the counters for `rates`; `pace` receives the length of each second."""

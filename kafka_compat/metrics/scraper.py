@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Scrapes the brokers of this process: their state at the time of a scrape, and their counters."""
+    """Scraper of this process's brokers: their state at the time of a scrape, and their counters."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
         """Create it on the event loop of the started brokers. `pushed`: metrics of clients, if enabled."""

@@ -96,7 +96,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Keeps the last log lines. `refused` is called with the host and the reason of denied operations."""
+    """Buffer of the last log lines. `refused` is called with the host and the reason of denied operations."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ _NOTHING: Final = RemoteReport({}, {}, [])
 
 
 class RemoteLeaders:
-    """Queries the leaders; concurrent visits share one query."""
+    """Client of the leaders. Concurrent visits share one query."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()

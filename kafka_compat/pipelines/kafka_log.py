@@ -85,7 +85,7 @@ class KafkaLog(DataSource):  # type: ignore[misc]
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Plans tasks of one large segment or several small ones: a task costs Spark a fifth of a second."""
+    """Reader with tasks of one large or several small segments, since a task costs Spark 0.2 seconds."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}

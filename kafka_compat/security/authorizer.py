@@ -49,7 +49,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class Authorizer(Protocol):
-    """Decides from memory, without waiting."""
+    """Authorizer that decides from memory, without waiting."""
 
     def allows(
         self,

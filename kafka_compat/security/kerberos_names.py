@@ -103,7 +103,7 @@ def _replacement(text: str, match: re.Match[str]) -> str:
 
 
 class ShortNamer:
-    """Maps principals to short names by the first rule that applies."""
+    """Mapping of principals to short names by the first applicable rule."""
 
     def __init__(self, realm: str, rules: Sequence[str]) -> None:
         """`realm` is the default realm. Raises ValueError for an invalid rule."""

@@ -102,7 +102,7 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """Sends records, and reports the results."""
+    """Sender of records that reports the results."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic

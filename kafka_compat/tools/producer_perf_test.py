@@ -174,7 +174,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Test:
-    """Sends the records, and keeps statistics of all records and of records after the warm-up."""
+    """Sender of the records, with statistics of all records and of records after the warm-up."""
 
     def __init__(self, given: Arguments, records: int, out: TextIO) -> None:
         self._given = given

@@ -63,7 +63,7 @@ class Deleted(NamedTuple):
 
 
 class Keeper:
-    """Reads, follows and changes the ACLs in the metadata store."""
+    """Copy of the ACLs in the metadata store, and changes to them."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
         """ACLs from the store are added to `rules`."""

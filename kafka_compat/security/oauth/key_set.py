@@ -130,7 +130,7 @@ class KeySource(NamedTuple):
 
 
 class KeySet:
-    """Provides keys from memory; `keep` runs as a task that refreshes them."""
+    """Keys in memory. Run `keep` as a task to refresh them."""
 
     def __init__(self, source: KeySource, monotonic_ms: Callable[[], float]) -> None:
         self._source = source

@@ -66,7 +66,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class TokenSource:
-    """Provides the token from memory; `keep` runs as a task that renews it."""
+    """A token in memory. Run `keep` as a task to renew it."""
 
     def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
         self._endpoint = endpoint

@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """Reads, follows and changes the tokens in the metadata store."""
+    """Copy of the tokens in the metadata store, and changes to them."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]

@@ -54,7 +54,7 @@ KINDS = (
 
 
 class Bringer:
-    """Triggers each kind of fault at random, by `bring(kind)`; `after` schedules a call."""
+    """Random trigger of each kind of fault, by `bring(kind)`; `after` schedules a call."""
 
     def __init__(
         self,
