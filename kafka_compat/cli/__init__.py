@@ -72,16 +72,15 @@ _UTF8 = "PYTHONUTF8"
 
 
 def prepare() -> None:
-    """Open each standard stream that is closed (`>&-`) on /dev/null: otherwise a broker's file would get its
-    number, and printed text would be written to that file. Characters that a stream cannot encode are
-    escaped.
+    """Open closed standard streams (`>&-`) on /dev/null: otherwise a broker's file would get the descriptor,
+    and printed text would be written to that file. Characters that a stream cannot encode are escaped.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             try:
                 os.fstat(number)
             except OSError:
-                # This is the lowest free number, since those below it are open by now.
+                # This is the lowest free descriptor, since all lower descriptors are open by now.
                 os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -91,8 +90,8 @@ def prepare() -> None:
 
 
 def use_utf8() -> None:
-    """Restart the program with UTF-8 file names if it was started with ASCII: by `LC_ALL=C` where Python's
-    own coercion is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
+    """Restart the program with UTF-8 file names if it uses ASCII, which LC_ALL=C causes if Python's coercion
+    is off (PYTHONUTF8=0, PYTHONCOERCECLOCALE=0).
     """
     is_ascii = sys.getfilesystemencoding() in ("ascii", "us-ascii")
     if is_ascii and os.environ.get(_UTF8) != "1" and not sys.flags.ignore_environment:

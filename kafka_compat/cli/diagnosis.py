@@ -1,5 +1,5 @@
 """Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
-For a failed step it reports which side failed, and the remedy.
+For a failed step, it reports the side at fault and the remedy.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "descri
 
 
 class Finding(NamedTuple):
-    """Result of one step at one address. `side` is where it failed ("client", "broker", "network"), and
-    `remedy` what to do there; both are empty for a successful step.
+    """Result of one step at one address. `side` is the side at fault ("client", "broker", "network"), and
+    `remedy` the remedy; both are empty after success.
     """
 
     address: str
@@ -40,14 +40,14 @@ class Finding(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Operation that the client wants to perform, and may lack permission for."""
+    """Operation that the client wants to perform."""
 
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
 
 class _Failed(Exception):
-    """Ends an examination at the step that failed; carries its finding."""
+    """Failure of a step, with its finding; ends the examination."""
 
     def __init__(self, text: str, side: str, remedy: str) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ class _Failed(Exception):
 
 
 class Examination:
-    """Runs the steps at each address, then at the brokers that the metadata lists."""
+    """An examination of each address, then of the brokers that the metadata lists."""
 
     def __init__(self, settings: ConnectionSettings, wanted: Wanted) -> None:
         self._settings = settings
@@ -106,7 +106,7 @@ class Examination:
             if self._connection is not None:
                 self._connection.close()
 
-    # --- the steps
+    # --- steps
 
     def _connect(self, host: str, port: int) -> str:
         try:
@@ -145,8 +145,8 @@ class Examination:
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
 
     def _advice(self, instead_of: str, layer: str) -> str:
-        """Advice to switch the security protocol. A client without SASL settings cannot tell from this alone
-        whether the listener requires SASL.
+        """Advice to switch the security protocol. A client without SASL settings cannot determine whether the
+        listener requires SASL.
         """
         protocol = self._settings.security_protocol.replace(instead_of, layer)
         if protocol == layer:

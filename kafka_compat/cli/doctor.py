@@ -1,4 +1,4 @@
-"""kafka-compat doctor: its options and output. `diagnosis.py` holds the checks."""
+"""Options and output of kafka-compat doctor. `diagnosis.py` contains the checks."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Temporary data directory of a broker, deleted when the broker or the process that started it exits.
 
-The directory is held by a shared lock: by the broker, and by its starter if that restarts the broker on the
-same data. A directory that no process holds was left behind when both were killed at once; the next broker
-with temporary data that the same user starts removes it.
+The broker holds a shared lock on the directory, and so does its parent process if it restarts the broker on
+the same data. An unlocked directory was left behind when both were killed at once; the same user's next
+broker with temporary data removes it.
 
-The starter holds the other end of the broker's standard input. However the starter exits, even by SIGKILL,
-that input reaches its end. A process id would not be reliable, since ids are reused, and exit handlers do not
-run after SIGKILL.
+The parent process holds the other end of the broker's standard input. However the parent exits, even by
+SIGKILL, the broker then reads the end of the input. A process id would not be reliable, since ids are reused,
+and exit handlers do not run after SIGKILL.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _INPUT = 0
 
 
 class EphemeralFolder:
-    """A data directory of brokers, locked by this object. `is_ours` says whether a path may be one."""
+    """A data directory of brokers, locked by this object."""
 
     def __init__(self, path: str | None = None) -> None:
-        """Lock the directory at `path`, or a new one in the system's directory for temporary files. Raises
-        OSError if it does not exist, or cannot be created.
+        """Lock the directory at `path`, or a new directory among the system's temporary files. Raises OSError
+        if it is missing or cannot be created.
         """
         self._descriptor: int | None = None
         while self._descriptor is None:
@@ -39,7 +39,7 @@ class EphemeralFolder:
 
     @staticmethod
     def is_ours(path: str) -> bool:
-        """Whether the directory has the name of one that may be removed."""
+        """Whether the name of the directory is that of a temporary data directory."""
         return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
 
     def remove(self) -> None:
@@ -67,7 +67,7 @@ def remove_left_over() -> None:
 
 
 def end_with_input(folder: EphemeralFolder | None) -> None:
-    """From now on, exit as soon as standard input ends, without further output, and remove the directory."""
+    """When standard input ends, remove the directory and exit without further output."""
 
     def watch() -> None:
         with contextlib.suppress(OSError):
@@ -81,8 +81,7 @@ def end_with_input(folder: EphemeralFolder | None) -> None:
 
 
 def _new_folder() -> str:
-    # Imported here, since it imports three compression libraries, as shutil does: brokers with permanent
-    # data start faster without it.
+    # Imported here, since it imports three compression libraries: brokers with permanent data start faster.
     import tempfile
 
     return tempfile.mkdtemp(prefix=PREFIX)
@@ -103,7 +102,7 @@ def _found() -> Iterator[str]:
 
 
 def _held(path: str, how: int) -> int | None:
-    """The locked directory's descriptor; None if it was removed. Raises BlockingIOError if it is held."""
+    """The locked directory's descriptor; None if it was removed. Raises BlockingIOError if it is locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -123,7 +122,7 @@ def _held(path: str, how: int) -> int | None:
 def _remove(path: str) -> None:
     import shutil
 
-    # Under another name no process creates files in it any more.
+    # Renamed first, so that no process creates files in it any more.
     removed = f"{path}-removed"
     with contextlib.suppress(OSError):
         os.rename(path, removed)

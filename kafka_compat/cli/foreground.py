@@ -25,7 +25,7 @@ log = logging.getLogger("kafka_compat")
 
 
 class Stop:
-    """A requested stop of the broker; a second request means: do not wait for other leaders."""
+    """A request to stop the broker; after a second request, do not wait for new leaders."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -33,8 +33,8 @@ class Stop:
         self._signalled = False
 
     def request(self) -> None:
-        """Request a stop. A second request by a signal means not to wait; a request from another source does
-        not count as the second, since the same signal may have caused it.
+        """Request a stop. A second signal means not to wait; a request from another source does not count,
+        since the same signal may have caused it.
         """
         (self.requested_again if self._signalled else self.requested).set()
         self._signalled = True
@@ -46,8 +46,8 @@ class Stop:
 
 
 async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
-    """Start the broker, create the topics that the settings name, serve, and stop. Returns the exit code;
-    raises StartupError. `hands_over`: move leaders to other brokers before stopping, if there are any.
+    """Start the broker, create the topics in the settings, serve, and stop. Returns the exit code; raises
+    StartupError. `hands_over`: move leadership to other brokers first, if any.
     """
     failed = False
 
@@ -60,7 +60,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     starting = asyncio.ensure_future(_start(broker))
     stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    # A stop during startup waits for its end: a partial startup is hard to undo.
+    # A stop waits for the end of startup: a partial startup is hard to undo.
     await starting
     if not stop.requested.is_set():
         on_ready()
@@ -88,7 +88,7 @@ async def _start(broker: Broker) -> None:
 
 
 async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
-    """Hand leadership over to other brokers, unless a second signal says not to wait."""
+    """Move leadership to other brokers, unless a second signal arrives."""
     handing_over = asyncio.ensure_future(broker.shut_down_controlled())
     impatient = asyncio.ensure_future(stop.requested_again.wait())
     await asyncio.wait([handing_over, impatient], return_when=asyncio.FIRST_COMPLETED)
@@ -101,8 +101,8 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Import modules with garbage collection off: their objects stay as long as the process, and scanning
-    them, now and at the end of startup, would take a tenth of the startup time.
+    """Import modules with garbage collection off: their objects live as long as the process, and scanning
+    them would take a tenth of the startup time.
     """
     gc.disable()
     try:
@@ -113,7 +113,7 @@ def uncollected() -> Iterator[None]:
 
 
 def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker:
-    """A standalone broker, or with zookeeper.connect a broker of a cluster."""
+    """A standalone broker or, with zookeeper.connect, a broker of a cluster."""
     hooks = hooks_of(http)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
@@ -126,7 +126,7 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker
 
 
 def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_json: bool) -> None:
-    """Print that the brokers serve: one line each, or one line of JSON for all."""
+    """Print that the brokers are ready: one line each, or one line of JSON for all."""
     if not as_json:
         for broker in brokers:
             tell(broker.config, ready_line(broker))
@@ -150,7 +150,7 @@ def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_jso
 
 def tell_started(broker: Broker) -> None:
     """Print the log lines that Testcontainers' modules and scripts wait for in the output of a Kafka
-    container. They are Kafka's own, from both KRaft and ZooKeeper mode.
+    container. The lines are Kafka's, from both KRaft and ZooKeeper mode.
     """
     number, now = broker.broker_id, time.time()
     moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
@@ -164,7 +164,7 @@ def tell_started(broker: Broker) -> None:
 
 
 def ready_line(broker: Broker) -> str:
-    """The line for people once the broker serves: its addresses, and where its data are."""
+    """The line for people when the broker is ready: its addresses and data directories."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
         for name, (host, port) in broker.addresses.items()
@@ -173,8 +173,8 @@ def ready_line(broker: Broker) -> str:
 
 
 def run_loop(serving: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on uvloop if it is installed (the extra `fast`), which saves a sixth of the CPU time of
-    small requests; otherwise on asyncio's own loop.
+    """Run a coroutine on uvloop if it is installed (the `fast` extra), to save a sixth of the CPU time of
+    small requests; otherwise on asyncio's loop.
     """
     try:
         from uvloop import new_event_loop

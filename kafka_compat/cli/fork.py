@@ -23,8 +23,8 @@ def add_parser(subparsers: Any) -> None:
         help="duplicate a topic or a data directory without copying records",
         description="Fork a topic of a running broker with the control API (kafka.compat.control.enable): "
         "`fork --http URL TOPIC NAME`; or the data directory of a stopped broker: "
-        "`fork --data DIR --to DIR`. Both sides share closed segments by hard links; later changes "
-        "to one side do not affect the other.",
+        "`fork --data DIR --to DIR`. Both copies share closed segments by hard links; later changes "
+        "to one copy do not affect the other.",
         epilog="exit codes: 0 if forked; 1 if the fork failed; 2 if the arguments are invalid",
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="topic to fork")
@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--groups",
         metavar="GROUP,…",
-        help="consumer groups to copy committed offsets of; `all` for all groups",
+        help="consumer groups whose committed offsets to copy; `all` for all groups",
     )
     parser.add_argument("--data", metavar="DIR", help="one of the log.dirs of a stopped broker")
     parser.add_argument("--to", metavar="DIR", help="new directory on the same file system")

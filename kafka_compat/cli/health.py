@@ -1,5 +1,5 @@
-"""kafka-compat health: check that a broker on this machine, or each of `serve --processes N`, responds. For
-container health checks.
+"""kafka-compat health: check that a broker on this machine, or each broker of `serve --processes N`,
+responds. For container health checks.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     except ConfigFileError as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
-    # For a listener with TLS, only check that it accepts connections.
+    # With TLS, only check that the listener accepts connections.
     listener = next(
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
     )

@@ -1,4 +1,4 @@
-"""HTTP services of a process's brokers: metrics, health, control API, web page, and pushed metrics."""
+"""HTTP services of a process's brokers: metrics, health, control API, web console, and pushed metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_services(config: BrokerConfig) -> HttpServices | None:
-    """The services that the settings enable; None if they set no listener and no OTLP endpoint. Call on the
+    """The services that the settings enable; None without a listener and an OTLP endpoint. Call it on the
     brokers' event loop. Raises StartupError.
     """
     exporter = _exporter(config)
@@ -67,12 +67,12 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
 
 
 def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
-    """The hooks that brokers are created with, with or without HTTP services."""
+    """The hooks of brokers, with or without HTTP services."""
     return None if services is None else services.hooks
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
-    """The page's principal for the authorizer; None without a page. Raises StartupError."""
+    """The web console's principal for the authorizer; None without a console. Raises StartupError."""
     if not config.bool(_PAGE):
         return None
     from kafka_compat.security.acls.bindings import parse_principal
@@ -85,7 +85,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
 
 
 def page_registry(config: BrokerConfig) -> Registry | None:
-    """The page's schema registry, if there is a page and a registry is set. Raises StartupError."""
+    """The web console's schema registry; None without a console or a registry. Raises StartupError."""
     if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
         return None
     from kafka_compat.decoding.registry import registry_of
@@ -94,7 +94,7 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
-    """The store of metrics that clients push; None without the extra `telemetry`, which decodes them."""
+    """The store of metrics that clients push; None without the `telemetry` extra, which decodes them."""
     from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
     if not has_otlp():
@@ -104,7 +104,7 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
 
 
 class HttpServices:
-    """The HTTP listener with its routes, and the metrics exporter; either may be missing."""
+    """The HTTP listener with its routes, and the metrics exporter; both are optional."""
 
     def __init__(self, config: BrokerConfig, exporter: OtlpExporter | None) -> None:
         """Bind the listener. Raises StartupError."""
@@ -135,7 +135,7 @@ class HttpServices:
 
     @property
     def hooks(self) -> BrokerHooks:
-        """The hooks that brokers are created with, besides their settings."""
+        """The hooks of the brokers."""
         from kafka_compat.broker import BrokerHooks
 
         if self._control is None:
@@ -143,14 +143,14 @@ class HttpServices:
         return self._control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """A broker's link to the metadata store that it shares with others of this process."""
+        """A broker's link to the metadata store that the brokers of this process share."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker], tree: SharedTree | None = None) -> None:
         """Import the modules, then serve HTTP requests and push metrics. The brokers must be running; `tree`
-        is the metadata store that only they share.
+        is the metadata store that only these brokers share.
         """
         from kafka_compat.metrics.scraper import Scraper
 

@@ -1,7 +1,7 @@
 """Settings and shared metadata store of several brokers that one command starts (--brokers, --processes).
 
-The first broker uses the configured ports, the others the ports after them (any free ports for port 0). The
-directories are `broker-1`, `broker-2`, … under each of log.dirs, with the metadata journal beside them.
+The first broker uses the configured ports, the others the following ports (any free ports for port 0). The
+directories are `broker-1`, `broker-2`, … under each of log.dirs, beside the metadata journal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[
 
 
 def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
-    """The settings of broker `number` of 1 to `count`. ConfigError if the listeners leave no port for it."""
+    """The settings of broker `number` of `count`. Raises ConfigError if the ports run out."""
     _check_ports(config.listeners, count)
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
@@ -54,14 +54,14 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
             (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
         )
     if not config.str("zookeeper.connect"):
-        # No other broker will join.
+        # No further broker will join.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
     return settings
 
 
 def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
-    """The HTTP listener of each broker in a process of its own: the first uses the configured port, the
-    others the ports after it. Raises StartupError if the ports run out.
+    """The HTTP listener of each broker process: the first uses the configured port, the others the following
+    ports. Raises StartupError if the ports run out.
     """
     given = config.str(LISTENER)
     if not given:
@@ -103,8 +103,8 @@ def _check_ports(listeners: Sequence[Listener], count: int) -> None:
 
 
 def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
-    """The first conflict between listeners that each use `count` consecutive ports from their own on (0: any
-    free ones): a listener, the one that has its port already, and the port; None without conflict.
+    """The first conflict between listeners that each use `count` consecutive ports, starting at their own (0:
+    any free ports): a listener, the listener that already uses its port, and the port; None without conflict.
     """
     taken: dict[int, str] = {}
     for name, first in first_ports:
@@ -116,11 +116,11 @@ def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[
 
 
 class Tree:
-    """The metadata store that brokers without a ZooKeeper share, in a directory that it locks."""
+    """The metadata store shared by brokers without ZooKeeper, in a directory that it locks."""
 
     def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
-        """`brokers`: the log directories of this process's brokers, which return to a snapshot if a kill
-        interrupted that. Raises StartupError.
+        """`brokers`: the log directories of this process's brokers; an interrupted restore of a snapshot is
+        completed. Raises StartupError.
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers
@@ -144,12 +144,12 @@ class Tree:
         return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
 
     def snapshot(self) -> dict[str, bytes]:
-        """The current files of the metadata."""
+        """The current metadata files."""
         return {JOURNAL_NAME: self.store.snapshot()}
 
     async def return_to(self, name: str) -> None:
-        """Restore the log directories and the metadata from the snapshot of that name. Brokers must be
-        suspended. Raises OSError and CorruptJournal.
+        """Restore the log directories and the metadata from a snapshot. The brokers must be suspended. Raises
+        OSError and CorruptJournal.
         """
         from kafka_compat.storage.directories import saved_states
 

@@ -1,8 +1,8 @@
 """Log output on standard error, and status lines on standard output, as text or JSON.
 
-Text has one line for each message, followed by its traceback if there is one. Names chosen by clients cannot
-start a new line. With kafka.compat.log.format=json each line is an object, on standard output too. A stream
-that cannot be written to, or cannot encode a character, never stops a broker.
+In text format, each message has one line, followed by a traceback if there is one. Names chosen by clients
+cannot start a new line. With kafka.compat.log.format=json, each line is an object, also on standard output.
+Write and encoding errors of a stream never stop a broker.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
 
 class FewWordsOnDescriptors(logging.Filter):
-    """Filter that passes one message a minute about a lack of file descriptors: everything that opens a file
-    then fails repeatedly for the same reason, and one message is enough for an operator.
+    """Filter that passes one message a minute about a lack of file descriptors, since everything that opens a
+    file then fails repeatedly for the same reason.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,8 @@ def _is_of_descriptors(record: logging.LogRecord) -> bool:
 
 
 def begin(*, verbose: bool, broker_id: int | None = None) -> None:
-    """Write warnings, or with `verbose` also info messages, as text to standard error. `broker_id`: of a
-    process that shares its output with others.
+    """Write warnings, and with `verbose` info messages, as text to standard error. Set `broker_id` if several
+    processes share the output.
     """
     whose = "" if broker_id is None else f"broker {broker_id}: "
     handler = logging.StreamHandler(sys.stderr)
@@ -93,7 +93,7 @@ def begin(*, verbose: bool, broker_id: int | None = None) -> None:
 
 
 def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -> None:
-    """Apply the log settings from now on; with `verbose` log at least at level INFO."""
+    """Apply the log settings; with `verbose`, log at least at level INFO."""
     LoggerLevels().set(parse_levels(config.str(LEVEL) or ""))
     if verbose:
         logging.root.setLevel(min(logging.root.level, logging.INFO))
@@ -109,7 +109,7 @@ def is_json(config: BrokerConfig) -> bool:
 
 
 def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
-    """Print a status line for the process's starter."""
+    """Print a status line for the parent process."""
     if is_json(config):
         text = json_line(text, broker_id)
     write(text)
@@ -118,12 +118,12 @@ def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
 def write(text: str) -> None:
     """Write a line to standard output. The first failure is logged; later lines are dropped."""
     try:
-        # In one piece: other processes may write to the same place.
+        # In one write, since other processes may write to the same place.
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
         log.warning("Closed standard output, because writing to it failed: %s", error.strerror or error)
-        # Redirect the buffered text, too: otherwise Python would retry it at exit, and fail.
+        # Discard the buffered text, too: otherwise Python would retry the write at exit, and fail.
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
@@ -140,8 +140,8 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log lines as JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`; `exception` if
-    there is one, `broker` if several processes share the output. Escaped to ASCII.
+    """Log lines as ASCII JSON objects: `time` (UTC), `level` by Kafka's names, `logger`, `message`;
+    optionally `exception`, and `broker` if several processes share the output.
     """
 
     def __init__(self, broker_id: int | None = None) -> None:
@@ -165,7 +165,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def json_line(message: str, broker_id: int | None = None) -> str:
-    """A JSON line that no logger wrote."""
+    """A JSON line without a logger."""
     return JsonFormatter(broker_id).format(
         logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
     )

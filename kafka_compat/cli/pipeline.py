@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; the exit code of its report, or of its error, which is printed on stderr."""
+    """Run the job, and return the exit code of its report, or of its error, which is printed on stderr."""
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
@@ -78,20 +78,20 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--tier", action="append", required=True, metavar="NAME=PLACE", help="see above; repeat for each tier"
+        "--tier", action="append", required=True, metavar="NAME=PLACE", help="name and place of each tier"
     )
     common.add_length(parser, "--bucket", "length of a bucket: 1h, 15m, 1d (1h)", default_ms=3_600_000)
     common.add_times(parser)
     parser.add_argument(
         "--all-partitions",
         action="store_true",
-        help="count all partitions together, for tiers with different numbers of partitions",
+        help="sum all partitions, for tiers with different numbers of partitions",
     )
     parser.add_argument(
         "--sequence-header",
         default="kafka-compat-sequence",
         metavar="NAME",
-        help="header that header tiers read: PRODUCER:N, where N counts from 0",
+        help="header that header tiers read: PRODUCER:N, with N counted from 0",
     )
     common.add_plot(parser)
     common.add_kafka_options(
@@ -185,9 +185,9 @@ def _run_dedupe(args: argparse.Namespace) -> Any:
 def _lag_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_cluster(parser)
     parser.add_argument(
-        "--checkpoint", required=True, type=Path, metavar="DIR", help="the query's checkpointLocation"
+        "--checkpoint", required=True, type=Path, metavar="DIR", help="checkpointLocation of the query"
     )
-    parser.add_argument("--group", required=True, metavar="G", help="the group to commit to")
+    parser.add_argument("--group", required=True, metavar="G", help="group to commit to")
     common.add_continuous(parser, 5, "commits")
     common.add_kafka_options(
         parser, "property of librdkafka, which commits (security.protocol=SSL); may be repeated"
@@ -235,15 +235,15 @@ def _run_mirror(args: argparse.Namespace) -> Any:
 
 def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--from", dest="directory", required=True, type=Path, metavar="DIR", help="the archive"
+        "--from", dest="directory", required=True, type=Path, metavar="DIR", help="directory of the archive"
     )
     common.add_cluster(parser, "the cluster to write to")
-    parser.add_argument("--topic", action="append", metavar="T", help="only this topic of the archive")
+    parser.add_argument("--topic", action="append", metavar="T", help="topic of the archive (default: all)")
     parser.add_argument("--to-topic", metavar="T", help="write to this topic (default: the same names)")
-    help = "only these offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
+    help = "offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
     common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
-    parser.add_argument("--dry-run", action="store_true", help="count what would be written")
+    parser.add_argument("--dry-run", action="store_true", help="count the records without writing them")
     parser.add_argument(
         "--create", action="store_true", help="create missing topics, with retention.ms=-1 for old timestamps"
     )
@@ -303,9 +303,9 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="DIR",
-        help="one of log.dirs; may be repeated",
+        help="data directory, one of log.dirs; may be repeated",
     )
-    parser.add_argument("--topic", action="append", metavar="T", help="only this topic; may be repeated")
+    parser.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated (default: all)")
     retention = "the topics' retention.ms: 12h, 7d (7d)"
     common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
     parser.add_argument("--retention-bytes", type=int, help="the topics' retention.bytes (no limit)")
@@ -337,7 +337,7 @@ def _run_report(args: argparse.Namespace) -> Any:
 def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="topic for results")
-    parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for bad rows")
+    parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for invalid rows")
     parser.add_argument("--schema", required=True, help="columns of a value, as an SQL schema")
     parser.add_argument("--format", choices=("json", "csv"), default="json", help="format of values (json)")
     parser.add_argument("--null", default="", metavar="TEXT", help="text of a missing value in CSV (empty)")
@@ -345,7 +345,7 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
         "--time", metavar="COLUMN", help="column with the event time (default: the record's timestamp)"
     )
     common.add_length(parser, "--window", "length of a window: 30s, 15m, 1h, 1d")
-    lateness = "how long a window stays open after its end, in event time (1h)"
+    lateness = "event time that a window stays open after its end (1h)"
     common.add_length(parser, "--lateness", lateness, default_ms=3_600_000)
     for name, what in (
         ("group-by", "count by this column"),
@@ -354,7 +354,7 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
         ("max", "maximum of this column"),
     ):
         common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
-    check = "condition that good rows meet (distance > 0); may be repeated"
+    check = "condition that valid rows meet (distance > 0); may be repeated"
     common.add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
@@ -381,8 +381,8 @@ def _run_windows(args: argparse.Namespace) -> Any:
 
 
 class Job(NamedTuple):
-    """A job: its help texts, the function that adds its arguments, and the one that runs it and returns the
-    report. Raises PipelineError.
+    """A job: its help texts, and the functions that add its arguments, and run it and return the report.
+    Raises PipelineError.
     """
 
     help: str
@@ -397,7 +397,7 @@ JOBS = {
         "archive topics to Parquet files, each record exactly once",
         """\
 Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
-even if the job is killed. A new run continues where the last one stopped.""",
+even if the job is killed. A new run continues where the last run stopped.""",
         _exit_codes("all archived", "the topic has lost records that were not archived (see --accept-loss)"),
         _archive_arguments,
         _run_archive,
@@ -405,13 +405,13 @@ even if the job is killed. A new run continues where the last one stopped.""",
     "audit": Job(
         "compare the contents of brokers, archives, mirrors and producers, hour by hour",
         """\
-Count records per partition and hour at every tier, and compare them with the first tier. A tier is one of
+Count records per partition and hour in every tier, and compare the counts with the first tier. Tiers:
   NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end when the audit starts
   NAME=archive:DIR/TOPIC        a topic in the directory of `pipeline archive`
   NAME=header:HOST:PORT/TOPIC   the counts in a header that producers set
-  NAME=counts:FILE              counts of a producer: CSV with partition, time_ms, rows""",
+  NAME=counts:FILE              a producer's counts: CSV with partition, time_ms, rows""",
         """\
-exit codes: 0 all tiers are equal; 1 records are lost, duplicated or changed, or a tier could not be read
+exit codes: 0 all tiers match; 1 records are lost, duplicated or changed, or a tier could not be read
 completely; 2 nothing was started""",
         _audit_arguments,
         _run_audit,
@@ -429,7 +429,7 @@ isolation.level=read_committed read each record exactly once, in order and uncha
         "copy topics without duplicate records",
         """\
 Copy topics to a topic without duplicates: records with the same ID whose timestamps differ by --within or
-less. The first one is copied. IDs are kept for twice that time; records that are later than --within are
+less. The first of them is copied. IDs are kept for twice --within; records that are later than --within are
 omitted and counted.""",
         _exit_codes("all read"),
         _dedupe_arguments,
@@ -439,7 +439,7 @@ omitted and counted.""",
         "show a streaming query's lag to Kafka's tools, as a consumer group",
         """\
 Commit the position of a Spark streaming query, read from its checkpoint, to a consumer group, so that
-kafka-consumer-groups and lag exporters show it. Spark never resumes from the group. Needs no Java.""",
+kafka-consumer-groups and lag exporters show its lag. Spark never resumes from the group. Needs no Java.""",
         "exit codes: 0 committed; 1 the commit failed; 2 nothing was started",
         _lag_arguments,
         _run_lag,
@@ -448,7 +448,7 @@ kafka-consumer-groups and lag exporters show it. Spark never resumes from the gr
         "maintain a table with the latest record of each key",
         """\
 Maintain DIR/latest, a Parquet table with the latest record of each key of a changelog topic; records without
-a value delete their key. A new run continues where the last one stopped.""",
+a value delete their key. A new run continues where the last run stopped.""",
         _exit_codes("up to date"),
         common.add_stream,
         _run_latest,
@@ -475,18 +475,18 @@ with their origin in headers: exactly once, even if the job is killed and run ag
         "analyze a broker's data directory: skew, hot keys, sizes, compression, retention",
         """\
 Read a broker's data directory without the broker, and report the distribution of records over partitions and
-keys, their sizes, compression, and the records that retention will delete. The directory of a broker that
-runs, or was killed, is read up to the high watermarks in its checkpoint.""",
+keys, record sizes, compression, and the records that retention will delete. The directory of a running or
+killed broker is read up to the high watermarks in its checkpoint.""",
         "exit codes: 0 read; 1 a segment is broken, or Spark failed; 2 nothing was started",
         _report_arguments,
         _run_report,
     ),
     "windows": Job(
-        "count and sum by time windows; bad rows go to a dead-letter topic",
+        "count and sum by time windows, with a dead-letter topic for invalid rows",
         """\
-Count the records of topics by time window and group, and sum columns of their values. Results go to a topic,
-keyed by window and group (the last record of a key is valid). Invalid rows go unchanged to a dead-letter
-topic, with the reason in the header kafka-compat-reason.""",
+Count the records of topics by time window and group, and sum columns of their values. Results are written
+to a topic, keyed by window and group (the last record of a key is valid). Invalid rows are written unchanged
+to a dead-letter topic, with the reason in the header kafka-compat-reason.""",
         f"{_WINDOWS_EXAMPLE}\n\n{_exit_codes('all read')}",
         _windows_arguments,
         _run_windows,

@@ -19,7 +19,7 @@ def add_cluster(parser: argparse.ArgumentParser, help: str = "any Kafka cluster"
 
 
 def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add --kafka-option, and --command-config for secrets, which do not belong in a process list."""
+    """Add --kafka-option, and --command-config for secrets, which must not appear in a process list."""
     add_several(parser, "--kafka-option", "NAME=VALUE", help)
     parser.add_argument(
         "--command-config",
@@ -29,8 +29,8 @@ def add_kafka_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
-    """Options of the file, then of the command line, as name=value; with `librdkafka`, the file's are renamed
-    to librdkafka's. Raises NotStarted if the file cannot be read.
+    """Options of the file, then of the command line, as name=value; with `librdkafka`, the file's options are
+    renamed to librdkafka's. Raises NotStarted if the file cannot be read.
     """
     if args.command_config is None:
         return list(args.kafka_option)
@@ -56,7 +56,7 @@ def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: 
 def add_length(
     parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
 ) -> None:
-    """Add an argument that is a time span; required if it has no default."""
+    """Add a time span argument, which is required if it has no default."""
     required = default_ms is None
     parser.add_argument(
         name, type=length_ms, metavar="LENGTH", help=help, required=required, default=default_ms
@@ -76,7 +76,7 @@ def topics_of(args: argparse.Namespace) -> list[str]:
 
 
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
-    """Add --continuous and --interval-s; `between` is the phrase for what the interval separates."""
+    """Add --continuous and --interval-s; `between` names the things that the interval separates."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
     parser.add_argument(
         "--interval-s", type=float, default=interval_s, help=f"seconds between {between} ({interval_s:g})"
@@ -84,7 +84,7 @@ def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: 
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
-    """The interval of --continuous; None for a job that ends by itself."""
+    """The interval of --continuous; None without --continuous."""
     return args.interval_s if args.continuous else None
 
 
@@ -136,7 +136,7 @@ def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> Non
 
 
 def millis(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 time, in UTC unless it has an offset, or of a number."""
+    """Milliseconds since 1970 of an ISO 8601 time (UTC unless it has an offset) or a number."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
@@ -204,7 +204,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> str:
-    """The command as it was given, without passwords, to show beside the output."""
+    """The command line without passwords, to show beside the output."""
     return shlex.join(["kafka-compat", *(_SECRET.sub(r"\1=[hidden]", each) for each in args.line)])
 
 

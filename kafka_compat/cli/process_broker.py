@@ -2,7 +2,7 @@
 
 Its standard input is a socket to the supervisor, over which it receives its settings (orders.py) and, without
 zookeeper.connect, reaches the metadata store. When the connection ends, the supervisor has exited, and this
-process stops by itself. Its only argument is informative, for the output of `ps`.
+process stops. Its only argument is shown by `ps`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ with foreground.uncollected():
 
 
 class BrokerProcess:
-    """The broker's process, from receiving its settings to its exit code."""
+    """The broker's process, from the receipt of its settings to its exit code."""
 
     def __init__(self) -> None:
         self._link: Link
@@ -65,7 +65,7 @@ class BrokerProcess:
                     http.serve([broker])
                 self._link.send([READY, listening, url or ""])
 
-            # Without a ZooKeeper all brokers stop together, so none can take over leadership.
+            # Without ZooKeeper, all brokers stop together, so none can take over leadership.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
         except StartupError as error:
             self._link.send([REFUSED, str(error)])
@@ -97,7 +97,7 @@ class BrokerProcess:
             self._store.lost()
 
     def _request_stop(self, *, at_once: bool) -> None:
-        # A signal to all processes at once and the supervisor's stop order for it count as one request.
+        # A signal to all processes and the supervisor's resulting stop order count as one request.
         self._stop.requested.set()
         if at_once:
             self._stop.requested_again.set()

@@ -1,14 +1,13 @@
 """`kafka-compat serve --processes N`: a cluster of N brokers on this machine, each in its own process.
 
-The supervisor serves no clients. It starts the broker processes, restarts those that die, and stops them;
-without zookeeper.connect it runs the metadata store that they share. It imports no broker code, so that it
-stays small.
+The supervisor serves no clients. It starts the broker processes, restarts processes that die, and stops them;
+without zookeeper.connect, it runs their shared metadata store. It imports no broker code, to stay small.
 
 Rules
 1. Each broker keeps its id, ports and directories across its processes.
-2. A broker that fails to start the first time ends the command. One that dies later is restarted: at once,
-   and if it soon dies again, after growing waits (RestartWaits).
-3. When a process's connection ends, its sessions end: the other brokers consider it dead immediately.
+2. If a broker fails to start the first time, the command ends. A broker that dies later is restarted: at
+   once, or after growing delays if it soon dies again (RestartWaits).
+3. When a process's connection ends, its sessions end: the other brokers immediately consider the broker dead.
 4. When the supervisor dies, the broker processes notice by their connections, and stop.
 """
 
@@ -36,7 +35,7 @@ from kafka_compat.errors import StartupError
 
 
 class End(NamedTuple):
-    """How a process ended: its exit code, or the negative number of the signal."""
+    """The end of a process: its exit code, or the negative number of the signal."""
 
     code: int
     refusal: str | None
@@ -54,11 +53,11 @@ class End(NamedTuple):
 class SupervisedBroker:
     """A broker that keeps its id, ports and directories across its processes.
 
-    For each process: `launch`, `instruct`, and `end` to wait for its exit.
+    For each process, call `launch`, `instruct`, and `end` to wait for its exit.
     """
 
     def __init__(self, config: BrokerConfig, on_ready: Callable[[], None], *, verbose: bool) -> None:
-        """`on_ready` is called each time one of its processes begins to serve."""
+        """`on_ready` is called each time a process of the broker begins to serve."""
         self.broker_id = config.broker_id
         self.listening: list[tuple[str, str, int]] = []
         """Current or last listeners, hosts and ports; empty until it first serves."""
@@ -87,13 +86,13 @@ class SupervisedBroker:
                 *own_processes.command("kafka_compat.cli.process_broker", f"broker-{self.broker_id}"),
                 stdin=there.fileno(),
                 env=own_processes.environment(),
-                # Only the supervisor handles Ctrl-C of the terminal.
+                # Only the supervisor handles Ctrl-C in the terminal.
                 process_group=0,
             )
         self._link = await Link.over(here, self._receive, self._ended)
 
     def instruct(self, store: EmbeddedMetadataStore | None, topics: tuple[TopicToCreate, ...] = ()) -> None:
-        """Send its settings. `store`: the metadata store shared by brokers without a ZooKeeper."""
+        """Send the settings. `store`: the metadata store shared by brokers without ZooKeeper."""
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
@@ -105,7 +104,7 @@ class SupervisedBroker:
             self._link.send([STOP, at_once])
 
     def kill(self) -> bool:
-        """Send SIGKILL; returns whether there was a process."""
+        """Send SIGKILL, and return whether a process was running."""
         if self._process is None or self._process.returncode is not None:
             return False
         self._process.kill()
@@ -127,8 +126,8 @@ class SupervisedBroker:
             case [str(kind), list(listening), str(http_url)] if kind == READY:
                 self._ready_s = asyncio.get_running_loop().time()
                 self.listening = [(name, host, port) for name, host, port in listening]
-                # Clients look for it at the free ports that it was given. The hosts stay as configured:
-                # a wildcard covers more than the address that it is bound to.
+                # Clients expect the broker at the same ports after a restart. The hosts stay as configured,
+                # since a wildcard covers more than one address.
                 ports = {name: port for name, _, port in self.listening}
                 self._settings["listeners"] = listeners_text(
                     (name, host, ports[name]) for name, host in self._hosts
@@ -155,13 +154,13 @@ CALM_S = 60.0
 
 
 class RestartWaits:
-    """Restart delays of one process: none after the first death, then doubling each time."""
+    """Restart delays of one process: 0 after the first death, then doubled each time."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def after(self, served_s: float) -> float:
-        """The delay in seconds after a process that had served for so long died."""
+        """The delay in seconds after the death of a process that served for so long."""
         if served_s >= CALM_S:
             self._next_s = 0.0
         wait_s = self._next_s
@@ -186,7 +185,7 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 
 
 class Supervisor:
-    """Starts, restarts and stops the broker processes (see the module's rules)."""
+    """Supervisor of the broker processes, by the rules of this module."""
 
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
         """Prepare the brokers. Raises StartupError."""
@@ -215,7 +214,7 @@ class Supervisor:
             for broker in self._brokers:
                 await broker.launch()
                 launched.append(broker)
-            # In parallel to the imports of the processes.
+            # Runs while the processes import their modules.
             self._tree = None if self._config.str("zookeeper.connect") else Tree(self._config)
         except (StartupError, OSError) as error:
             for broker in launched:
@@ -225,7 +224,7 @@ class Supervisor:
         for index, broker in enumerate(self._brokers):
             broker.instruct(self._store, () if index else self._config.create_topics)
         if self._stopping.is_set():
-            # The signal may have arrived before there was a process to stop.
+            # The signal may have arrived before the process existed.
             for broker in self._brokers:
                 broker.tell_to_stop()
         codes: list[int] = await asyncio.gather(*(self._keep(broker) for broker in self._brokers))
@@ -240,7 +239,7 @@ class Supervisor:
     # --- one broker
 
     async def _keep(self, broker: SupervisedBroker) -> int:
-        """Run a broker's processes one after the other; returns the exit code of the last."""
+        """Run a broker's processes one after the other, and return the exit code of the last."""
         waits = RestartWaits()
         has_served = False
         while True:
@@ -256,7 +255,7 @@ class Supervisor:
                 return 0
 
     async def _start_again(self, broker: SupervisedBroker, waits: RestartWaits, served_s: float) -> bool:
-        """Whether to start another process; otherwise all are stopped."""
+        """Whether to start another process; otherwise all brokers are stopped."""
         while True:
             wait_s = waits.after(served_s)
             when = f"in {wait_s:g} s" if wait_s else "now"
@@ -284,20 +283,20 @@ class Supervisor:
     # --- all brokers
 
     def _served(self) -> None:
-        """Note that one of the brokers serves."""
+        """Note that a broker serves."""
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
             tell(self._config, f"{len(self._brokers)} processes ready: {listening}")
 
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
-        """End the command: a broker could not start."""
+        """End the command because a broker could not start."""
         if self._refusal is None:
             self._refusal = end.refusal or f"broker {broker.broker_id} {end} before it was ready"
         self._stop()
 
     def _stop(self) -> None:
-        """Stop all brokers; a second call does so without handing over leadership."""
+        """Stop all brokers; after a second call, without moving leadership."""
         is_again = self._stopping.is_set()
         self._stopping.set()
         for broker in self._brokers:

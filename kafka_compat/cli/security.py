@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
         description="Create in DIR a certificate authority, a broker's certificate, server.properties, "
         "users with random passwords, and client files for each user. Only you can read the files.",
         epilog="exit codes: 0 if all files were created; 1 if a file cannot be written; "
-        "2 if an argument is invalid, or files exist already",
+        "2 if an argument is invalid, or files already exist",
     )
     init.add_argument("folder", metavar="DIR", type=Path, help="directory, created if missing")
     init.add_argument(
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="name or address of the broker for clients; the first is advertised; may be repeated "
+        help="name or address of the broker for clients; may be repeated, and the first is advertised "
         "(default: localhost, and the broker listens on 127.0.0.1 only)",
     )
     init.add_argument(
@@ -55,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="HOST:PORT",
-        help="advertised address, instead of the first --host and --port; may be repeated, which creates "
+        help="advertised address, instead of the first --host and --port; repeat it to create "
         "settings and a certificate for each broker",
     )
     init.add_argument(
@@ -63,7 +63,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="user in addition to admin, without permissions until ACLs grant some; may be repeated",
+        help="user in addition to admin, without permissions unless ACLs grant them; may be repeated",
     )
     init.add_argument("--zookeeper", metavar="CONNECT", help="zookeeper.connect of the brokers")
     init.add_argument(
@@ -72,7 +72,7 @@ def add_parser(subparsers: Any) -> None:
     init.add_argument(
         "--force",
         action="store_true",
-        help="replace existing files; brokers and clients then need the new ones",
+        help="replace existing files; brokers and clients then need the new files",
     )
     init.add_argument(
         "--json", action="store_true", help="print the created files as JSON, without passwords"
@@ -139,7 +139,7 @@ def _names_of_this_machine() -> tuple[str, ...]:
 
 
 def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
-    """Write each file atomically, readable by its owner only from the beginning."""
+    """Write each file atomically; only its owner can ever read it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, content in files.items():
         target = folder / path

@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         "properties",
         nargs="*",
         metavar="server.properties",
-        help="settings file; of several files, later ones override earlier ones",
+        help="settings file; later files override earlier files",
     )
     parser.add_argument(
         "--override",
@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env",
         action="store_true",
-        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS is "
+        help="also read settings from the environment, which override the files: KAFKA_LOG_DIRS sets "
         "log.dirs (as in Kafka's container images, including KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument(
@@ -56,30 +56,30 @@ def add_parser(subparsers: Any) -> None:
         type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker IDs 1 to N, on consecutive ports "
-        "from the listener's on, each with its own data directory",
+        "starting at the listener's, each with its own data directory",
     )
     parser.add_argument(
         "--processes",
         type=arguments.count,
         metavar="N",
-        help="run a cluster of N brokers, each in its own process: broker IDs from "
-        "broker.id on, ports and data directories as with --brokers; a process that dies is restarted",
+        help="run a cluster of N brokers, each in its own process: broker IDs starting at "
+        "broker.id, ports and data directories as with --brokers; processes that die are restarted",
     )
     parser.add_argument(
         "--ephemeral",
         action="store_true",
-        help="store data in a new temporary directory, which is removed when the broker stops",
+        help="store data in a new temporary directory, and delete it when the broker stops",
     )
     parser.add_argument(
         "--stop-at-eof",
         action="store_true",
         help="exit immediately at the end of standard input, that is, when the parent program exits or "
-        "is killed; data of --ephemeral is removed, other data is kept",
+        "is killed; --ephemeral data is deleted, other data is kept",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="report as one line of JSON that the broker is ready, and its address",
+        help="print one line of JSON with the address when the broker is ready",
     )
     parser.add_argument(
         "--kafka-lines",
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         overrides = list(args.override)
         if args.port is not None:
-            # The addresses that a file advertises are for the file's port.
+            # A file's advertised addresses contain the file's port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)
@@ -183,12 +183,12 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
 def _raise_descriptor_limit() -> None:
     """Raise the soft limit on open files to the hard limit.
 
-    Every partition in use holds a descriptor, and so does every connection; the usual soft limit of 1024, or
-    256 on macOS, is for programs that use `select`.
+    Every partition in use and every connection holds a descriptor; the usual soft limit of 1024, or 256 on
+    macOS, is for programs that use `select`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # macOS may refuse the unlimited hard limit that it reports; the broker then keeps the soft limit.
+        # macOS may reject the unlimited hard limit that it reports; the broker then keeps the soft limit.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

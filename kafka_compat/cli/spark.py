@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy the jars, and return 0, or 2 if they cannot be downloaded."""
+    """Copy the jars, and return 0, or 2 if the download fails."""
     from kafka_compat.pipelines.environment import copy_jars, jars_in
     from kafka_compat.pipelines.errors import PipelineError
 

@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
         "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )
     parser.add_argument(
-        "--rows", type=_count, metavar="N", help="rows of each table (default: what fits the terminal, or 10)"
+        "--rows", type=_count, metavar="N", help="rows of each table (default: as many as fit, or 10)"
     )
     parser.add_argument(
         "--timeout",
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"kafka-compat: cannot read {args.command_config}: {reason}", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may have characters that a terminal cannot show.
+        # Names may contain characters that a terminal cannot show.
         sys.stdout.reconfigure(errors="replace")
     try:
         code = _shown(observer, args) if args.watch is None else _watched(observer, args)
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; the interpreter must not retry at exit.
+        # The reader has closed the pipe; prevent the interpreter from retrying at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _BROKEN_PIPE
     return code
@@ -190,12 +190,12 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
                 last = Group(draw(view, console, args.rows))
                 live.update(last, refresh=True)
     finally:
-        # The previous screen is back: leave the last status on it.
+        # The previous screen is restored: print the last status on it.
         console.print(last)
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:
-    """Views of successive snapshots, without end; if a snapshot fails, the last one with the reason."""
+    """An endless sequence of views of snapshots; if a snapshot fails, the last view with the reason."""
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
     from kafka_compat.status.screen import View

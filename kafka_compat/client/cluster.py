@@ -1,5 +1,5 @@
 """Client of a whole cluster, for commands: choose the broker and the newest common version for each request,
-and retry while no broker can respond.
+and retry until a broker responds.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        """The node as Kafka's tools show it."""
+        """The node in the format of Kafka's tools."""
         rack = "null" if self.rack is None else self.rack
         return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
 
 class Cluster:
-    """Blocking client of a cluster, for one thread. `warn` is called before a retry."""
+    """Blocking, single-threaded client of a cluster. `warn` is called before a retry."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Cluster:
         client_id: str = CLIENT_ID,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Of the Java client's settings, those of security and timeouts are used. Does not connect yet.
-        Raises WrongSettings.
+        """Use the Java client's security and timeout settings, without connecting yet. Raises
+        WrongSettings.
         """
         given = dict(settings or {})
         self.bootstrap = addresses(bootstrap)
@@ -86,21 +86,21 @@ class Cluster:
     # --- requests
 
     def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """The response of any broker. `call` is the admin client's name of the call, for errors. Raises
-        TimedOut, KafkaError (also UNSUPPORTED_VERSION), Untrusted, WrongSettings.
+        """Return the response of any broker. `call` is the admin client's name for the call, used in errors.
+        Raises TimedOut, KafkaError (also UNSUPPORTED_VERSION), Untrusted, WrongSettings.
         """
         with self._in_time():
             return self._ask_any(key, call, request)
 
     def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """The response of that broker; otherwise as `ask`."""
+        """Return the response of that broker; otherwise as `ask`."""
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
 
     def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
-        """The response of that node, one of `nodes`, without retries, except that a kept connection that has
-        ended is reopened once. Raises OSError, EOFError, ValueError on failure; otherwise as `ask`.
+        """Return the response of one of `nodes` without retries, except that a closed connection is reopened
+        once. Raises OSError, EOFError, ValueError on failure; otherwise as `ask`.
         """
         while True:
             was_kept = node_id in self._open
@@ -112,13 +112,13 @@ class Cluster:
                     raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
-        """As `ask_broker`, for a request without a response."""
+        """Send a request without a response; otherwise as `ask_broker`."""
         with self._in_time():
             self._know(call)
             self._ask_node(node_id, key, call, request, answered=False)
 
     def ask_controller(self, key: ApiKey, call: str, **request: Any) -> Any:
-        """The response of the controller; retries after NOT_CONTROLLER. Otherwise as `ask`."""
+        """Return the response of the controller, and retry after NOT_CONTROLLER; otherwise as `ask`."""
         with self._in_time():
             while True:
                 self._know(call)
@@ -132,7 +132,7 @@ class Cluster:
                 self._learn(call)
 
     def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
-        """The broker that coordinates a group or a transactional id. Raises as `ask`."""
+        """The coordinator of a group or a transactional id. Raises as `ask`."""
         key_type = int(of_transactions)
         with self._in_time():
             while True:
@@ -150,8 +150,8 @@ class Cluster:
     def ask_coordinator(
         self, name: str, key: ApiKey, call: str, *, of_transactions: bool = False, **request: Any
     ) -> Any:
-        """The response of the coordinator of a group or a transactional id; retries after some errors.
-        Otherwise as `ask`.
+        """Return the response of the coordinator of a group or a transactional id, and retry after some
+        errors; otherwise as `ask`.
         """
         with self._in_time():
             while True:
@@ -170,7 +170,7 @@ class Cluster:
         authorized_operations: bool = False,
         may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, or of all; `may_create` lets brokers create them. Raises as `ask`."""
+        """Metadata of these topics, or of all; `may_create` lets brokers create topics. Raises as `ask`."""
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None
@@ -246,7 +246,7 @@ class Cluster:
         self.take(self._ask_any(ApiKey.METADATA, call, {"topics": []}))
 
     def take(self, answer: Any) -> None:
-        """Take the brokers from a Metadata response."""
+        """Store the brokers in a Metadata response."""
         self.controller_id = answer.controller_id
         found = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
         known = {key: node for key, node in self.nodes.items() if key < 0} | found
@@ -258,7 +258,7 @@ class Cluster:
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
         wait_s = _RECONNECT_MIN_S
         while True:
-            # The broker that responded last, then the others, with those of bootstrap.servers.
+            # First the broker that responded last, then the others, including bootstrap.servers.
             for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
                 try:
                     answer = self._ask_once(node_id, key, call, request)
@@ -286,7 +286,7 @@ class Cluster:
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
         connection = self._open.get(node_id)
-        # A broker of bootstrap.servers has its connection under both node ids.
+        # The connection of a broker in bootstrap.servers is stored under both node ids.
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
@@ -311,14 +311,14 @@ class Cluster:
         found = self._open.get(node_id)
         if found is None:
             node = self.nodes[node_id]
-            # The broker of bootstrap.servers is one of those in the metadata.
+            # The broker in bootstrap.servers is also in the metadata.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
                 found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
-                    # The process that has the port may be replaced by a broker.
+                    # A broker may replace the process that now listens on the port.
                     found.close()
                     raise ConnectionError(str(error)) from error
                 self._versions[node_id] = {

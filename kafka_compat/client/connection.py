@@ -17,17 +17,17 @@ _ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class Connection:
-    """Blocking connection to a broker, for one thread."""
+    """Blocking, single-threaded connection to a broker."""
 
     def __init__(self, opened: socket.socket, client_id: str | None) -> None:
-        """Use a socket that is connected, and encrypted if needed; its timeout applies."""
+        """Use a connected socket, encrypted if needed; its timeout applies."""
         self._socket = opened
         self._client_id = client_id
         self._asked = 0
 
     def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
-        """The response to a request with the fields `request`. Raises OSError, EOFError if the broker closes
-        the connection, ValueError for an invalid response.
+        """Send a request with the fields `request`, and return the response. Raises OSError, EOFError if the
+        broker closes the connection, ValueError for an invalid response.
         """
         self.send(key, version, request_class(key)(**request))
         return self.receive(key, version)
@@ -40,7 +40,7 @@ class Connection:
         self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
 
     def receive(self, key: ApiKey, version: int) -> Any:
-        """The response to the oldest outstanding request. Raises as `ask`."""
+        """Return the response to the oldest outstanding request. Raises as `ask`."""
         start = self._exactly(_SIZE.size)
         (size,) = _SIZE.unpack(start)
         if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:

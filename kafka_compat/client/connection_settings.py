@@ -26,7 +26,7 @@ class WrongSettings(Exception):
 
 
 class HandshakeFailed(Exception):
-    """Failed TLS handshake: the client does not trust the broker's certificate, or vice versa."""
+    """Failed TLS handshake: the client rejects the broker's certificate, or vice versa."""
 
 
 class ConnectionSettings(NamedTuple):
@@ -48,7 +48,7 @@ def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
 
 
 def read_settings(path: str) -> dict[str, str]:
-    """The settings in a properties file. Raises WrongSettings; OSError if it cannot be read."""
+    """Read the settings in a properties file. Raises WrongSettings; OSError if the file cannot be read."""
     from kafka_compat.config.properties import parse_properties
 
     with open(path, "rb") as file:
@@ -93,7 +93,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         from kafka_compat.security.tls_context import TlsContext
         from kafka_compat.security.tls_settings import TlsSettings
 
-        # Clients have the same TLS settings as brokers.
+        # Clients and brokers have the same TLS settings.
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:
@@ -119,13 +119,13 @@ def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
 
 
 def dialled(host: str) -> Any:
-    """The host as sockets take it, without importing Python's codecs for non-ASCII names."""
+    """The host as an argument for sockets, which spares the import of Python's codecs for non-ASCII names."""
     return host.encode() if host.isascii() else host
 
 
 def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> Connection:
-    """An open connection, encrypted and authenticated as configured. Raises OSError, EOFError, ValueError if
-    the peer is not a broker; HandshakeFailed; KafkaError and Untrusted if the login fails.
+    """Open a connection, encrypted and authenticated as configured. Raises OSError; EOFError or ValueError if
+    the peer is not a broker; HandshakeFailed; KafkaError or Untrusted if the login fails.
     """
     sock = socket.create_connection((dialled(host), port), using.timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

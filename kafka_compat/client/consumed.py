@@ -1,4 +1,4 @@
-"""Decode the records that a consumer receives in the response to a fetch. Pure."""
+"""Decode the records in the response to a consumer's fetch. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAGIC_POSITION = 16
 
 
 class Consumed(NamedTuple):
-    """A consumed record. The timestamp type is None in the oldest format, which has no timestamps."""
+    """A consumed record. The timestamp type is None in the oldest record format, which has no timestamps."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class Consumed(NamedTuple):
 
 
 def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The complete batches of a response; the last one may be cut off."""
+    """The complete batches of a response, whose last batch may be incomplete."""
     view = memoryview(content)
     position = 0
     while position + _MAGIC_POSITION < len(view):
@@ -48,8 +48,9 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 def consumed(
     topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
-    """For each batch, the offset after it, and its records from `from_offset` on. `aborted` are (producer id,
-    first offset) of aborted transactions, whose records are skipped; None to skip none. Raises StorageError.
+    """For each batch, the offset after it and its records starting at `from_offset`. `aborted` contains the
+    (producer id, first offset) of aborted transactions, whose records are skipped; None keeps all records.
+    Raises StorageError.
     """
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()

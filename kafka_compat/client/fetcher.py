@@ -22,7 +22,7 @@ _PASSING: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_
 
 
 class NoOffset(Exception):
-    """A partition has no position, and auto.offset.reset is none."""
+    """A partition has no position, and auto.offset.reset=none."""
 
 
 class FetchSettings(NamedTuple):
@@ -41,7 +41,7 @@ class FetchSettings(NamedTuple):
 
 
 def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
-    """Fetch settings from a Java consumer's. Raises ValueError, whose text names the setting."""
+    """Convert a Java consumer's settings. Raises ValueError with the name of the setting."""
     number = partial(whole_number, given)
     reset = given.get("auto.offset.reset", "latest").lower()
     resets = {"latest": LATEST, "earliest": EARLIEST, "none": None}
@@ -70,8 +70,8 @@ def fetch_settings(given: Mapping[str, str]) -> FetchSettings:
 
 
 class Fetcher:
-    """Consumer of assigned partitions. `positions` has the next offset of each, EARLIEST or LATEST, or None
-    to apply auto.offset.reset.
+    """Consumer of assigned partitions. `positions` contains the next offset of each partition, EARLIEST,
+    LATEST, or None to apply auto.offset.reset.
     """
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
@@ -85,7 +85,7 @@ class Fetcher:
         self._learned_s = float("-inf")
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Consume these partitions only."""
+        """Consume only these partitions."""
         self._positions = {}
         self._unknown = {}
         self._records.clear()
@@ -101,14 +101,14 @@ class Fetcher:
         return self._positions.keys() | self._unknown.keys()
 
     def consumed_to(self) -> dict[TopicPartition, int]:
-        """The offset of the next record that is not taken yet, of each partition."""
+        """The offset of the next record to take in each partition."""
         found = dict(self._positions)
         for record in reversed(self._records):
             found[record.topic, record.partition] = record.offset
         return found
 
     def take(self) -> Consumed | None:
-        """The next buffered record."""
+        """Return the next buffered record."""
         return self._records.popleft() if self._records else None
 
     def poll(self, wait_s: float) -> None:
@@ -130,7 +130,7 @@ class Fetcher:
             self._learn()
         share_ms = int(min(self._settings.max_wait_ms, wait_s * 1000) / max(len(leaders), 1))
         for node_id, topics in leaders.items():
-            # Brokers with data must not wait for the others.
+            # A broker with data must not wait for other brokers.
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:
@@ -201,7 +201,7 @@ class Fetcher:
             self._learn()
 
     def _take_partition(self, topic: str, answer: Any) -> bool:
-        """Process one partition of a response; returns whether metadata must be refreshed."""
+        """Process one partition of a response, and return whether metadata must be refreshed."""
         place = (topic, answer.partition_index)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if self._settings.reset is None:
@@ -227,7 +227,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """Consumer of topics; `topics()` is called again from time to time to find new ones."""
+    """Consumer of topics; `topics()` is called periodically to find new topics."""
 
     def __init__(
         self,
@@ -259,4 +259,4 @@ class TopicConsumer:
         self._looked_s = time.monotonic()
 
     def close(self) -> None:
-        """Do nothing: there is nothing to clean up."""
+        """Do nothing: no resources are held."""

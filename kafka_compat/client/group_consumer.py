@@ -26,12 +26,12 @@ _AGAIN: Final = frozenset(
 
 
 class Membership:
-    """A group member's state, as its coordinator sees it; pure (KIP-62, KIP-394).
+    """A group member's state at its coordinator, without I/O (KIP-62, KIP-394).
 
         unjoined --join--> joined --sync--> stable --rebalance in heartbeat--> unjoined --join--> …
 
-    If the coordinator does not know the member any more, it starts over without its id; if the coordinator
-    rejects it, the KafkaError is raised. Times are seconds of one clock.
+    If the coordinator no longer knows the member, the member joins again without its id; if the coordinator
+    rejects the member, the KafkaError is raised. Times are seconds of one clock.
     """
 
     def __init__(self, heartbeat_interval_s: float) -> None:
@@ -42,7 +42,7 @@ class Membership:
         self._heard_s = 0.0
 
     def joined(self, code: int, member_id: str, generation_id: int) -> bool:
-        """Process a JoinGroup response; True: send SyncGroup, False: join again. Raises KafkaError."""
+        """Process a JoinGroup response; return whether SyncGroup comes next. Raises KafkaError."""
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             return False
@@ -53,7 +53,7 @@ class Membership:
         return True
 
     def synced(self, code: int, now_s: float) -> bool:
-        """Process a SyncGroup response; True: the member has an assignment. Raises KafkaError."""
+        """Process a SyncGroup response; return whether the member has an assignment. Raises KafkaError."""
         if code:
             self._put_back(code)
             return False
@@ -69,7 +69,7 @@ class Membership:
         return max(self._heard_s + self._heartbeat_interval_s - now_s, 0.0)
 
     def heard(self, code: int, now_s: float) -> bool:
-        """Process a heartbeat response; True: the membership is unchanged. Raises KafkaError."""
+        """Process a heartbeat response, and return whether the membership is unchanged. Raises KafkaError."""
         self._heard_s = now_s
         if code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return True
@@ -90,8 +90,8 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """The `range` assignor: contiguous partitions of each topic for each member. `members` are topics by
-    member id, `counts` the number of partitions of each topic.
+    """The `range` assignor: contiguous partitions of each topic for each member. `members` maps member ids to
+    topics, `counts` maps topics to numbers of partitions.
     """
     found: Assignment = {member: [] for member in members}
     for topic in sorted({topic for topics in members.values() for topic in topics}):
@@ -106,7 +106,7 @@ def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int
 
 
 def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
-    """The `roundrobin` assignor: the partitions of all topics, dealt out in turn."""
+    """The `roundrobin` assignor: the partitions of all topics, distributed in turn."""
     found: Assignment = {member: [] for member in members}
     order = sorted(members)
     turn = 0
@@ -128,7 +128,7 @@ _BACKOFF_S: Final = 0.1
 
 
 class GroupSettings(NamedTuple):
-    """The Java consumer's settings for members that this one supports, by the same names."""
+    """The Java consumer's group settings that this consumer supports, by the same names."""
 
     group_id: str
     instance_id: str | None = None
@@ -140,7 +140,7 @@ class GroupSettings(NamedTuple):
 
 
 def group_settings(given: Mapping[str, str]) -> GroupSettings:
-    """Group settings from a Java consumer's."""
+    """Convert a Java consumer's settings."""
     commits = given.get("enable.auto.commit", "true").strip().lower() == "true"
     interval_s = int(given.get("auto.commit.interval.ms", "5000")) / 1000
     return GroupSettings(
@@ -154,7 +154,7 @@ def group_settings(given: Mapping[str, str]) -> GroupSettings:
 
 
 class GroupConsumer:
-    """Consumer in a group; `topics()` is its subscription, and is called at each join."""
+    """Consumer in a group. `topics()` returns its subscription, and is called at each join."""
 
     def __init__(
         self, cluster: Cluster, fetcher: Fetcher, settings: GroupSettings, topics: Callable[[], Iterable[str]]
@@ -171,7 +171,7 @@ class GroupConsumer:
         """Total time spent joining the group."""
 
     def poll(self, wait_s: float) -> None:
-        """Join, send a heartbeat and commit if due; then fetch records. Raises KafkaError, and as
+        """Join, send a heartbeat and commit if due, then fetch records. Raises KafkaError, and as
         `Fetcher.poll`.
         """
         if not self._member.is_stable:
@@ -313,7 +313,7 @@ class GroupConsumer:
         return found
 
     def _begin(self, places: Iterable[TopicPartition]) -> None:
-        """Begin at the group's committed offsets."""
+        """Start at the group's committed offsets."""
         mine = set(places)
         offsets = self._committed() if mine else {}
         self._known_offsets = {place: one.offset for place, one in offsets.items() if place in mine}
@@ -327,5 +327,5 @@ class GroupConsumer:
             except KafkaError as error:
                 if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                     raise
-                # A transaction with offsets of this group is about to end.
+                # Retried, since a transaction with offsets of this group is about to end.
                 time.sleep(_BACKOFF_S)

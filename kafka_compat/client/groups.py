@@ -20,7 +20,7 @@ EMPTY: Final = "Empty"
 
 
 class Listed(NamedTuple):
-    """A group in a list. State and type are "" if the broker is too old to report them."""
+    """A listed group. State and type are "" if the broker is too old to report them."""
 
     group_id: str
     protocol_type: str
@@ -30,8 +30,8 @@ class Listed(NamedTuple):
 
 class Member(NamedTuple):
     """A member and its assigned partitions. `instance_id` is "" for a dynamic member. The other fields are
-    reported for groups of KIP-848 only: `epoch`, the target assignment (`target`), and whether the member
-    uses that protocol itself (`is_upgraded`).
+    reported only for groups of KIP-848: `epoch`, the target assignment (`target`), and whether the member
+    itself uses that protocol (`is_upgraded`).
     """
 
     member_id: str
@@ -45,8 +45,8 @@ class Member(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A group. Brokers that do not return an error for an unknown group report the state DEAD. Epochs are
-    reported for groups of KIP-848.
+    """A group. Some brokers report an unknown group as DEAD instead of returning an error. Epochs are
+    reported only for groups of KIP-848.
     """
 
     group_id: str
@@ -72,7 +72,7 @@ def list_groups(cluster: Cluster) -> list[Listed]:
 
 
 def all_group_ids(cluster: Cluster) -> list[str]:
-    """The ids of all groups, whatever their protocol. Raises as `list_groups`."""
+    """The ids of all groups of any protocol. Raises as `list_groups`."""
     return [one.group_id for one in _all_groups(cluster)]
 
 
@@ -125,7 +125,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
 
 
 def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
-    """A group of the protocol of KIP-848; None if there is none of that name."""
+    """A group of the protocol of KIP-848; None if no such group has that name."""
     answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -162,7 +162,7 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
 
 
 def assigned(content: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions in a member's SyncGroup assignment; none if that is empty."""
+    """The partitions in a member's SyncGroup assignment."""
     from kafka_compat.protocol.codec import decode_versioned
     from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 
@@ -200,7 +200,7 @@ def committed_offsets(
 
 
 def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-    """Commit offsets for a group without members. Raises the KafkaError of the first rejected one, and as
+    """Commit offsets for a group without members. Raises the KafkaError of the first rejected offset, and as
     `Cluster.ask`.
     """
     if not offsets:
@@ -248,8 +248,8 @@ def delete_group(cluster: Cluster, group_id: str) -> None:
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Delete these offsets; returns the error code of each. Raises KafkaError if the request failed, and as
-    `Cluster.ask`.
+    """Delete these offsets, and return the error code of each. Raises KafkaError if the request failed, and
+    as `Cluster.ask`.
     """
     from kafka_compat.protocol.messages.offset_delete import (
         OffsetDeleteRequestPartition,

@@ -25,8 +25,8 @@ def ask_leaders(
     request: Callable[[dict[str, list[int]]], dict[str, Any]],
     results: Callable[[Any], Iterable[Result]],
 ) -> dict[TopicPartition, Any]:
-    """The leader's result for each partition, or a KafkaError or TimedOut. `request` makes the request's
-    fields from partitions by topic, `results` reads the response. Raises as Cluster.ask.
+    """Return the leader's result for each partition, or a KafkaError or TimedOut. `request` creates the
+    request's fields from partitions by topic, `results` parses the response. Raises as Cluster.ask.
     """
     deadline = time.monotonic() + cluster.timeout_s
     left = list(dict.fromkeys(partitions))
@@ -67,8 +67,8 @@ def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:
-    """The partitions grouped by leader; None for those without one now. Topics that this client may not see,
-    or that are invalid, are added to `found`.
+    """The partitions grouped by leader, with None for partitions without a leader. Unauthorized and invalid
+    topics are added to `found`.
     """
     answer = cluster.metadata(sorted({topic for topic, _ in partitions}), call)
     topics = {each.name: each for each in answer.topics}
@@ -89,7 +89,7 @@ EARLIEST: Final = -2
 
 
 class Found(NamedTuple):
-    """An offset with what is known of its record; -1 where unknown."""
+    """An offset with the properties of its record; -1 for unknown properties."""
 
     offset: int
     timestamp_ms: int = -1
@@ -139,7 +139,7 @@ def list_offsets(
 def try_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Any]:
-    """As `list_offsets`, with a partition's KafkaError or TimedOut as its result. Raises as `Cluster.ask`."""
+    """As `list_offsets`, but a result may be a KafkaError or TimedOut. Raises as `Cluster.ask`."""
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
         return offsets_request(topics, wanted.__getitem__, read_committed=read_committed)
@@ -167,7 +167,7 @@ def offsets_request(
 
 
 def listed_offsets(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:
-    """For each partition of a ListOffsets response: its error code, and what was found."""
+    """For each partition of a ListOffsets response, the error code and the offset."""
     for place, one in each_partition(answer.topics):
         offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
         yield place, one.error_code, Found(offset, one.timestamp, one.leader_epoch)

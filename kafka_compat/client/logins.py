@@ -25,7 +25,7 @@ _LISTENER: Final = "CLIENT"
 
 
 def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
-    """The login of `mechanism`, one of MECHANISMS. Raises ValueError, whose text says what is valid."""
+    """The login of `mechanism`, one of MECHANISMS. Raises ValueError with the valid values."""
     if JAAS not in settings:
         raise ValueError(f"{JAAS} is missing: it contains the client's credentials")
     try:

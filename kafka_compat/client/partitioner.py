@@ -1,4 +1,4 @@
-"""Choose the partition of a record as Kafka's producer does: by its key, or sticky without a key."""
+"""Choose the partition of a record as Kafka's producer does: by key, or sticky without a key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def partition_of(key: bytes, count: int) -> int:
 
 
 class Sticky:
-    """Partitioner of records without a key: switches after `batch_bytes` (KIP-794)."""
+    """Partitioner of records without a key, which switches partitions after `batch_bytes` (KIP-794)."""
 
     def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
         """`choose` picks one of several partitions at random."""

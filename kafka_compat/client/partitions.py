@@ -26,7 +26,7 @@ PASSING: Final = frozenset(
 
 
 def check(code: int, message: str | None = "") -> None:
-    """Raise KafkaError unless the error code is that of success."""
+    """Raise KafkaError unless the error code is 0."""
     if code:
         raise KafkaError(known_code(code), message or "")
 

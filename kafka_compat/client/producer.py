@@ -1,4 +1,4 @@
-"""Single-threaded producer: collect records in batches, and send them when the caller calls it."""
+"""Single-threaded producer: collect records in batches, and send them during the caller's calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pending:
 
 
 class PendingBatches:
-    """Batches waiting to be sent to partitions; pure. Times are seconds of one clock.
+    """Batches waiting to be sent to partitions, without I/O. Times are seconds of one clock.
 
     A batch is due when it is full, when its first record has waited for the linger time, or on a flush. A
     partition's batches are sent in order, one at a time.
@@ -53,7 +53,7 @@ class PendingBatches:
         self._queues: dict[TopicPartition, deque[Pending]] = {}
 
     def add(self, place: TopicPartition, record: Record, tag: Any, now_s: float) -> bool:
-        """Add a record; returns whether a batch is full now."""
+        """Add a record, and return whether a batch is full."""
         size_bytes = size_of(record.key, record.value, record.headers)
         queue = self._queues.setdefault(place, deque())
         if not queue or queue[-1].attempts or queue[-1].size_bytes + size_bytes > self._batch_bytes:
@@ -65,7 +65,7 @@ class PendingBatches:
         return len(queue) > 1 or batch.size_bytes >= self._batch_bytes
 
     def due(self, now_s: float, *, all_of_them: bool = False) -> dict[TopicPartition, Pending]:
-        """The first batch of each partition that has a batch due."""
+        """The first batch of each partition with a due batch."""
         return {
             place: queue[0]
             for place, queue in self._queues.items()
@@ -128,7 +128,7 @@ class RecordTooLarge(Exception):
 
 
 class NotInMetadata(TimedOut):
-    """A topic or partition that did not appear in the metadata within max.block.ms."""
+    """A topic or partition that was missing in the metadata for max.block.ms."""
 
 
 class ProducerSettings(NamedTuple):
@@ -149,7 +149,7 @@ class ProducerSettings(NamedTuple):
 
 
 def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
-    """Producer settings from a Java producer's. Raises ValueError, whose text names the setting."""
+    """Convert a Java producer's settings. Raises ValueError with the name of the setting."""
     number = partial(whole_number, given)
     acks = given.get("acks", "all").strip()
     if acks not in ("all", "-1", "0", "1"):
@@ -210,7 +210,7 @@ class Producer:
         headers: Sequence[Header] = (),
         tag: Any = None,
     ) -> None:
-        """Add a record, and send what is due. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
+        """Add a record, and send due batches. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
         size_bytes = size_of(key, value, headers)
         if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
             raise RecordTooLarge(
@@ -230,16 +230,16 @@ class Producer:
             self.poll()
 
     def poll(self) -> None:
-        """Send what is due. Raises as `Cluster.ask`."""
+        """Send due batches. Raises as `Cluster.ask`."""
         self._send(self._batches.due(time.monotonic()))
 
     def flush(self) -> None:
-        """Send everything, and wait for the results. Raises as `Cluster.ask`."""
+        """Send all batches, and wait for the results. Raises as `Cluster.ask`."""
         while self._batches:
             self._send(self._batches.due(time.monotonic(), all_of_them=True))
 
     def wait_s(self) -> float | None:
-        """The time until `poll` has work to do; None while there is none."""
+        """The time until `poll` has work to do; None without pending work."""
         return self._batches.wait_s(time.monotonic())
 
     # --- transactions
@@ -249,7 +249,7 @@ class Producer:
         self._init_producer_id()
 
     def end_transaction(self, *, committed: bool = True) -> None:
-        """Commit or abort everything sent since the last call. Raises KafkaError, and as `Cluster.ask`."""
+        """Commit or abort all records sent since the last call. Raises KafkaError, and as `Cluster.ask`."""
         self.flush()
         if self._in_transaction:
             self._coordinate(
@@ -277,14 +277,14 @@ class Producer:
         self._in_transaction |= places
 
     def _coordinate(self, key: ApiKey, **request: Any) -> Any:
-        """A response of the transaction coordinator; retried while the previous transaction is ending."""
+        """Ask the transaction coordinator, and retry while the previous transaction is ending."""
         name = self._settings.transactional_id or ""
         return self._answered(
             lambda: self._cluster.ask_coordinator(name, key, _CALL, of_transactions=True, **request)
         )
 
     def _answered(self, ask: Callable[[], Any]) -> Any:
-        """The coordinator's response without a transient error. KafkaError for others, or on timeout."""
+        """Return the coordinator's first response without a transient error. Raises KafkaError."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
             answer = ask()
@@ -302,7 +302,7 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            # A cluster that has just started has no ids to give yet.
+            # A cluster that has just started cannot assign ids yet.
             answer = self._answered(lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields))
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, **fields)
@@ -322,7 +322,7 @@ class Producer:
             time.sleep(self._settings.retry_backoff_s)
 
     def _learn(self, *topics: str) -> bool:
-        """Whether all topics are known; requesting them creates them if the broker allows it."""
+        """Request unknown topics, which may create them, and return whether all topics are known."""
         answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
@@ -420,7 +420,7 @@ class Producer:
         if code not in _AGAIN or batch.attempts > self._settings.retries:
             self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
-                # Later records would be rejected for the gap in the sequence.
+                # Later records would be rejected because of the gap in the sequence.
                 self._producer_id = -1
 
     def _finish(self, place: TopicPartition, error: Exception | None) -> None:

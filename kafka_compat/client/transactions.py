@@ -21,7 +21,7 @@ _WHY_NOT_FENCED: Final = {
 
 
 class Listing(NamedTuple):
-    """A transactional id in a listing, with its state."""
+    """A listed transactional id, with its state."""
 
     transactional_id: str
     coordinator_id: int
@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer as a replica of a partition knows it; -1 for unknown values."""
+    """A producer as reported by a replica of a partition; -1 for unknown values."""
 
     producer_id: int
     producer_epoch: int
@@ -65,8 +65,8 @@ class ActiveProducer(NamedTuple):
 def list_transactions(
     cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """Transactions of all coordinators, filtered by producer ids, by an open time longer than `duration_ms`,
-    and by ids that match the regular expression `pattern`. Raises KafkaError, and as `Cluster.ask`.
+    """Transactions of all coordinators, filtered by producer ids, by open times above `duration_ms`, and by
+    ids that match the regular expression `pattern`. Raises KafkaError, and as `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
@@ -166,7 +166,7 @@ def force_terminate(cluster: Cluster, transactional_id: str) -> None:
 def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Active producers by the leaders or by one broker. Raises KafkaError, and as `Cluster.ask`."""
+    """Active producers, reported by the leaders or one broker. Raises KafkaError, and as `Cluster.ask`."""
     from kafka_compat.protocol.messages.describe_producers import TopicRequest
 
     call = "describeProducers"

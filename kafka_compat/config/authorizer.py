@@ -27,14 +27,14 @@ OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
 
 
 class AuthorizerSettings(NamedTuple):
-    """The settings of the authorizer. `super_users` are (kind, name)."""
+    """The settings of the authorizer. `super_users` contains (kind, name) pairs."""
 
     super_users: tuple[tuple[str, str], ...]
     allow_if_no_acl: bool
 
 
 def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
-    """The authorizer's settings in a broker's configuration; None without an authorizer. ConfigError."""
+    """The authorizer's settings; None without an authorizer. Raises ConfigError."""
     name = settings.get(CLASS, "").strip()
     if not name:
         return None

@@ -56,7 +56,7 @@ _KRAFT_NAMES = frozenset(
 )
 
 
-#: Of Kafka's AclAuthorizer, which can use a ZooKeeper of its own.
+#: Settings of Kafka's AclAuthorizer, which can use a separate ZooKeeper.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
 #: Settings of protocols introduced after Kafka 3.9, which are not in the table.
@@ -69,12 +69,11 @@ def is_of_kraft(name: str) -> bool:
 
 
 class BrokerConfig(TypedValues):
-    """Settings by Kafka's names; `int("num.partitions")` and the like return the value in force, at
+    """Settings by Kafka's names; `int("num.partitions")` and similar calls return the value in force, at
     dictionary speed.
 
     Values are those of `static` (files, environment, command line), overridden by `dynamic_default` (all
-    brokers of the cluster) and by `dynamic_broker` (this one). Holders of the object see changes at the next
-    call.
+    brokers of the cluster) and by `dynamic_broker` (this broker). Callers see changes at the next call.
     """
 
     def __init__(self, static: Mapping[str, str]) -> None:
@@ -146,7 +145,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def broker_id(self) -> int:
-        """This broker's id; if broker.id is -1, the first that Kafka itself would generate."""
+        """This broker's id; if broker.id is -1, the first id that Kafka would generate."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
@@ -186,8 +185,8 @@ class BrokerConfig(TypedValues):
         return {listener.name: (listener.host, listener.port) for listener in found}
 
     def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """The listeners in `text` except controller listeners, which KRaft files include, from Kafka 3.9 on
-        also among the advertised ones.
+        """The listeners in `text` except controller listeners. KRaft files include them, since Kafka 3.9 also
+        among the advertised listeners.
         """
         controllers = {
             name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
@@ -203,8 +202,8 @@ class BrokerConfig(TypedValues):
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener between brokers: inter.broker.listener.name, or the one of
-        security.inter.broker.protocol, or the first one.
+        """The name of the listener between brokers: inter.broker.listener.name, else the listener of
+        security.inter.broker.protocol, else the first listener.
         """
         name = self.str("inter.broker.listener.name")
         if not name and self.is_set("security.inter.broker.protocol"):
@@ -255,8 +254,8 @@ class BrokerConfig(TypedValues):
         raise AssertionError(f"{group[-1]} has a default")
 
     def internal_replication_factor(self, name: str, brokers: int) -> int:
-        """offsets.topic.replication.factor and the like, limited to the number of brokers: a single broker
-        serves groups without configuration (Kafka would refuse until a third broker joins).
+        """offsets.topic.replication.factor and similar settings, limited to the number of brokers: a single
+        broker serves groups without configuration (Kafka waits until a third broker joins).
         """
         return max(1, min(self.int(name), brokers))
 
@@ -265,11 +264,11 @@ class BrokerConfig(TypedValues):
         return self._keys.get(name)
 
     def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
-        """Replace the AlterConfigs settings of all brokers and of this one. Returns the names whose values
-        changed. Raises ConfigError, with nothing changed, if a setting or a combination is invalid.
+        """Replace the AlterConfigs settings of all brokers and of this broker, and return the names of
+        changed settings. Raises ConfigError, without changes, if a setting or a combination is invalid.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # As in most startups; comparing all values takes longer than reading the settings.
+            # The common case at startup; comparing all values would take longer than reading the settings.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
@@ -371,7 +370,7 @@ class BrokerConfig(TypedValues):
 
 
 def _is_built(name: str) -> bool:
-    """Whether a name is derived from a listener's, is a plug-in's own, or is of a later Kafka."""
+    """Whether a name is derived from a listener, belongs to a plug-in, or was introduced by a later Kafka."""
     if name.startswith(PREFIX):
         return listener_key(name) is not None and with_right_case(name) == name
     prefixes = ("rsm.config.", "rlmm.config.", _OF_ITS_STORE, *_NEWER_PREFIXES)

@@ -1,15 +1,14 @@
-"""Table of all settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's
-definition.
+"""All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
 
 Columns: name, type, default, importance, update mode (read-only: at startup; per-broker and cluster-wide:
-also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, the rule for its values if it
-has one, and after ` # ` its documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]`
-bounds or -1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default
-`null` is no default, `""` the empty string.
+also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, an optional rule for values,
+and after ` # ` the documentation. Rules: `[low,...,high]` bounds with either end open, `-1|[...]` bounds or
+-1, `one-of:`, `any-case:`, `version` (a metadata version such as 3.9-IV0), `non-empty`. The default `null`
+means no default, `""` the empty string.
 
 Effects: `works`; `listener`, works and may be set for one listener, as listener.name.L.X; `stored`, accepted,
-stored and reported, with a warning in the log; `unneeded`, the same without a warning: a setting of threads,
-buffers or Java libraries, which this broker does not have.
+stored and reported, with a warning in the log; `unneeded`, the same without a warning, for threads, buffers
+and Java libraries that this broker does not have.
 
 Documentation: what the setting controls, the unit, the effect of the default. Settings without effect, and
 broker-wide defaults of a topic setting that has documentation, need none.
@@ -46,53 +45,53 @@ remote.log.manager.fetch.quota.window.size.seconds int 1 medium read-only stored
 remote.fetch.max.wait.ms int 500 medium cluster-wide stored [1,...]
 zookeeper.connect string null high read-only works # ZooKeeper servers of the cluster, as HOST:PORT,HOST:PORT/CHROOT. Unset: the broker runs alone and keeps its metadata itself.
 zookeeper.session.timeout.ms int 18000 high read-only works # Time in milliseconds without contact after which ZooKeeper ends the broker's session and the cluster treats the broker as failed.
-zookeeper.connection.timeout.ms int null high read-only works # Maximum time in milliseconds for the first connection to ZooKeeper; after it, startup is aborted. Unset: zookeeper.session.timeout.ms.
-zookeeper.set.acl boolean false high read-only works # Whether only the identity that created a node in ZooKeeper may change it. false: any client of ZooKeeper may.
+zookeeper.connection.timeout.ms int null high read-only works # Maximum time in milliseconds to establish the first connection to ZooKeeper before startup is aborted. Unset: zookeeper.session.timeout.ms.
+zookeeper.set.acl boolean false high read-only works # Whether only the identity that created a node in ZooKeeper may change the node. false: any ZooKeeper client may.
 zookeeper.max.in.flight.requests int 10 high read-only stored [1,...]
 zookeeper.ssl.client.enable boolean false medium read-only works # Whether connections to ZooKeeper use TLS. false: plaintext.
 zookeeper.clientCnxnSocket string null medium read-only works # Java socket class for connections with TLS, accepted for compatibility: org.apache.zookeeper.ClientCnxnSocketNetty is the only valid value.
 zookeeper.ssl.keystore.location string null medium read-only works # File with the certificate and private key that the broker presents to ZooKeeper. Unset: no certificate is presented.
-zookeeper.ssl.keystore.password password null medium read-only works # Password of the ZooKeeper key store; in a PEM file, that of the private key.
+zookeeper.ssl.keystore.password password null medium read-only works # Password of the ZooKeeper key store or, with PEM, of the private key.
 zookeeper.ssl.keystore.type string null medium read-only works # Format of the ZooKeeper key store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
-zookeeper.ssl.truststore.location string null medium read-only works # File with the certificate authorities that are trusted for ZooKeeper. Unset: those of the operating system.
-zookeeper.ssl.truststore.password password null medium read-only works # Password of the ZooKeeper trust store; not used for PEM.
+zookeeper.ssl.truststore.location string null medium read-only works # File with the certificate authorities trusted for ZooKeeper. Unset: the authorities trusted by the operating system.
+zookeeper.ssl.truststore.password password null medium read-only works # Password of the ZooKeeper trust store; ignored for PEM.
 zookeeper.ssl.truststore.type string null medium read-only works # Format of the ZooKeeper trust store: JKS, PKCS12 or PEM. Unset: detected from the content of the file.
-zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper where zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
-zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the one in zookeeper.ssl.protocol.
+zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooKeeper if zookeeper.ssl.enabled.protocols is unset: TLSv1.2 or TLSv1.3.
+zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the version in zookeeper.ssl.protocol.
 zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for ZooKeeper, by Java's or OpenSSL's names. Unset: the defaults of OpenSSL.
-zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # HTTPS verifies that ZooKeeper's certificate names the host that was connected to. Empty: host names are not verified.
+zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # HTTPS verifies that ZooKeeper's certificate contains the host name in zookeeper.connect. Empty: host names are not verified.
 zookeeper.ssl.crl.enable boolean false low read-only works # Whether certificate revocation lists are checked. Not supported: true aborts startup.
 zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revocation is checked with OCSP. Not supported: true aborts startup.
-broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains one from ZooKeeper. false: such a broker does not start.
-reserved.broker.max.id int 1000 medium read-only works [0,...] # Highest broker.id that may be configured while id generation is enabled; generated ids are greater.
+broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains an ID from ZooKeeper. false: a broker without a broker.id does not start.
+reserved.broker.max.id int 1000 medium read-only works [0,...] # Highest broker.id that may be configured while ID generation is enabled; generated IDs are greater.
 broker.id int -1 high read-only works # ID of this broker, unique in the cluster. -1: ZooKeeper generates one, or, without ZooKeeper, reserved.broker.max.id + 1 is used.
 message.max.bytes int 1048588 high cluster-wide works [0,...]
 num.io.threads int 8 high cluster-wide unneeded [1,...]
 num.replica.alter.log.dirs.threads int null high read-only unneeded
 background.threads int 10 high cluster-wide unneeded [1,...]
-request.timeout.ms int 30000 high read-only works # Maximum time in milliseconds for a request to another broker about transactions, groups and offsets.
+request.timeout.ms int 30000 high read-only works # Timeout in milliseconds of requests to other brokers about transactions, groups and offsets.
 socket.connection.setup.timeout.ms long 10000 medium read-only stored
 socket.connection.setup.timeout.max.ms long 30000 medium read-only stored
-authorizer.class.name string "" low read-only works # Class name of a Kafka authorizer, which enables the built-in authorizer. Empty: there is no authorization, and every client may do everything.
+authorizer.class.name string "" low read-only works # Class name of one of Kafka's authorizers, to enable the built-in authorizer. Empty: every request is allowed.
 early.start.listeners string null high read-only stored
 broker.rack string null medium read-only works # Rack or availability zone of the broker, used to spread replicas and to serve consumers from nearby replicas. Unset: the broker has no rack.
-controlled.shutdown.max.retries int 3 medium read-only works # Number of attempts to hand leaderships over to other brokers before the broker stops regardless.
-controlled.shutdown.retry.backoff.ms long 5000 medium read-only works # Time in milliseconds between attempts to hand leaderships over at shutdown.
-controlled.shutdown.enable boolean true medium read-only works # Whether a stopping broker first hands its leaderships over to other brokers. false: others take over only when its session has ended.
+controlled.shutdown.max.retries int 3 medium read-only works # Maximum number of attempts to move leadership to other brokers before the broker shuts down regardless.
+controlled.shutdown.retry.backoff.ms long 5000 medium read-only works # Time in milliseconds between attempts to move leadership to other brokers at shutdown.
+controlled.shutdown.enable boolean true medium read-only works # Whether a broker moves leadership to other brokers before it shuts down. false: new leaders are elected only after its session has ended.
 delete.topic.enable boolean true high read-only works # Whether clients may delete topics. false: DeleteTopics fails with TOPIC_DELETION_DISABLED.
 compression.type string producer high cluster-wide works one-of:uncompressed,zstd,lz4,snappy,gzip,producer
 compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
 compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
 compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
-max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, less useful ones are evicted, or clients fetch without a session.
-fetch.max.bytes int 57671680 medium read-only works [1024,...] # Upper bound in bytes of one fetch response. The first batch is returned even if it is larger.
+max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, less useful sessions are evicted, or clients fetch without a session.
+fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in bytes of a fetch response. The first batch is returned even if it is larger.
 max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response; clients continue from a cursor.
 unstable.api.versions.enable boolean false high internal stored
 unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
 process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works # Same as broker.id, by its name in KRaft.
+node.id int -1 high read-only works # Name of broker.id in KRaft mode, accepted as a synonym.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only stored
 broker.session.timeout.ms int 9000 medium read-only stored
@@ -109,39 +108,39 @@ server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,..
 zookeeper.metadata.migration.enable boolean false high read-only stored
 eligible.leader.replicas.enable boolean false high read-only stored
 zookeeper.metadata.migration.min.batch.size int 200 medium internal stored [1,...]
-listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker binds, as NAME://HOST:PORT, separated by commas. The default serves clients on this machine only.
-advertised.listeners string null high per-broker works # Addresses that the broker gives to clients, in the form of listeners. Unset: the address through which each client connected.
-listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener name, as NAME:PROTOCOL. The default maps each protocol's own name.
+listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker binds, as NAME://HOST:PORT, separated by commas. By default, only clients on this machine can connect.
+advertised.listeners string null high per-broker works # Addresses that the broker advertises to clients, in the format of listeners. Unset: each client receives the address to which it connected.
+listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT low per-broker works # Security protocol of each listener name, as NAME:PROTOCOL. By default, each protocol's name is mapped to that protocol.
 control.plane.listener.name string null high read-only stored
 socket.send.buffer.bytes int 102400 high read-only works # Size in bytes of the send buffer of client sockets (SO_SNDBUF). -1: chosen by the operating system.
 socket.receive.buffer.bytes int 102400 high read-only works # Size in bytes of the receive buffer of client sockets (SO_RCVBUF). -1: chosen by the operating system.
-socket.request.max.bytes int 104857600 high read-only works [1,...] # Maximum size in bytes of a request. The connection of a client that exceeds it is closed.
+socket.request.max.bytes int 104857600 high read-only works [1,...] # Maximum size in bytes of a request. The broker closes the connection of a client that sends a larger request.
 socket.listen.backlog.size int 50 medium read-only stored [1,...]
 max.connections.per.ip int 2147483647 medium cluster-wide works [0,...] # Maximum number of connections from one IP address; excess connections are closed. The default is no limit.
-max.connections.per.ip.overrides string "" medium cluster-wide works # Limits that replace max.connections.per.ip for some addresses, as HOST:LIMIT,HOST:LIMIT. Empty: none.
+max.connections.per.ip.overrides string "" medium cluster-wide works # Limits that replace max.connections.per.ip for particular addresses, as HOST:LIMIT,HOST:LIMIT. Empty: no exceptions.
 max.connections int 2147483647 medium cluster-wide works [0,...] # Maximum number of open connections. At the limit, new clients wait until a connection closes. The default is no limit.
 max.connection.creation.rate int 2147483647 medium cluster-wide works [0,...] # Maximum number of new connections per second; excess connections wait. The default is no limit.
 connections.max.idle.ms long 600000 medium read-only works # Time in milliseconds without a request after which a connection is closed.
-connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # Time in milliseconds by which the response to a failed login is delayed, to slow down password guessing.
+connection.failed.authentication.delay.ms int 100 low read-only works [0,...] # Delay in milliseconds of the response to a failed authentication, to slow down password guessing.
 queued.max.requests int 500 high read-only unneeded [1,...]
-queued.max.request.bytes long -1 medium read-only works # Bytes of memory for requests that are incomplete or waiting to be processed. At the limit, connections are not read from. -1: no limit.
+queued.max.request.bytes long -1 medium read-only works # Maximum memory in bytes for requests that are incomplete or waiting to be processed. At the limit, the broker stops reading from connections. -1: no limit.
 num.network.threads int 3 high cluster-wide unneeded [1,...]
-controller.socket.timeout.ms int 30000 medium read-only works # Maximum time in milliseconds for a request between the controller and a broker.
-default.replication.factor int 1 medium read-only works # Number of replicas of topics that are created without one, as automatically created topics are.
+controller.socket.timeout.ms int 30000 medium read-only works # Timeout in milliseconds of requests between the controller and a broker.
+default.replication.factor int 1 medium read-only works # Replication factor of topics that are created without one, including automatically created topics.
 replica.lag.time.max.ms long 30000 high read-only works # Time in milliseconds that a follower may lag behind the end of the leader's log before it is removed from the in-sync replicas.
 replica.socket.timeout.ms int 30000 high read-only works # Time in milliseconds without a response after which a follower reconnects to its leader.
 replica.socket.receive.buffer.bytes int 65536 high read-only stored
-replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Bytes that a follower requests of each partition in one fetch. The first batch is returned even if it is larger.
+replica.fetch.max.bytes int 1048576 medium read-only works [0,...] # Maximum number of bytes that a follower requests per partition in one fetch. The first batch is returned even if it is larger.
 replica.fetch.wait.max.ms int 500 high read-only works # Maximum time in milliseconds that the leader waits for replica.fetch.min.bytes before it responds to a follower.
-replica.fetch.backoff.ms int 1000 medium read-only works [0,...] # Time in milliseconds that a follower waits after a failed fetch of a partition.
-replica.fetch.min.bytes int 1 high read-only works # Bytes for which the leader waits before it responds to a follower. The default is to respond to any new record.
-replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Bytes that a follower requests of all partitions in one fetch. The first batch is returned even if it is larger.
-num.replica.fetchers int 1 high cluster-wide works # Number of connections that fetch in parallel from each leader broker.
+replica.fetch.backoff.ms int 1000 medium read-only works [0,...] # Time in milliseconds that a follower waits before it retries a failed fetch of a partition.
+replica.fetch.min.bytes int 1 high read-only works # Minimum number of bytes that the leader collects before it responds to a follower. By default, it responds as soon as a record arrives.
+replica.fetch.response.max.bytes int 10485760 medium read-only works [0,...] # Maximum number of bytes that a follower requests for all partitions in one fetch. The first batch is returned even if it is larger.
+num.replica.fetchers int 1 high cluster-wide works # Number of connections that a follower opens to each leader broker to fetch in parallel.
 replica.high.watermark.checkpoint.interval.ms long 5000 high read-only works # Interval in milliseconds between writes of the high watermarks to disk.
 fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 producer.purgatory.purge.interval.requests int 1000 medium read-only unneeded
 delete.records.purgatory.purge.interval.requests int 1 medium read-only unneeded
-auto.leader.rebalance.enable boolean true high read-only works # Whether the controller regularly moves leadership back to preferred replicas. false: only kafka-leader-election does.
+auto.leader.rebalance.enable boolean true high read-only works # Whether the controller periodically moves leadership back to preferred replicas. false: leadership moves back only with kafka-leader-election.
 leader.imbalance.per.broker.percentage int 10 high read-only works # Percentage of a broker's preferred partitions that other brokers may lead before the controller moves leadership back.
 leader.imbalance.check.interval.seconds long 300 high read-only works [1,...] # Interval in seconds between the controller's checks for leader imbalance.
 unclean.leader.election.interval.ms long 300000 medium internal stored [1,...]
@@ -150,21 +149,21 @@ security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PL
 inter.broker.protocol.version string 3.9-IV0 medium read-only stored version
 inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener of security.inter.broker.protocol if that is set, else the first listener.
 replica.selector.class string null medium read-only works # org.apache.kafka.common.replica.RackAwareReplicaSelector lets consumers fetch from a replica in their rack. Unset: they fetch from the leader.
-group.min.session.timeout.ms int 6000 medium read-only works # Shortest session timeout in milliseconds that a group member may choose; a shorter one is rejected.
-group.max.session.timeout.ms int 1800000 medium read-only works # Longest session timeout in milliseconds that a group member may choose; a longer one is rejected.
-group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that an empty group waits for further members before its first rebalance. 0 is convenient in tests.
+group.min.session.timeout.ms int 6000 medium read-only works # Minimum session timeout in milliseconds of a group member; shorter timeouts are rejected.
+group.max.session.timeout.ms int 1800000 medium read-only works # Maximum session timeout in milliseconds of a group member; longer timeouts are rejected.
+group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that an empty group waits for more members before its first rebalance. Use 0 in tests.
 group.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group; further members are rejected. The default is no limit.
 group.coordinator.rebalance.protocols list classic medium read-only stored one-of:consumer,classic,share,unknown
 group.coordinator.threads int 1 medium read-only unneeded [1,...]
 group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
 group.coordinator.new.enable boolean false medium internal stored
-offset.metadata.max.bytes int 4096 high read-only works # Maximum size in bytes of the metadata text in an offset commit.
+offset.metadata.max.bytes int 4096 high read-only works # Maximum size in bytes of the metadata in an offset commit.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]
 offsets.topic.replication.factor short 3 high read-only works [1,...] # Number of replicas of __consumer_offsets, at most the number of brokers when the topic is created.
 offsets.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __consumer_offsets. Do not change it once the topic exists.
-offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of __consumer_offsets.
+offsets.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of the topic __consumer_offsets.
 offsets.topic.compression.codec int 0 high read-only works # Codec of batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-offsets.retention.minutes int 10080 high read-only works [1,...] # Time in minutes that committed offsets are kept after their group has lost its last member.
+offsets.retention.minutes int 10080 high read-only works [1,...] # Time in minutes that a group's committed offsets are kept after its last member has left.
 offsets.retention.check.interval.ms long 600000 high read-only works [1,...] # Interval in milliseconds between checks for expired offsets.
 offsets.commit.timeout.ms int 5000 high read-only works [1,...] # Maximum time in milliseconds that an offset commit waits for the in-sync replicas before it fails.
 offsets.commit.required.acks short -1 high read-only stored
@@ -184,9 +183,9 @@ group.share.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.min.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
 group.share.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
 group.share.max.size short 200 medium read-only stored [10,...,1000]
-log.cleaner.threads int 1 medium cluster-wide works [0,...] # Number of logs that are compacted at the same time. 0: none.
+log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of logs that are compacted concurrently. 0: no log is compacted.
 log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum bytes per second that all compactions together read and write. The default is no limit.
-log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Bytes of memory for deduplication, shared by all compactions. A larger buffer compacts more of a log in one pass.
+log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory in bytes for deduplication, shared by all compactions. With a larger buffer, one pass compacts more of a log.
 log.cleaner.io.buffer.size int 524288 medium cluster-wide unneeded [0,...]
 log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Share of the deduplication buffer that keys may fill before a pass ends.
 log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...] # Interval in milliseconds between checks for logs to compact.
@@ -195,19 +194,19 @@ log.cleaner.enable boolean true medium read-only works # Whether the broker comp
 log.cleaner.delete.retention.ms long 86400000 medium cluster-wide works [0,...]
 log.cleaner.min.compaction.lag.ms long 0 medium cluster-wide works [0,...]
 log.cleaner.max.compaction.lag.ms long 9223372036854775807 medium cluster-wide works [1,...]
-num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without one, as automatically created topics are.
+num.partitions int 1 medium read-only works [1,...] # Number of partitions of topics that are created without a partition count, including automatically created topics.
 log.dir string /tmp/kafka-logs high read-only works # Data directory if log.dirs is unset.
 log.dirs string null high read-only works # Data directories, separated by commas. A new partition is placed in the directory with the fewest partitions. Unset: log.dir.
 log.segment.bytes int 1073741824 high cluster-wide works [14,...]
 log.roll.ms long null high cluster-wide works # Time in milliseconds after which a segment is closed even if it is not full. Unset: log.roll.hours.
 log.roll.hours int 168 high read-only works [1,...] # Time in hours after which a segment is closed even if it is not full. log.roll.ms takes precedence.
-log.roll.jitter.ms long null high cluster-wide works # Maximum random time in milliseconds by which segments are closed early. Unset: log.roll.jitter.hours.
-log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random time in hours by which segments are closed early. log.roll.jitter.ms takes precedence.
+log.roll.jitter.ms long null high cluster-wide works # Maximum random time in milliseconds that is subtracted from log.roll.ms. Unset: log.roll.jitter.hours.
+log.roll.jitter.hours int 0 high read-only works [0,...] # Maximum random time in hours that is subtracted from log.roll.hours. log.roll.jitter.ms takes precedence.
 log.retention.ms long null high cluster-wide works # Time in milliseconds that records are kept. -1: no limit. Unset: log.retention.minutes.
 log.retention.minutes int null high read-only works # Time in minutes that records are kept; log.retention.ms takes precedence. Unset: log.retention.hours.
 log.retention.hours int 168 high read-only works # Time in hours that records are kept. log.retention.ms and log.retention.minutes take precedence.
 log.retention.bytes long -1 high cluster-wide works
-log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments that retention deletes.
+log.retention.check.interval.ms long 300000 medium read-only works [1,...] # Interval in milliseconds between checks for segments to delete by retention.
 log.cleanup.policy list delete medium cluster-wide works one-of:compact,delete
 log.index.size.max.bytes int 10485760 medium cluster-wide works [4,...]
 log.index.interval.bytes int 4096 medium cluster-wide works [0,...]
@@ -215,11 +214,11 @@ log.flush.interval.messages long 9223372036854775807 high cluster-wide works [1,
 log.segment.delete.delay.ms long 60000 high cluster-wide works [0,...]
 log.flush.scheduler.interval.ms long 9223372036854775807 high read-only works # Interval in milliseconds between checks for logs to flush, at least 1,000 and at most 3,000. Also the default of log.flush.interval.ms.
 log.flush.interval.ms long null high cluster-wide works # Time in milliseconds after which a record is flushed to disk (fsync). Unset: log.flush.scheduler.interval.ms.
-log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the recovery points, from which logs are checked after a crash.
+log.flush.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the recovery points to disk. After a crash, logs are checked from their recovery points.
 log.flush.start.offset.checkpoint.interval.ms int 60000 high read-only works [0,...] # Interval in milliseconds between writes of the log start offsets to disk.
 log.preallocate boolean false medium cluster-wide stored
 num.recovery.threads.per.data.dir int 1 high cluster-wide unneeded [1,...]
-auto.create.topics.enable boolean true high read-only works # Whether a missing topic is created when a client first requests it. false: clients receive UNKNOWN_TOPIC_OR_PARTITION.
+auto.create.topics.enable boolean true high read-only works # Whether a topic is created when a client first requests it. false: the client receives UNKNOWN_TOPIC_OR_PARTITION.
 min.insync.replicas int 1 high cluster-wide works [1,...]
 log.message.format.version string 3.0-IV1 medium read-only unneeded version
 log.message.timestamp.type string CreateTime medium cluster-wide works one-of:CreateTime,LogAppendTime
@@ -242,14 +241,14 @@ transaction.state.log.min.isr int 2 high read-only works [1,...] # min.insync.re
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
 transaction.state.log.replication.factor short 3 high read-only works [1,...] # Number of replicas of __transaction_state, at most the number of brokers when the topic is created.
 transaction.state.log.num.partitions int 50 high read-only works [1,...] # Number of partitions of __transaction_state. Do not change it once the topic exists.
-transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of __transaction_state.
-transaction.partition.verification.enable boolean true low cluster-wide works # Whether records of a transaction are rejected unless the transaction includes their partition.
-producer.id.expiration.ms int 86400000 low cluster-wide works [1,...] # Time in milliseconds after its last batch that an idempotent producer's sequence numbers are kept.
-producer.id.expiration.check.interval.ms int 600000 low internal works [1,...] # Interval in milliseconds between checks for expired producer ids.
-transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time in milliseconds without a transaction after which a transactional id is deleted.
-transaction.max.timeout.ms int 900000 high read-only works [1,...] # Longest transaction timeout in milliseconds that a producer may choose; a longer one is rejected.
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds between checks for transactions that have exceeded their timeout. The broker aborts them.
-transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional ids.
+transaction.state.log.segment.bytes int 104857600 high read-only works [1,...] # Segment size in bytes of the topic __transaction_state.
+transaction.partition.verification.enable boolean true low cluster-wide works # Whether a transaction's records are rejected if their partition has not been added to the transaction.
+producer.id.expiration.ms int 86400000 low cluster-wide works [1,...] # Time in milliseconds that an idempotent producer's sequence numbers are kept after its last batch.
+producer.id.expiration.check.interval.ms int 600000 low internal works [1,...] # Interval in milliseconds between checks for expired producer IDs.
+transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time in milliseconds that a transactional ID is kept after its last transaction.
+transaction.max.timeout.ms int 900000 high read-only works [1,...] # Maximum transaction timeout in milliseconds of a producer; longer timeouts are rejected.
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds between checks for timed-out transactions, which the broker aborts.
+transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional IDs.
 controller.quorum.voters list "" high read-only stored
 controller.quorum.bootstrap.servers list "" high read-only stored
 controller.quorum.election.timeout.ms int 1000 high read-only stored
@@ -265,8 +264,8 @@ metrics.recording.level string INFO low read-only stored
 auto.include.jmx.reporter boolean true low read-only unneeded
 kafka.metrics.reporters list "" low read-only stored
 kafka.metrics.polling.interval.secs int 10 low read-only stored [1,...]
-telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum size in bytes of one push of client metrics as sent; decompressed, it may be four times as large.
-quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates of client quotas are measured. More samples smooth them.
+telemetry.max.bytes int 1048576 low read-only works [1,...] # Maximum compressed size in bytes of one push of client metrics. The decompressed size may be up to four times this value.
+quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for client quotas are measured. More samples make the rates smoother.
 replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate of throttled replication is measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
 controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the controller_mutation_rate quota is measured.
@@ -275,69 +274,69 @@ replication.quota.window.size.seconds int 1 low read-only works [1,...] # Length
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
 controller.quota.window.size.seconds int 1 low read-only works [1,...] # Length in seconds of one sample of controller_mutation_rate.
 client.quota.callback.class class null low read-only stored
-connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again; otherwise its connection is closed. 0: never.
-sasl.server.max.receive.size int 524288 medium read-only works # Maximum size in bytes of a request from a client that has not authenticated yet.
+connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
+sasl.server.max.receive.size int 524288 medium read-only works # Maximum size in bytes of a request from an unauthenticated client.
 security.providers string null low read-only stored
 principal.builder.class class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder medium per-broker stored
-ssl.client.auth string none medium per-broker listener one-of:required,requested,none # Whether clients must present a certificate: required, requested (optional) or none. SASL_SSL listeners obey only listener.name.NAME.ssl.client.auth.
-ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that turn the subject of a client certificate into a user name. DEFAULT: the whole distinguished name.
-ssl.allow.dn.changes boolean false low read-only listener # Whether a replaced certificate may have another distinguished name. false: such a change is rejected.
-ssl.allow.san.changes boolean false low read-only listener # Whether a replaced certificate may lack host names of the old one. false: such a change is rejected.
+ssl.client.auth string none medium per-broker listener one-of:required,requested,none # Whether clients must present a certificate: required, requested (optional) or none. For SASL_SSL listeners, only listener.name.NAME.ssl.client.auth applies.
+ssl.principal.mapping.rules string DEFAULT low read-only listener # Rules that map the subject of a client certificate to a user name. DEFAULT: the whole distinguished name.
+ssl.allow.dn.changes boolean false low read-only listener # Whether a replacement certificate may have a different distinguished name. false: such a certificate is rejected.
+ssl.allow.san.changes boolean false low read-only listener # Whether a replacement certificate may lack host names of the old certificate. false: such a certificate is rejected.
 ssl.protocol string TLSv1.3 medium per-broker listener # TLS versions if ssl.enabled.protocols is empty: TLSv1.2 allows that version only, TLSv1.3 allows both.
 ssl.provider string null medium per-broker unneeded
-ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # TLS versions that are allowed: TLSv1.2, TLSv1.3 or both.
+ssl.enabled.protocols list TLSv1.2,TLSv1.3 medium per-broker listener # Allowed TLS versions: TLSv1.2, TLSv1.3 or both.
 ssl.keystore.type string JKS medium per-broker listener # Format of the key store: JKS, PKCS12, JCEKS or PEM.
 ssl.keystore.location string null medium per-broker listener # File with the broker's private key and certificate chain.
-ssl.keystore.password password null medium per-broker listener # Password of the key store. A PEM key store has none: use ssl.key.password.
-ssl.key.password password null medium per-broker listener # Password of the private key, if it differs from that of the key store.
-ssl.keystore.key password null medium per-broker listener # Private key as PEM text, with ssl.keystore.type=PEM and instead of ssl.keystore.location.
-ssl.keystore.certificate.chain password null medium per-broker listener # Certificate chain as PEM text, to go with ssl.keystore.key.
+ssl.keystore.password password null medium per-broker listener # Password of the key store. Do not set it for PEM; use ssl.key.password instead.
+ssl.key.password password null medium per-broker listener # Password of the private key. Unset: the password of the key store.
+ssl.keystore.key password null medium per-broker listener # Private key as PEM text, an alternative to ssl.keystore.location. Requires ssl.keystore.type=PEM.
+ssl.keystore.certificate.chain password null medium per-broker listener # Certificate chain as PEM text, for the private key in ssl.keystore.key.
 ssl.truststore.type string JKS medium per-broker listener # Format of the trust store: JKS, PKCS12, JCEKS or PEM.
-ssl.truststore.location string null medium per-broker listener # File with the certificate authorities that are trusted. Unset, without ssl.truststore.certificates: those of the operating system.
-ssl.truststore.password password null medium per-broker listener # Password of the trust store; a PEM trust store has none.
-ssl.truststore.certificates password null medium per-broker listener # Trusted certificate authorities as PEM text, with ssl.truststore.type=PEM and instead of ssl.truststore.location.
+ssl.truststore.location string null medium per-broker listener # File with the trusted certificate authorities. If this and ssl.truststore.certificates are unset: the authorities of the operating system.
+ssl.truststore.password password null medium per-broker listener # Password of the trust store. Do not set it for PEM.
+ssl.truststore.certificates password null medium per-broker listener # Trusted certificate authorities as PEM text, an alternative to ssl.truststore.location. Requires ssl.truststore.type=PEM.
 ssl.keymanager.algorithm string SunX509 medium per-broker unneeded
 ssl.trustmanager.algorithm string PKIX medium per-broker unneeded
-ssl.endpoint.identification.algorithm string https low per-broker listener # https verifies that the certificate of another broker names its host. Empty: host names are not verified.
+ssl.endpoint.identification.algorithm string https low per-broker listener # https verifies that the certificate of another broker contains its host name. Empty: host names are not verified.
 ssl.secure.random.implementation string null low per-broker unneeded
-ssl.cipher.suites list "" medium per-broker listener # Cipher suites that are allowed, by Java's or OpenSSL's names. Empty: the defaults of OpenSSL.
+ssl.cipher.suites list "" medium per-broker listener # Allowed cipher suites, by Java's or OpenSSL's names. Empty: the defaults of OpenSSL.
 ssl.engine.factory.class class null low per-broker stored
-sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers log in to each other.
+sasl.mechanism.inter.broker.protocol string GSSAPI medium per-broker listener # SASL mechanism with which brokers authenticate to each other.
 sasl.enabled.mechanisms list GSSAPI medium per-broker listener # SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI.
-sasl.server.callback.handler.class class null medium read-only listener # How OAUTHBEARER tokens are verified, by the name of Kafka's class; set it for the listener and mechanism. Nothing else is loaded.
-sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that turn a Kerberos principal into a user name; the first match applies. DEFAULT: the part before / and @, in the default realm only.
-sasl.jaas.config password null medium per-broker listener # Users and logins in the form of a JAAS file, set for a listener and mechanism: listener.name.NAME.plain.sasl.jaas.config.
+sasl.server.callback.handler.class class null medium read-only listener # Kafka's class for the verification of OAUTHBEARER tokens; set it for the listener and mechanism. Other classes are rejected.
+sasl.kerberos.principal.to.local.rules list DEFAULT medium per-broker listener # Rules that map a Kerberos principal to a user name; the first match applies. DEFAULT: the part before / and @, in the default realm only.
+sasl.jaas.config password null medium per-broker listener # Users and logins in JAAS format; set it for a listener and mechanism, as in listener.name.NAME.plain.sasl.jaas.config.
 sasl.client.callback.handler.class class null medium read-only stored
 sasl.login.class class null medium read-only stored
-sasl.login.callback.handler.class class null medium read-only listener # How brokers obtain their own OAUTHBEARER tokens, by the name of Kafka's class. Nothing else is loaded.
+sasl.login.callback.handler.class class null medium read-only listener # Kafka's class for the retrieval of the brokers' own OAUTHBEARER tokens. Other classes are rejected.
 sasl.kerberos.service.name string null medium per-broker listener # First part of the brokers' Kerberos principals: kafka in kafka/HOST@REALM.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit medium per-broker stored
 sasl.kerberos.ticket.renew.window.factor double 0.8 medium per-broker stored
 sasl.kerberos.ticket.renew.jitter double 0.05 medium per-broker stored
 sasl.kerberos.min.time.before.relogin long 60000 medium per-broker stored
-sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new one.
-sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random fraction of the lifetime by which the request for a new token is delayed.
-sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between two requests for a token, unless the token expires earlier.
-sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Time in seconds before a token expires by which it must be replaced.
+sasl.login.refresh.window.factor double 0.8 medium per-broker listener # Fraction of an OAuth token's lifetime after which the broker requests a new token.
+sasl.login.refresh.window.jitter double 0.05 medium per-broker listener # Maximum random delay of the request for a new token, as a fraction of the token's lifetime.
+sasl.login.refresh.min.period.seconds short 60 medium per-broker listener # Minimum time in seconds between requests for a token, unless the token expires earlier.
+sasl.login.refresh.buffer.seconds short 300 medium per-broker listener # Minimum time in seconds between the replacement of a token and its expiry.
 sasl.login.connect.timeout.ms int null low read-only stored
 sasl.login.read.timeout.ms int null low read-only stored
-sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum time in milliseconds that retries of a token request wait in total before the login fails.
-sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before a failed token request is retried. It doubles with each failure.
-sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that holds a token's scopes.
-sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that holds a token's user name.
+sasl.login.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that is spent waiting for retries of a token request before the login fails.
+sasl.login.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed token request. The time doubles with each failure.
+sasl.oauthbearer.scope.claim.name string scope low read-only listener # Name of the claim that contains a token's scopes.
+sasl.oauthbearer.sub.claim.name string sub low read-only listener # Name of the claim that contains a token's user name.
 sasl.oauthbearer.token.endpoint.url string null medium read-only listener # URL at which the broker obtains its own tokens, for connections to other brokers.
 sasl.oauthbearer.jwks.endpoint.url string null medium read-only listener # URL of the issuer's key set (JWKS), with which tokens are verified.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 low read-only listener # Interval in milliseconds between downloads of the key set.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before a failed download of the key set is retried. It doubles with each failure.
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum time in milliseconds that retries of a download of the key set wait in total.
-sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Difference in seconds that is tolerated between the clocks of the issuer and the broker.
-sasl.oauthbearer.expected.audience list null low read-only listener # Audiences of which a token must name one. Unset: any audience is accepted.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 low read-only listener # Time in milliseconds before the first retry of a failed download of the key set. The time doubles with each failure.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 low read-only listener # Maximum total time in milliseconds that is spent waiting for retries of a download of the key set.
+sasl.oauthbearer.clock.skew.seconds int 30 low read-only listener # Tolerated difference in seconds between the clocks of the issuer and the broker.
+sasl.oauthbearer.expected.audience list null low read-only listener # Accepted audiences; a token must name at least one of them. Unset: any audience is accepted.
 sasl.oauthbearer.expected.issuer string null low read-only listener # Issuer that a token must name. Unset: any issuer is accepted.
-delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if that one is unset.
-delegation.token.secret.key password null medium read-only works # Secret with which delegation tokens are signed, the same on all brokers. Unset: delegation tokens are disabled.
-delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime in milliseconds of a delegation token, however often it is renewed.
+delegation.token.master.key password null medium read-only works # Former name of delegation.token.secret.key, used if delegation.token.secret.key is unset.
+delegation.token.secret.key password null medium read-only works # Secret with which delegation tokens are signed. It must be the same on all brokers. Unset: delegation tokens are disabled.
+delegation.token.max.lifetime.ms long 604800000 medium read-only works [1,...] # Maximum lifetime in milliseconds of a delegation token, including renewals.
 delegation.token.expiry.time.ms long 86400000 medium read-only works [1,...] # Time in milliseconds after which a delegation token expires unless it is renewed.
-delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired delegation tokens. The broker deletes them.
+delegation.token.expiry.check.interval.ms long 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired delegation tokens, which the broker deletes.
 password.encoder.secret password null medium read-only stored
 password.encoder.old.secret password null medium read-only stored
 password.encoder.keyfactory.algorithm string null low read-only stored

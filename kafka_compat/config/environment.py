@@ -43,8 +43,8 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
-    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError names an invalid
-    one.
+    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…". Raises ValueError for an
+    invalid entry.
     """
     topics = []
     for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):

@@ -24,8 +24,7 @@ _THROTTLED = r"\*|\d+:\d+(,\d+:\d+)*"
 class ConfigError(Exception):
     """An invalid value of a setting.
 
-    `str()` is Kafka's sentence, which names the setting, the value and the error; `expected` describes a
-    valid value.
+    `str()` is Kafka's message with the setting, the value and the error; `expected` describes a valid value.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the setting works, or is not needed by this broker."""
+        """Whether the setting works or is unneeded."""
         return self.effect != "stored"
 
     @property
@@ -115,7 +114,7 @@ class ConfigKey(NamedTuple):
         return str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
-        """The error for a value, which is omitted if it is a secret."""
+        """The error for an invalid value; the message omits secrets."""
         return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
 
     def _convert(self, text: str) -> Value:
@@ -266,7 +265,7 @@ class TypedValues:
         return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: builtins.str) -> builtins.str | None:
-        """Text; None if it is not set and has no default."""
+        """A text; None if the setting is unset and has no default."""
         return cast("builtins.str | None", self.get(name))
 
     def bool(self, name: builtins.str) -> builtins.bool:
@@ -274,7 +273,7 @@ class TypedValues:
         return cast(builtins.bool, self.get(name))
 
     def list(self, name: builtins.str) -> builtins.list[builtins.str]:
-        """A list; empty if it is not set."""
+        """A list; empty if the setting is unset."""
         return cast(builtins.list[builtins.str], self.get(name) or [])
 
     def double(self, name: builtins.str) -> float:

@@ -7,13 +7,13 @@ from kafka_compat.config.keys import ConfigKey, TypedValues, Value, broker_keys,
 
 PREFIX = "listener.name."
 
-# A listener's name, and for a SASL mechanism's settings its name: listener.name.inside.plain.sasl.X.
+# A listener's name, optionally followed by a SASL mechanism's: listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
 
 
 def listener_key(name: str) -> ConfigKey | None:
-    """The setting of `listener.name.L.X`, or for one SASL mechanism `listener.name.L.M.X`, under the full
-    name; None if there is none.
+    """The setting of `listener.name.L.X`, or of `listener.name.L.M.X` for a SASL mechanism, under its full
+    name; None if unknown.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -24,7 +24,7 @@ def listener_key(name: str) -> ConfigKey | None:
 
 
 def broker_setting_has_effect(name: str) -> bool:
-    """Whether a broker setting of that name works, or is not needed by this broker."""
+    """Whether a broker setting of that name works or is unneeded."""
     if name.startswith(PREFIX):
         key = listener_key(name)
         return key is not None and key.effect == "listener"
@@ -56,7 +56,7 @@ class ListenerConfig(TypedValues):
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
     def is_own(self, name: str) -> bool:
-        """Whether a value was set for this listener alone. The name may begin with a SASL mechanism's:
+        """Whether a value was set for this listener alone. The name may begin with a SASL mechanism:
         `scram-sha-512.sasl.jaas.config`.
         """
         return self._config.is_set(self._prefix + name)

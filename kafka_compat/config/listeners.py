@@ -1,4 +1,4 @@
-"""The addresses that a broker binds and those that it advertises: KIP-103's named listeners."""
+"""The addresses that a broker binds and advertises: named listeners (KIP-103)."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _EXPECTED = "expected NAME://HOST:PORT, separated by commas, for example PLAINTE
 
 
 class Listener(NamedTuple):
-    """The address of a listener. An empty host means all interfaces, port 0 any free port."""
+    """The address of a listener. An empty host means all interfaces; port 0 means any free port."""
 
     name: str
     host: str

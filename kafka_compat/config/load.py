@@ -1,6 +1,6 @@
-"""Loading of settings from properties files, the environment if requested, and the command line, the last
-taking precedence. From an environment, it also applies the conventions of Kafka's container images: secrets
-in files, implied listeners, Java options.
+"""Load settings from properties files, the environment if requested, and the command line, which takes
+precedence. From an environment, it also applies the conventions of Kafka's container images: secrets in
+files, implied listeners, Java options.
 """
 
 import shlex
@@ -29,7 +29,7 @@ _FIRST_UNPRIVILEGED_PORT = 1024
 
 def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
     """`settings` with the values of KAFKA_SSL_KEYSTORE_FILENAME, KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with
-    the password) and the like. Raises OSError if a file cannot be read.
+    the password) and similar variables. Raises OSError if a file cannot be read.
     """
     found = {}
     for name, value in settings.items():
@@ -48,9 +48,9 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
     the files.
 
     A KRaft node implicitly has a listener CONTROLLER, as in Bitnami's image. If advertised.listeners is set
-    but listeners is not, each advertised listener is bound at its port, as in Confluent's image. If the files
-    bind exactly those names, the intended ports may be those, or the files' (published under other port
-    numbers, as in Bitnami's image): both are then served.
+    but listeners is not, each advertised listener is bound to its port, as in Confluent's image. If the files
+    bind exactly those names, the intended ports may be the advertised ports or the files' ports (published
+    under other numbers, as in Bitnami's image): both are served.
     """
     found = dict(settings)
     if "process.roles" in found:
@@ -79,7 +79,7 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
 
 
 def _ports(listeners: str) -> dict[str, str]:
-    """Port by listener name, as far as the text is valid; its parser reports what is not."""
+    """Port by listener name, for the valid parts of the text; its parser reports invalid parts."""
     found = {}
     for item in filter(None, (item.strip() for item in listeners.split(","))):
         name, _, address = item.partition("://")
@@ -139,17 +139,14 @@ def settings_from_java_options(options: str) -> dict[str, str]:
 
 
 class ConfigFileError(Exception):
-    """A configuration that cannot be read or has an invalid value; the text gives the place, the error and a
-    valid value.
-    """
+    """An unreadable configuration or invalid value; the text gives the place, the error and a valid value."""
 
 
 def load(
     paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """The settings of the files at `paths`, overridden by those of `environment` (None: ignored) and by
-    `overrides` (each `name=value`); later files override earlier ones. Raises ConfigFileError; changes
-    nothing.
+    """The settings in the files at `paths`, overridden by `environment` (None: ignored) and by `overrides`
+    (each `name=value`); later files override earlier files. Raises ConfigFileError.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -220,7 +217,7 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """Drop advertised listeners of a file, such as a container image's, whose listeners are replaced."""
+    """Drop a file's advertised listeners if its listeners are replaced, as for a container image's file."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
 

@@ -30,8 +30,8 @@ def level_name(level: int) -> str:
 
 
 def parse_levels(text: str) -> dict[str, str]:
-    """The levels by logger in `INFO,kafka_compat.cluster=DEBUG`, where a level alone is the root's. Raises
-    ValueError.
+    """The levels by logger in `INFO,kafka_compat.cluster=DEBUG`, where a level alone applies to the root
+    logger. Raises ValueError.
     """
     levels: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -44,10 +44,10 @@ def parse_levels(text: str) -> dict[str, str]:
 
 
 class LoggerLevels:
-    """Reads and sets log levels. They belong to the process and are not stored."""
+    """Reads and sets log levels, which belong to the process and are not stored."""
 
     def levels(self) -> dict[str, str]:
-        """The effective level of every logger, and of our packages that contain some; the root's first."""
+        """The effective levels of the root logger, all other loggers, and our packages with loggers."""
         found = logging.Logger.manager.loggerDict
         names = [
             name
@@ -59,7 +59,7 @@ class LoggerLevels:
         }
 
     def check(self, name: str, level: str | None) -> None:
-        """Raise KafkaError unless the logger exists and the level is valid; None is the parent's level."""
+        """Raise KafkaError unless the logger exists and the level is valid; None means the parent's level."""
         if name not in self.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == ROOT:

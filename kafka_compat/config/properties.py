@@ -20,10 +20,10 @@ class Property(NamedTuple):
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
-    """The properties in a file's bytes; the last of a repeated name wins.
+    """Parse a file's bytes; of repeated names, the last one wins.
 
-    The text is ISO-8859-1, as in Java, so that a file means the same here and in Kafka. Most editors write
-    UTF-8: `in_utf8` returns the probably intended text. Raises ValueError for a broken `\\u` escape.
+    The text is ISO-8859-1, as in Java, so that a file has the same meaning as in Kafka. Most editors write
+    UTF-8: `in_utf8` returns the intended text. Raises ValueError for a broken `\\u` escape.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     properties = _parse(data.decode("iso-8859-1"))
@@ -83,7 +83,7 @@ def _unescape(text: str, line: int) -> str:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    """A file that `parse_properties` and Java read as these properties. ASCII; each line of a value is on its
+    """The ASCII content of a properties file for `parse_properties` and Java; each line of a value has its
     own line.
     """
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())

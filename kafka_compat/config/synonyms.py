@@ -14,7 +14,7 @@ from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 
 class ConfigSource(IntEnum):
-    """Kafka's numbers of the sources of settings."""
+    """Kafka's numbers for the sources of settings."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -44,7 +44,7 @@ _BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler
 
 
 class Synonym(NamedTuple):
-    """A source of a value, with the name of the setting there."""
+    """A source of a value, and the setting's name in that source."""
 
     name: str
     value: str | None
@@ -52,8 +52,8 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting as DescribeConfigs shows it. `type` is Kafka's number, 0 for unknown; a sensitive value is
-    None.
+    """One setting as DescribeConfigs reports it. `type` is Kafka's number, 0 for unknown. Sensitive values
+    are None.
     """
 
     name: str
@@ -68,7 +68,7 @@ class ConfigEntry(NamedTuple):
 
 
 def type_number(key: ConfigKey) -> int:
-    """Kafka's number of a setting's type."""
+    """Kafka's number for a setting's type."""
     return _TYPES[key.type]
 
 
@@ -86,7 +86,7 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A broker setting. The value of an unknown one may be secret, so it is not shown."""
+    """A broker setting. Values of unknown settings are omitted, since they may be secret."""
     key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -112,7 +112,7 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """All settings that DescribeConfigs reports for a broker: all defined ones, and other configured ones."""
+    """All settings that DescribeConfigs reports for a broker: defined and other configured settings."""
     names = [name for name, key in broker_keys().items() if key.update != "internal"]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]

@@ -27,7 +27,7 @@ class ConflictingTopicConfig(Exception):
 
 
 def server_default(config: BrokerConfig, name: str) -> Value:
-    """The value of a topic setting that the topic does not override: the broker's, else Kafka's."""
+    """The default of a topic setting: the broker's value, else Kafka's default."""
     synonyms = SERVER_SYNONYMS.get(name)
     if synonyms is None:
         key = topic_keys()[name]
@@ -87,7 +87,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
             except ConfigError:
                 pass
         values[name] = server_default(config, name)
-    # KIP-937: the older setting applies to each of the two newer ones that is not set.
+    # KIP-937: the older setting applies in place of each unset newer setting.
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 

@@ -70,7 +70,7 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members and lag: None until it has committed, or while a partition has no leader."""
+        """State, members and lag, which is None before the first commit and without a leader."""
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
             if groups is None:
@@ -110,7 +110,7 @@ class Awaiting:
         )
 
     def _led(self, topic: str) -> Iterable[Partition]:
-        # An isolated broker may not know yet that another one became leader.
+        # An isolated broker may not know yet that another broker became leader.
         led: dict[int, Partition] = {}
         for broker in self._brokers:
             for partition in broker.services.replicas.of_topics([topic]):

@@ -121,7 +121,7 @@ async def _flush(broker: Broker, partition: Partition) -> None:
 
 
 class HeldBack:
-    """Fetcher of a broker that leaves out some partitions; see `replica_manager.Fetching`."""
+    """Fetcher of a broker that omits some partitions; see `replica_manager.Fetching`."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
@@ -129,7 +129,7 @@ class HeldBack:
         """Held partitions, each with the function that resumes fetching."""
 
     def hold(self, partition: Partition) -> None:
-        """Stop fetching the partition, whatever the controller orders."""
+        """Stop fetching the partition, despite the controller's orders."""
         topic_id = partition.log.topic_id
         assert topic_id is not None
         self._fetching.stop(partition)
@@ -176,7 +176,7 @@ class PartitionCommands:
     """Routes for partitions; all respond with the partition's state when the work is done."""
 
     def __init__(self, brokers: Sequence[Broker], held: dict[int, HeldBack]) -> None:
-        """`held` are the partitions that brokers do not fetch, by broker id."""
+        """`held` contains the partitions that brokers do not fetch, by broker id."""
         self._brokers = brokers
         self._held = held
 
@@ -247,7 +247,7 @@ class PartitionCommands:
             if follower.broker_id not in leader.isr:
                 return True
             if state is not None and leader.in_sync.pending is None:
-                # As if the follower had not fetched for longer than replica.lag.time.max.ms.
+                # Pretend that the follower has not fetched for longer than replica.lag.time.max.ms.
                 state.last_caught_up_ms, state.log_end_offset = _NEVER_MS, _NOT_KNOWN
                 leader.maybe_shrink_isr(follower.services.clock.monotonic_ms())
             return False

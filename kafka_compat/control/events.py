@@ -1,5 +1,5 @@
 """Events caused by the passing of time: expired sessions and transactions, deleted and compacted records.
-Found by comparing groups, transactions and partitions before and after.
+Events are detected by comparing groups, transactions and partitions before and after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ State = dict[str, Any]
 class EventLog:
     """Events that occurred while time was advanced, since the last reset.
 
-    Direct effects of a test's requests are not in it, so that a test whose clients do the same has the same
+    Direct effects of a test's requests are omitted, so that the same actions of clients result in the same
     log, to the millisecond if time stands still in between.
     """
 
@@ -35,7 +35,7 @@ class EventLog:
         return self.events
 
     def begin(self) -> None:
-        """Ignore everything that happened before."""
+        """Ignore all earlier changes."""
         self._seen = self._look()
 
     def note(self, after_ms: int) -> None:

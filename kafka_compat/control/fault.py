@@ -1,4 +1,4 @@
-"""Carries out a fault that `rule.py` chose for one request: an error, a lost, changed or late response."""
+"""Apply a fault that `rule.py` chose for a request: an error, or a lost, changed or late response."""
 
 from __future__ import annotations
 

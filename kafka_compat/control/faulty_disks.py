@@ -1,7 +1,7 @@
 """Simulate full, failing and slow disks for tests, between the log store and the file system.
 
-Reads of records continue on a full or slow disk, and fail on a failed one. Files written by other processes,
-and the journal of the metadata, are not affected.
+Reads of records continue on a full or slow disk, and fail on a failed disk. Files written by other processes
+and the metadata journal are not affected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hooks by which the control API replaces a broker's clock, timers, disks and request handling."""
+"""Hooks for the control API to replace a broker's clock, timers, disks and request handling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class FaultRules:
     """Fault rules and other test manipulations of a process's brokers.
 
-    Of the rules that match a request and are due, the one created first applies, and its count of hits grows.
+    Of the due rules that match a request, the oldest applies, and its number of hits increases.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class FaultRules:
 
 
 class ControlHooks:
-    """The replacements, with the state that the control API changes. Created on the brokers' event loop."""
+    """The replacements, and the state that the control API changes. Create on the brokers' event loop."""
 
     def __init__(self) -> None:
         self.pulse = Pulse()

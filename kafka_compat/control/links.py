@@ -2,9 +2,8 @@
 
 Brokers identify themselves in each request (`broker-N`, as the controller `controller-N`).
 
-A paused broker serves no requests. New connections wait to be accepted, requests to other brokers wait too,
-and the metadata store is not reached: the broker's session expires if the pause takes too long. Work that was
-in progress is finished.
+A paused broker serves no requests. New connections, requests to other brokers and requests to the metadata
+store wait, and the broker's session expires if the pause takes too long. Work in progress is finished.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class CoordinationLink:
-    """A broker's link to the metadata store that its process's brokers share, which a test may cut.
+    """A broker's link to the metadata store shared by the brokers of its process. Tests may cut it.
 
-    While it is cut, the broker's requests wait, and it receives no events. Its session expires for the others
-    after zookeeper.session.timeout.ms; the broker learns this when it reaches the store again, as with a
-    ZooKeeper.
+    While the link is cut, the broker's requests wait, and it receives no events. Its session expires for
+    other brokers after zookeeper.session.timeout.ms; the broker learns this when it reaches the store again,
+    as with ZooKeeper.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class CoordinationLink:
             call()
 
     async def expire(self) -> None:
-        """End the current session, as if the store had not heard from the broker for too long."""
+        """End the current session, as if the broker had been silent for too long."""
         if self._session is not None and self._session.held.state is SessionState.CONNECTED:
             await self._session.held.expire()
 
@@ -183,7 +182,7 @@ class Links:
             known.difference_update([each for each in known if each.has_left])
             known.add(session)
         if sender in self.paused and session.line is not None:
-            # The first request of a connection has no effect; later ones wait.
+            # Later requests wait; the first request of a connection is served, since it has no effect.
             session.line.mute(_STILL_S)
         return None
 
@@ -201,7 +200,7 @@ class Links:
         self.coordination[broker_id].cut()
 
     def mend(self, broker_id: int) -> None:
-        """Restore all links of a broker, also to the store."""
+        """Restore all links of a broker, including the link to the store."""
         self.cuts = {pair for pair in self.cuts if broker_id not in pair}
         self.cut_off.discard(broker_id)
         if broker_id in self.coordination and broker_id not in self.paused:

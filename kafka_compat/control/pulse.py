@@ -1,5 +1,5 @@
-"""Wait for conditions that requests or coordinators' timers bring about: check again after each of them,
-rather than at intervals.
+"""Wait for conditions that depend on requests or coordinators' timers: check after each of them instead of at
+intervals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pulse:
                     future.set_result(None)
 
     async def until(self, is_so: Callable[[], bool], timeout_ms: int) -> bool:
-        """Whether the condition became true within that time."""
+        """Wait, and return whether the condition became true within that time."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while not is_so():
@@ -54,7 +54,7 @@ class Pulse:
         describe: Callable[[], Answer],
         late: Callable[[int], str],
     ) -> Answer:
-        """The state once the condition holds; after the call's `timeout_ms`, a BadCall by `late`."""
+        """Return the state once the condition holds. After `timeout_ms`, raise the BadCall from `late`."""
         timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
         if await self.until(is_so, timeout_ms):
             return describe()

@@ -39,7 +39,7 @@ Entry = dict[str, Any]
 
 
 class Recording:
-    """Recording of all brokers of a process; empty until it is started."""
+    """Recording of all brokers of a process, empty until started."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -57,7 +57,7 @@ class Recording:
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
             return
         if session.line is None:
-            # The page is not a client.
+            # The web console is not a client.
             return
         entry = {
             "number": len(self._entries) + 1,

@@ -1,4 +1,4 @@
-"""Reset brokers between tests: delete everything that a test created."""
+"""Reset brokers between tests: delete all data of a test."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TIMEOUT_MS = 30_000
 
 
 class Reset:
-    """Deletes all topics, including Kafka's internal ones, which hold all groups and transactions; removes
-    all faults; returns to real time.
+    """Deletes all topics, including the internal topics with groups and transactions; removes all faults;
+    returns to real time.
     """
 
     def __init__(self, brokers: Sequence[Broker], hooks: ControlHooks, events: EventLog) -> None:
@@ -55,7 +55,7 @@ class Reset:
                 for known in broker.services.metadata.topics.values()
             )
 
-        # A cluster's controller updates its brokers one after the other.
+        # The controller updates the brokers one after the other.
         if not await self._hooks.pulse.until(are_gone, _TIMEOUT_MS):
             raise BadCall(f"some brokers have not deleted {', '.join(topics)} yet", UNAVAILABLE)
         self._hooks.travel.reset()

@@ -1,6 +1,6 @@
-"""Rule of the control API: which requests it matches, and the fault that it applies. No I/O.
+"""Rule of the control API: the requests to match, and the fault to apply. No I/O.
 
-The subject of a request is found by the names of its fields, in the same way for all APIs.
+The subject of a request is determined by field names, in the same way for all APIs.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 @dataclass(slots=True)
 class Rule:
-    """Requests that match every criterion that is not None get the fault, `count` times."""
+    """A rule that applies a fault to `count` requests that match all criteria other than None."""
 
     number: int
     fault: Fault
@@ -140,11 +140,11 @@ class Rule:
         return value in _values(request, _FIELDS[name])
 
     def _is_meant(self, topic: str | None, partition: int) -> bool:
-        """Whether a partition of the request matches."""
+        """Whether a partition in the request matches."""
         return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
 
     def _fault_of(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a request that is hit."""
+        """The fault for a hit request."""
         if self.corrupts:
             return Fault(mangle=corrupt(self.chance))
         error = self.fault.error
@@ -163,7 +163,7 @@ class Rule:
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """The fault for a Fetch: it counts as a hit only if the response contains records."""
+        """The fault for a Fetch, which counts as a hit only if the response contains records."""
         about = list(subjects.subjects(ctx, request))
 
         def amend(response: Any) -> None:
@@ -172,7 +172,7 @@ class Rule:
         return Fault(amend=amend)
 
     def _hit(self) -> bool:
-        """Whether a matching request is hit; counts it."""
+        """Count a matching request, and return whether it is hit."""
         if not self._is_due():
             return False
         self.hits += 1
@@ -183,7 +183,7 @@ class Rule:
         return self.count is not None and self.hits >= self.count
 
     def _is_due(self) -> bool:
-        """Whether a matching request is hit now, rather than let pass."""
+        """Whether a matching request is hit instead of skipped."""
         if self._is_used_up:
             return False
         if self.skip:

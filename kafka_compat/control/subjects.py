@@ -1,8 +1,7 @@
-"""Find the partitions that a request names, and build a response that fails only some of them.
+"""Find the partitions in a request, and build a response that fails only some of them.
 
-`api.error_response.ECHOES` lists the arrays of requests that name partitions, and their place in the
-response. A Fetch names a partition once in its session (KIP-227); later requests of the session are about it
-too.
+`api.error_response.ECHOES` lists the arrays with partitions in requests, and their places in responses. A
+partition in a Fetch session (KIP-227) also belongs to later requests of the session.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ IsMeant = Callable[[str | None, int], bool]
 
 
 class Subject(NamedTuple):
-    """A partition in a request. `known_as` is the topic as the request names it: by name or id."""
+    """A partition in a request. `known_as` is the topic's name or id, as in the request."""
 
     topic: str | None
     partition: int
@@ -30,7 +29,7 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """The partitions that the request names."""
+    """The partitions in the request."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
         return
@@ -44,8 +43,8 @@ def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
 def fail(
     ctx: StagedContext, request: Any, error: KafkaError, is_meant: IsMeant
 ) -> Callable[[Any], None] | None:
-    """Fail these partitions: remove them from the request, and return a function that adds them to its
-    response. None if no others remain: then the entire request fails.
+    """Remove failing partitions from the request, and return a function that adds them to its response.
+    Return None if no other partitions remain, so that the entire request fails.
     """
     if ctx.api_key is ApiKey.FETCH:
         return _fail_fetched(ctx, request, error, is_meant)
@@ -69,7 +68,7 @@ def fail(
 
 
 def _taken_out(ctx: StagedContext, request: Any, is_meant: IsMeant) -> Any:
-    """A request for only those partitions, which are removed from `request`."""
+    """Move those partitions from `request` to a new request."""
     meant = type(request)()
     if ctx.api_key is ApiKey.PRODUCE:
         meant.acks = request.acks or 1

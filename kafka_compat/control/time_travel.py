@@ -1,11 +1,11 @@
 """Advance simulated time for tests: the time of day, and the timers of coordinators.
 
-Time measured by the network layer (idle connections, the wait of a fetch) is not advanced: a connected client
-has not been idle for seven days because a test advanced the clock. The age of its heartbeats, however,
-follows the coordinator's clock.
+Time in the network layer (idle connections, waiting fetches) is not advanced: a connected client is not idle
+for seven days because a test advanced the clock. The age of its heartbeats, however, follows the
+coordinator's clock.
 
-Advancing moves from one timer to the next, in order, and waits until the work that each triggers has
-finished, so that timers set by other timers run at the right time, too.
+Time advances from timer to timer, and waits until the work of each timer has finished, so that timers set by
+other timers also run at the right time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TravellingClock:
         return machine_ms + self.ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Follow only `ahead_ms`, or the machine's clock again."""
+        """Follow only `ahead_ms`, or follow the machine's clock again."""
         self._stands_ms = self._machine.now_ms() if still else None
 
     def monotonic_ms(self) -> int:
@@ -46,7 +46,7 @@ class TravellingClock:
 
 
 class _Timer:
-    """A call at `at_ms`, in real time or when the clock is advanced that far."""
+    """A call at `at_ms`, reached in real time or by advancing the clock."""
 
     __slots__ = ("_callback", "_handle", "at_ms")
 
@@ -98,8 +98,8 @@ class TravellingScheduler:
         return machine_ms + self._ahead_ms
 
     def stand(self, *, still: bool) -> None:
-        """Fire timers only by `put_forward`, or by the machine's clock, too; timers that are already due by
-        it then fire at once.
+        """Fire timers only by `put_forward`, or also by the machine's clock; due timers then fire
+        immediately.
         """
         self._stands_ms = int(self._loop.time() * 1000) if still else None
         self._arm()
@@ -133,7 +133,7 @@ class TravellingScheduler:
         self._arm()
 
     def _arm(self) -> None:
-        """Let the machine's clock fire each timer, unless time stands still."""
+        """Start the timers on the machine's clock, unless time stands still."""
         now_ms = self.monotonic_ms()
         for at_ms, _, timer in self._timers:
             if self._stands_ms is not None:
@@ -152,8 +152,8 @@ class TimeTravel:
         self._travelling = asyncio.Lock()
 
     def stand(self, *, still: bool) -> None:
-        """Advance time only by `advance`, or by the machine's clock, too: timers already due by it then fire
-        at once.
+        """Advance time only by `advance`, or also by the machine's clock; due timers then fire
+        immediately.
         """
         self.clock.stand(still=still)
         self.scheduler.stand(still=still)
@@ -164,8 +164,8 @@ class TimeTravel:
         self.stand(still=False)
 
     async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
-        """Advance the time. `at_rest` is awaited after each moment with due timers, with the distance covered
-        so far, in ms.
+        """Advance the time. `at_rest` is awaited after each moment with due timers, with the elapsed
+        simulated time in ms.
         """
         async with self._travelling:
             began_ms = self.scheduler.monotonic_ms()
@@ -175,7 +175,7 @@ class TimeTravel:
                 next_ms = self.scheduler.next_ms()
                 step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
                 step_ms = min(max(step_ms, least_ms), left_ms)
-                # Real time that passes meanwhile counts, too.
+                # Includes the real time that passes meanwhile.
                 self.clock.ahead_ms += step_ms
                 self.scheduler.put_forward(step_ms)
                 for _ in range(_PASSES):

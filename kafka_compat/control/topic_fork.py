@@ -1,9 +1,9 @@
 """Fork a topic: create a second topic with the current contents of the first, without copying records.
 
-All replicas must be on brokers of this process: their logs are forked at one moment. The nodes of the new
-topic are then written with the leaders, epochs and in-sync replicas of the first, and the controller assigns
-them to the brokers. A node in the metadata store names an unfinished fork: after a crash, the next startup
-deletes its remains.
+All replicas must be on brokers of this process, so that their logs can be forked at one moment. The nodes of
+the new topic are then written with the leaders, epochs and in-sync replicas of the original, and the
+controller assigns the partitions to the brokers. A node in the metadata store records an unfinished fork:
+after a crash, the next startup deletes its remains.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ async def fork_topic(
     brokers: Sequence[Services], source: str, name: str, then: Callable[[], Awaitable[None]]
 ) -> TopicMetadata:
     """Create the topic `name` with the contents of `source`: records with offsets, times and leader epochs,
-    producers' sequence numbers, aborted transactions, settings. Transactions that are open in `source` are
-    aborted in the fork, since nothing would end them there.
+    producers' sequence numbers, aborted transactions, settings. Open transactions of `source` are aborted in
+    the fork, since no producer would end them.
 
-    `then` is called when the topic has leaders. The fork survives a kill of the brokers once this has
-    returned, and a failure of the machine once its flush, which has been started, is done. Raises KafkaError.
+    `then` is called when the topic has leaders. After this call, the fork survives a kill of the brokers;
+    after the flush that it starts, also a failure of the machine. Raises KafkaError.
     """
     controller = next((each for each in brokers if each.controller.is_active), None)
     if controller is None or not await controller.controller.begin():
@@ -125,7 +125,7 @@ class _Fork:
             source, source_id = self._source.name, self._source.topic_id
             await services.replicas.prepare((source, index, source_id) for index in held)
         try:
-            # Without an await: all logs are of one moment.
+            # No await, so that all logs are from one moment.
             for broker_id, services in self._services.items():
                 for index in self._held_by(broker_id):
                     self._forked.append((services, self._fork_log(services, index)))
@@ -181,7 +181,7 @@ class _Fork:
         return replace(state, partition_epoch=0)
 
     async def drop_logs(self) -> None:
-        """Remove everything of a failed fork."""
+        """Remove the logs of a failed fork."""
         for broker_id, services in self._services.items():
             keys = [(self._name, index) for index in self._held_by(broker_id)]
             await services.replicas.delete_all(keys)
@@ -193,7 +193,7 @@ class _Fork:
 
 
 def _flushed(services: Services, error: Exception | None) -> None:
-    # The disk reports the errors itself.
+    # Errors are already reported for the disk.
     if error is None:
         services.log_dirs.checkpoint_recovery_points()
 
@@ -206,7 +206,7 @@ _STATUS = {
 
 
 class Forks:
-    """The fork route; it responds when the fork is usable and survives a kill of the broker."""
+    """The fork route, which responds when the fork is usable and survives a kill of the broker."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         self._brokers = brokers
@@ -253,7 +253,7 @@ class Forks:
 
 
 def _groups(call: Call) -> list[str] | None:
-    """The groups to copy; None for all."""
+    """The groups to copy; None for all groups."""
     given = call.body.get("groups", [])
     if given is True:
         return None
@@ -265,8 +265,8 @@ def _groups(call: Call) -> list[str] | None:
 async def copy_positions(
     brokers: Sequence[Services], source: str, name: str, wanted: list[str] | None
 ) -> list[str]:
-    """Copy the offsets of groups (None: all) from `source` to the topic `name`; returns the groups of these
-    brokers that have any. Raises KafkaError.
+    """Copy the offsets of groups (None: all) from `source` to the topic `name`, and return the groups of
+    these brokers with copied offsets. Raises KafkaError.
     """
     copied: list[str] = []
     for broker in brokers:

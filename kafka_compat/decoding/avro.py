@@ -1,4 +1,4 @@
-"""Decode Avro values with the package fastavro. Pure, except for its import."""
+"""Decode Avro values with the fastavro package. No I/O, except for its import."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class AvroSchema:
     kind = "avro"
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        """`references` are the referenced schemas, each after those that it references. Raises NotSo if the
-        schema is invalid, or its values could not be decoded within bounds.
+        """`references` contains the referenced schemas, each after its own references. Raises NotSo if the
+        schema is invalid, or its values cannot be decoded within bounds.
         """
         try:
             from fastavro.schema import parse_schema
@@ -56,8 +56,8 @@ class AvroSchema:
 
     def read(self, content: bytes) -> str:
         """Decode to JSON; bytes are encoded as in Avro's JSON, one character each. Raises NotSo."""
-        # Not the compiled reader: deep nesting in hostile bytes would overflow its stack, which
-        # crashes the process. This one is stopped by Python's recursion limit.
+        # The compiled reader is not used, since deep nesting in hostile bytes would overflow its stack and
+        # crash the process. Python's recursion limit stops this reader.
         from fastavro import _read_py as reader
 
         stream = io.BytesIO(content)

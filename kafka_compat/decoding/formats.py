@@ -1,4 +1,4 @@
-"""Choose the format of a key or a value, and decode it. Pure."""
+"""Choose the format of a key or a value, and decode it. No I/O."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _INDENT: Final = "  "
 
 
 def json_of(text: str) -> str:
-    """`text` as indented JSON: numbers, duplicate names and their order stay unchanged. Raises NotSo if it is
-    not JSON.
+    """`text` as indented JSON, with unchanged numbers, order and duplicate names. Raises NotSo if it is not
+    JSON.
     """
     try:
         json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
@@ -62,7 +62,7 @@ class Schema(Protocol):
 
     @property
     def kind(self) -> str:
-        """The name in `Decoded.format`."""
+        """The format's name in `Decoded.format`."""
 
     def read(self, content: bytes) -> str:
         """Decode a value, without its header. Raises NotSo."""
@@ -95,7 +95,7 @@ JSON_SCHEMA: Final = "json-schema"
 
 
 class JsonSchema:
-    """Decodes values as JSON; the schema itself only matters to producers."""
+    """Decodes values as JSON; only producers need the schema."""
 
     kind = JSON_SCHEMA
 
@@ -104,14 +104,14 @@ class JsonSchema:
 
 
 def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
-    """Schema ids that keys and values may have been written with."""
+    """Possible schema ids of keys and values."""
     starts = (framed(content) for content in contents if content is not None)
     return {start.schema_id for start in starts if start is not None}
 
 
 def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: int | None = None) -> Decoded:
-    """`content` in the requested format, one of FORMATS, or in one that can be decoded. `size_bytes` is the
-    size of the whole if `content` is only its beginning.
+    """Decode `content` in the requested format, one of FORMATS, or in the first suitable format. `size_bytes`
+    is the total size if `content` is truncated.
     """
     if content is None:
         return NULL
@@ -136,13 +136,13 @@ def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: 
             problem = str(error)
     guess, text = _guessed(content, is_cut)
     if asked == AUTO and guess in NUMBERS:
-        # Any eight-byte number may look as if it had a schema header.
+        # Any eight-byte number may look like a schema header.
         problem = None
     return Decoded(guess, text, size, None, problem, is_cut)
 
 
 def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
-    """The value decoded by its schema; None if there is no schema header."""
+    """The value decoded by its schema; None without a schema header."""
     start = framed(content)
     if start is None or start.schema_id not in schemas:
         return None
@@ -161,7 +161,7 @@ def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Dec
 def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
     """(format, text) of the most likely format."""
     try:
-        # The last character of truncated content may itself be truncated.
+        # Truncated content may end in the middle of a character.
         text = _beginning_of(content) if is_cut else text_of(content)
     except (NotSo, UnicodeDecodeError):
         text = None
@@ -172,7 +172,7 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
             except NotSo:
                 pass
         return "text", text
-    # Kafka's integer serializers; floating-point numbers cannot be recognized.
+    # Only Kafka's integer serializers: floating-point numbers cannot be recognized.
     for kind in ("integer", "long"):
         if len(content) == NUMBERS[kind].size:
             return kind, number_of(content, kind)

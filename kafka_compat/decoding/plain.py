@@ -1,5 +1,5 @@
 """Encode and decode formats without a schema: text, hexadecimal, base64, and the numbers of Kafka's
-serializers. Pure.
+serializers. No I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN_AS_THEY_ARE: Final = "\n\r\t"
 
 
 class NotSo(ValueError):
-    """Bytes or a text that are not valid in a format; the text gives the reason."""
+    """Bytes or a text that a format does not allow; the message gives the reason."""
 
 
 def text_of(content: bytes) -> str:
@@ -36,7 +36,7 @@ def text_of(content: bytes) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether a text contains only characters that people write."""
+    """Whether a text contains only printable characters."""
     return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
 
 
@@ -55,8 +55,8 @@ def hex_of(content: bytes) -> str:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with invisible characters, and those that affect their neighbours (controls, direction marks),
-    as \\xNN or \\uNNNN; with `lines`, line ends and tabs stay.
+    """`text` with invisible characters, controls and direction marks as \\xNN or \\uNNNN; with `lines`, line
+    ends and tabs stay.
     """
     if text.isprintable():
         return text
@@ -64,7 +64,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 class _Visible(dict[int, str]):
-    """Table for `str.translate`: the replacement of each character, computed when first needed."""
+    """Table for `str.translate`, which computes the replacement of a character when first needed."""
 
     def __init__(self, kept: str) -> None:
         super().__init__({ord(each): each for each in kept})

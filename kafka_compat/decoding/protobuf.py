@@ -1,4 +1,4 @@
-"""Decode Protobuf values with the official package. Pure, except for its import."""
+"""Decode Protobuf values with the official package. No I/O, except for its import."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ProtobufSchema:
     kind = "protobuf"
 
     def __init__(self, serialized: str, references: Mapping[str, str] | None = None) -> None:
-        """A FileDescriptorProto in base64, like the `references` that it imports, by import name, each after
-        those that it imports itself. Raises NotSo if it is invalid.
+        """Parse a FileDescriptorProto in base64. `references` contains the imported files by import name,
+        each after its own imports. Raises NotSo if a file is invalid.
         """
         try:
             from google.protobuf import descriptor_pb2, descriptor_pool
@@ -39,7 +39,7 @@ class ProtobufSchema:
                     self._add_own(imported)
                 self._pool.Add(file)
             self._file = self._pool.FindFileByName(_NAME)
-            # In the order of the file, which descriptors do not preserve.
+            # Descriptors do not preserve the order of the file.
             self._messages = [each.name for each in file.message_type]
         except (binascii.Error, UnicodeError):
             raise NotSo("the registry does not return it as a serialized descriptor") from None
@@ -47,7 +47,7 @@ class ProtobufSchema:
             raise NotSo(f"not a Protobuf file: {type(error).__name__}: {error}") from None
 
     def _add_own(self, name: str) -> None:
-        """Add a file that comes with Protobuf."""
+        """Add a file that is part of Protobuf."""
         if not name.startswith(_OWN) or name in self._own:
             return
         from google.protobuf import descriptor_pb2
@@ -63,7 +63,7 @@ class ProtobufSchema:
         self._pool.Add(file)
 
     def read(self, content: bytes) -> str:
-        """Decode to Protobuf's JSON, with the field names of the file. Raises NotSo."""
+        """Decode to Protobuf's JSON, with the file's field names. Raises NotSo."""
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)

@@ -1,4 +1,4 @@
-"""Parse the header that schema registry serializers put before a value. Pure.
+"""Parse the header that schema registry serializers put before a value. No I/O.
 
 The header is a zero byte, the schema id in four bytes, and for Protobuf the index path of the message in its
 file.
@@ -26,7 +26,7 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header; None without one. Ids begin with 1, so most integers have none."""
+    """Split off the header; None without one. Ids start at 1, unlike the bytes of most integers."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
@@ -40,7 +40,7 @@ def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
     try:
         count, position = read_varint(content, 0)
         if count == 0:
-            # The short form of [0], by far the most common path.
+            # An empty path is the short form of [0], by far the most common path.
             return [0], content[position:]
         if not 0 < count <= _DEPTH_MAX:
             raise NotSo(f"a message nested in {count} others")

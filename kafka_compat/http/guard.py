@@ -1,7 +1,7 @@
 """Authentication of HTTP requests, and protection against cross-site requests. No I/O.
 
-The listener's routes can change everything. A page that a browser on the same machine shows must not be able
-to send requests to it, not even from a host name that resolves to 127.0.0.1.
+The listener's routes can change all data. Web pages in a browser on the same machine must not be able to send
+requests to the listener, not even from a host name that resolves to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BYTES: Final = 32
 
 
 class Sessions:
-    """Sessions of browsers that have presented the token: random ids that only their cookies contain. They
-    are kept in memory: after a restart of the broker users must log in again. `now_s` is a monotonic clock.
+    """Sessions of browsers that have presented the token: random ids in their cookies. Sessions are kept in
+    memory: after a restart of the broker, users must log in again. `now_s` is a monotonic clock.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
@@ -29,7 +29,7 @@ class Sessions:
         """Time of the last use of each, the oldest first."""
 
     def open(self) -> str:
-        """Create a session. If there are too many, the least recently used one ends."""
+        """Create a session. If there are too many, end the least recently used session."""
         if len(self._used_s) >= SESSIONS_MAX:
             del self._used_s[next(iter(self._used_s))]
         session = os.urandom(_BYTES).hex()
@@ -37,7 +37,7 @@ class Sessions:
         return session
 
     def use(self, session: str) -> bool:
-        """Whether the session exists; it is extended to IDLE_MAX_S from now."""
+        """Extend the session by IDLE_MAX_S, and return whether it exists."""
         used_s, now_s = self._used_s.pop(session, None), self._now_s()
         if used_s is None or now_s - used_s > IDLE_MAX_S:
             return False
@@ -50,7 +50,7 @@ class Sessions:
 
 
 class Refusal(NamedTuple):
-    """HTTP status, and a text that says what is valid."""
+    """HTTP status, and a text that states what is valid."""
 
     status: int
     text: str
@@ -60,7 +60,7 @@ class Guard:
     """Access rules of one listener."""
 
     def __init__(self, host: str, token: str | None) -> None:
-        """Rules for `host`. With a `token`, clients must present it, and may connect from anywhere."""
+        """Rules for `host`. With a `token`, clients must present the token, and may connect from anywhere."""
         self._host = host
         self._token = token
 
@@ -72,10 +72,10 @@ class Guard:
         for_browsers: bool = False,
         has_session: bool = False,
     ) -> Refusal | None:
-        """Why a request with these headers is rejected; None if it is allowed.
+        """The reason to reject a request with these headers; None if it is allowed.
 
-        `for_anybody`: the route needs no token. `for_browsers`: pages of this listener may request it, and a
-        browser that `has_session` has presented the token.
+        `for_anybody`: the route requires no token. `for_browsers`: pages of this listener may request the
+        route, and a browser with `has_session` has presented the token.
         """
         if for_browsers:
             if not _is_of_same_origin(headers):
@@ -110,8 +110,8 @@ class Guard:
 
 
 def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this listener, from no page, or from a followed link (which
-    shows the page, and changes nothing).
+    """Whether a request comes from a page of this listener, from no page, or from a followed link, which
+    cannot change data.
     """
     origin = headers.get("Origin")
     if origin is not None and _place(origin) != headers.get("Host", ""):

@@ -1,7 +1,7 @@
 """The HTTP listener: bind its address at startup, and serve once the brokers do.
 
-Importing aiohttp takes half as long as starting a broker. It is therefore imported in a thread once the
-broker serves its clients; earlier requests wait in the socket's backlog.
+The import of aiohttp takes half as long as the startup of a broker. It therefore runs in a thread once the
+broker serves clients; earlier requests wait in the socket's backlog.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HttpListener:
         self.guard = Guard(host, token)
         self.sessions = Sessions(time.monotonic)
         """Sessions of browsers that have presented the token."""
-        # Cookies belong to a host, whatever the port.
+        # The name includes the port, since browsers share cookies between the ports of a host.
         self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
         self._routes: dict[tuple[str, str], Route] = {}
         """Routes by method and path."""
@@ -150,7 +150,7 @@ class HttpListener:
                 headers = {
                     "Cache-Control": "no-store",
                     "Content-Security-Policy": answer.policy,
-                    # A form on a page without a referrer would have a null origin.
+                    # Without a referrer, forms would have a null origin.
                     "Referrer-Policy": "same-origin",
                     "X-Content-Type-Options": "nosniff",
                 }
@@ -193,7 +193,7 @@ def _redirection(web: Any, location: str) -> Any:
 
 
 def _fields(data: bytes) -> dict[str, str]:
-    """The fields of a form; the last one of each name."""
+    """The fields of a form; of repeated names, the last field."""
     try:
         # Browsers send \r\n at line ends.
         return {
@@ -229,10 +229,10 @@ def _whole(web: Any, file: File) -> Any:
 
 
 async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
-    """Send in pieces, so that the rest of a response to a slow client is not buffered in memory."""
+    """Send in chunks, so that a response to a slow client is not buffered in memory."""
     headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    # The client may have disconnected: no response can be sent.
+    # If the client has disconnected, no response can be sent.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
         try:
@@ -241,7 +241,7 @@ async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
         except ConnectionError:
             raise
         except Exception:
-            # The response has begun, and must not look complete.
+            # Close the connection, so that the incomplete response does not look complete.
             log.exception("%s %s failed", request.method, request.path)
             if request.transport is not None:
                 request.transport.abort()
@@ -264,7 +264,7 @@ def _problem(web: Any, status: int, text: str) -> Any:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port of the setting. Raises StartupError."""
+    """Host and port in the setting. Raises StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -276,8 +276,8 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 async def json_text(answer: Any) -> str:
-    """JSON in pieces, as json.dumps makes it. Long lists in an object are serialized in parts, yielding to
-    the event loop in between.
+    """JSON in chunks, formatted like json.dumps. Long lists in an object are serialized in parts, which yield
+    to the event loop in between.
     """
     if not isinstance(answer, dict):
         return json.dumps(answer)

@@ -1,4 +1,4 @@
-"""Describe the HTTP routes as an OpenAPI 3.1 document, and as a page. Pure."""
+"""Describe the HTTP routes as an OpenAPI 3.1 document, and as an HTML page. No I/O."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
 
 
 def _described(text: str) -> dict[str, Any]:
-    """A parameter from a description such as `integer: milliseconds`."""
+    """Parse the description of a parameter, such as `integer: milliseconds`."""
     kind, _, meaning = text.partition(": ")
     return {"schema": {"type": kind}, "description": meaning}
 

@@ -10,7 +10,7 @@ FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE = 403, 404, 409, 503
 
 
 class BadCall(Exception):
-    """The request cannot be fulfilled; the text gives the reason, and says what is valid."""
+    """The request cannot be fulfilled; the text states the reason and what is valid."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         """`status` is the HTTP status."""
@@ -43,7 +43,7 @@ class Page(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A redirect of a browser. `session`: its session from now on; "" ends the current one."""
+    """A redirect of a browser. `session` is its new session; "" ends the current session."""
 
     location: str
     session: str | None = None
@@ -62,7 +62,7 @@ class File(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A long response in pieces of UTF-8, each made after the previous one was sent."""
+    """A long response in UTF-8 chunks, each created after the previous chunk was sent."""
 
     pieces: AsyncIterator[bytes]
     content_type: str
@@ -70,7 +70,7 @@ class Stream(NamedTuple):
 
 
 class NotNow(NamedTuple):
-    """A response, as json.dumps takes it, for a condition that is not met now (status 503)."""
+    """A JSON-serializable response for a condition that is currently not met (status 503)."""
 
     body: Any
 

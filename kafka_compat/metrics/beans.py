@@ -1,6 +1,6 @@
 """Collect samples of Kafka's MBeans into metric families.
 
-Counts of several brokers in one process are summed, as dashboards do for the brokers of a cluster.
+Counts of several brokers in one process are summed, like the sums over a cluster's brokers in dashboards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Beans:
         self._sums: dict[tuple[Series, Labels, str], float] = {}
 
     def gauge(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
-        """Add a value that goes up and down."""
+        """Add a value that can increase and decrease."""
         for series in self.dialect.gauges(bean):
             self._add(series, bean.help, self._labels(tags), value)
 
@@ -44,7 +44,7 @@ class Beans:
             self._add(series, bean.help, self._labels(tags), value)
 
     def distribution(self, bean: Bean, count: int, ordered: Sequence[float], tags: Tags = NO_TAGS) -> None:
-        """Add a distribution of sorted samples; without any, all quantiles are 0, as in Kafka."""
+        """Add a distribution of sorted samples; without samples, all quantiles are 0, as in Kafka."""
         self.counter(bean, count, tags)
         samples = self._samples(self.dialect.quantiles(bean), bean.help)
         named = {self.dialect.label(tag): value for tag, value in tags.items()}
@@ -66,7 +66,9 @@ class Beans:
         self._add(series, help_text, self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
-        """Add the use of `resource` (Produce, Fetch, Request) by a client, or by those who share a quota."""
+        """Add the use of `resource` (Produce, Fetch, Request) by a client or by clients with a
+        shared quota.
+        """
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
         self._add(series, help_text, Labels.of(labels), value)
@@ -77,7 +79,7 @@ class Beans:
         self._add(self.dialect.idle, help_text, NO_LABELS, share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
-        """Add a metric that no MBean has."""
+        """Add a metric without an MBean."""
         self._add(Series(name, kind), help_text, Labels.of(labels), value)
 
     def families(self) -> list[Family]:
@@ -87,7 +89,7 @@ class Beans:
         return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
     def _samples(self, series: Series, help_text: str) -> list[Sample]:
-        """The samples of a family, to append to without summing."""
+        """The samples of a family; append to them to avoid sums."""
         return self._families.setdefault(series.name, (series, help_text, []))[2]
 
     def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:

@@ -142,7 +142,7 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
     offline = services.log_dirs.offline
     beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
     for path in services.log_dirs.directories:
-        # In quotes, as in Kafka.
+        # The quotes are part of the value, as in Kafka.
         tags = {"logDirectory": f'"{path}"'}
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
@@ -165,13 +165,13 @@ _NEVER = ("AuthFailures", "ReadOnlyConnects")
 
 
 class ZooKeeperSessions:
-    """Changes of this process's ZooKeeper sessions, by Kafka's names, since the broker serves HTTP.
+    """Changes of this process's ZooKeeper sessions, by Kafka's names, since the start of the HTTP listener.
 
-    A session that replaced an expired one is found by checking each second.
+    Replaced sessions are detected by a check every second.
     """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        """The brokers have started."""
+        """Create it after the brokers have started."""
         self.counts = dict.fromkeys((*_NAMES.values(), *_NEVER), 0)
         self.requests = 0
         """Requests of sessions that have ended."""
@@ -216,7 +216,7 @@ def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> N
 
 
 def idleness(beans: Beans, share: float, idle_s: float) -> None:
-    """Add the recent idle `share` of the loop, as that of network processor and request handler."""
+    """Add the loop's recent idle `share`, as the idle ratio of network processors and request handlers."""
     beans.idle(share)
     beans.gauge(Bean("network", "SocketServer", "NetworkProcessorAvgIdlePercent"), share)
     beans.gauge(Bean("network", "Processor", "IdlePercent"), share, PROCESSOR)
@@ -235,8 +235,8 @@ def _fetch_sessions(name: str) -> Bean:
 def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """Add the metrics of compaction, if any broker has log.cleaner.enable.
 
-    They are those of the last check or cleaning. With several brokers in one process the greatest is
-    reported, as Kafka does for its cleaner threads.
+    The values are those of the last check or cleaning. With several brokers in one process, the maximum is
+    reported, like Kafka's maximum over its cleaner threads.
     """
     enabled = [each for each in brokers if each.services.config.bool("log.cleaner.enable")]
     if not enabled:
@@ -251,7 +251,7 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
     dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
     beans.gauge(_cleaner_manager("max-dirty-percent"), int(100 * dirtiest))
-    # A worker process that fails is replaced.
+    # Always 0, since a failed worker process is replaced.
     beans.gauge(_cleaner("DeadThreadCount"), 0)
     idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
     if idle_ms:
@@ -260,13 +260,13 @@ def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
 
 
 def _recopied_percent(last: Sequence[Cleaning]) -> int:
-    """Percentage of the bytes read that remained."""
+    """Percentage of the read bytes that remained."""
     written_bytes = sum(each.written_bytes for each in last)
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 
 
 def _idle_ms(each: RunningBroker) -> list[int]:
-    """Time since logs were last checked; nothing before the first check."""
+    """Time since the last check of the logs; None before the first check."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
         return []

@@ -1,4 +1,4 @@
-"""The cluster as the brokers of this process see it during one scrape or page visit."""
+"""The cluster as known to the brokers of this process during one scrape or visit of the web console."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunningBroker(NamedTuple):
 
     @property
     def served(self) -> Iterable[int]:
-        """Keys of the supported APIs."""
+        """Keys of the APIs that the broker supports."""
         return self.services.served
 
 
@@ -50,7 +50,7 @@ def running_brokers(brokers: Sequence[Broker]) -> list[RunningBroker]:
 
 
 def zookeeper_of(services: BrokerServices) -> ZooKeeperMetadataStore | None:
-    """A broker's current ZooKeeper connection; None if its metadata are elsewhere."""
+    """A broker's current ZooKeeper connection; None without ZooKeeper."""
     if not services.config.str("zookeeper.connect"):
         return None
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
@@ -71,7 +71,7 @@ class ClusterView:
         """Access to each broker's APIs, by broker id."""
         self.brokers = running_brokers(brokers)
         first = self.services[0]
-        # The controller learns of changes first.
+        # Preferred, since the controller learns of changes first.
         known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
         self.metadata = known.metadata
         self.long_work = first.long_work
@@ -80,7 +80,7 @@ class ClusterView:
         self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Host and port of a broker for clients, at the listener with the name of this broker's first."""
+        """Advertised host and port of a broker at its listener named like this broker's first."""
         return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
@@ -107,9 +107,9 @@ class ClusterView:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """The partition if a broker of this process leads it; otherwise None."""
+        """The partition if a broker of this process leads it, else None."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # An isolated broker may not know yet that another one became leader.
+        # An isolated broker may not know yet that another broker became leader.
         leading = [
             held
             for held in here
@@ -118,7 +118,7 @@ class ClusterView:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A replica of a partition in this process, preferably the leader's; None if there is none."""
+        """A replica of a partition in this process, preferably the leader, or None."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)

@@ -1,8 +1,8 @@
 """Kafka's metrics of the controller, and of the group and transaction coordinators.
 
-The controller's are kafka.controller:type=KafkaController, ControllerStats, ControllerEventManager and
-ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times cover all of a
-broker's terms.
+The controller's MBeans are kafka.controller:type=KafkaController, ControllerStats, ControllerEventManager and
+ControllerChannelManager. Brokers that are not the controller report 0, as in Kafka. Times cover all terms of
+a broker as controller.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     for state in GroupState:
         beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
     for name in _PURGATORY:
-        # Kafka has a delayed join for each group that is preparing a rebalance.
+        # In Kafka, each group that is preparing a rebalance has a delayed join.
         bean = Bean("server", "DelayedOperationPurgatory", name)
         beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 

@@ -1,6 +1,6 @@
-"""Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. Pure.
+"""Names of Kafka's metrics in Prometheus, following the JMX exporter's rules. No I/O.
 
-Kafka has MBeans; their names in Prometheus depend on the exporter's rules. Two sets of rules are common, and
+The names of Kafka's MBeans in Prometheus depend on the exporter's rules. Two sets of rules are common, and
 dashboards and alerts are written for one or the other:
 
 jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
@@ -38,7 +38,7 @@ class Bean(NamedTuple):
 
 
 class Series(NamedTuple):
-    """The family that a sample belongs to."""
+    """The family of a sample."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
-        """Series of a gauge; of a partition's if `bean` names one."""
+        """Series of a gauge, or of a partition's gauge if `bean` names a partition."""
 
     @abstractmethod
     def counters(self, bean: Bean) -> tuple[Series, ...]:
@@ -57,11 +57,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Series of a distribution, whose samples differ in the label `quantile`."""
+        """Series of a distribution, with one sample per value of the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:
-        """Series of an attribute of kafka.server:type=socket-server-metrics, of a listener."""
+        """Series of a listener's attribute in kafka.server:type=socket-server-metrics."""
 
     def attribute(self, type_name: str, attribute: str) -> Series:
         """Series of an MBean with attributes and no name, such as
@@ -121,7 +121,7 @@ class JmxExporter(Dialect):
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
-        # The example's first rule takes `Produce, user=U` as the resource; its second one shows the intent.
+        # The example's first rule parses `Produce, user=U` as the resource; its second rule shows the intent.
         named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
         return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
 

@@ -1,7 +1,7 @@
-"""A metric family with its samples, as a value that prometheus_text and otlp/encoding.py serialize. Pure.
+"""A metric family with its samples, as serialized by prometheus_text and otlp/encoding.py. No I/O.
 
-A family may be large: it can have a sample for each of ten thousand partitions. Its samples are therefore an
-iterable that is read once and may compute them lazily, and samples of one partition share their labels.
+A family may have a sample for each of ten thousand partitions. The samples are therefore an iterable, which
+is read once and may compute them lazily, and samples of one partition share their labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Labels:
         return cls(tuple(sorted(labels.items())))
 
     def with_number(self, name: str, number: int) -> Labels:
-        """These labels (at least one), and another one: fast, as each partition needs it."""
+        """Add a label to these labels (at least one). Fast, since it is called for each partition."""
         found, value = Labels.__new__(Labels), str(number)
         found.pairs = ((name, value), *self.pairs)
         found.text = f'{{{name}="{value}",{self.text[1:]}'

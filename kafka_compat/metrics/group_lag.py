@@ -1,8 +1,8 @@
 """The lag of the consumer groups that this process coordinates, by the rules of kafka_compat/lag.py.
 
-Leaders in other processes are queried only for partitions in which a group has committed, since requests cost
-them time. Their results are not cached: this process would not learn of records that compaction removed.
-Leaders that do not respond in time are left out.
+Leaders in other processes are queried only for partitions with committed offsets, since requests cost time.
+The results are not cached, since this process does not learn of records that compaction removed. Leaders that
+do not respond in time are omitted.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ GroupPartition = tuple[str, str, int]
 
 
 class RemoteLag(NamedTuple):
-    """A group's lag at a partition. `since_ms` is the timestamp of the first uncommitted record: None if
-    there is none, UNKNOWN_MS if its time is unknown.
+    """A group's lag at a partition. `since_ms` is the timestamp of the first uncommitted record: None without
+    uncommitted records, UNKNOWN_MS if the time is unknown.
     """
 
     committed: int
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Lags at leaders in other processes; none for a standalone broker."""
+    """Lags at leaders in other processes; empty for a standalone broker."""
     remote = view.remote_partitions()
     if remote is None:
         return {}
@@ -153,7 +153,7 @@ async def _since_ms(
 
 
 class Lag(NamedTuple):
-    """A group's lag at a partition. None: unknown."""
+    """A group's lag at a partition; None for unknown values."""
 
     committed: int
     records: int | None
@@ -172,8 +172,8 @@ class _Known(NamedTuple):
 class RecordTimes:
     """Cache of the timestamps of the first uncommitted records of groups, kept between scrapes.
 
-    An entry is valid until something is removed from the log (compaction, retention, truncation), so that a
-    scrape only reads for offsets that changed.
+    An entry is valid until records are removed from the log (compaction, retention, truncation), so that a
+    scrape reads records only for changed offsets.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class RecordTimes:
         self._now: dict[tuple[str, int, int], _Known] = {}
 
     def begin(self) -> None:
-        """Begin a scrape: discard entries that the last one did not use."""
+        """Begin a scrape, and discard entries that the last scrape did not use."""
         self._before, self._now = self._now, {}
 
     def forget_topic(self, topic: str) -> None:
@@ -191,8 +191,8 @@ class RecordTimes:
                 del known[key]
 
     def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
-        """Timestamp of the first uncommitted record; None if there is none, negative if it has no timestamp.
-        Raises StorageError if it cannot be read.
+        """Timestamp of the first uncommitted record; None without uncommitted records, negative without a
+        timestamp. Raises StorageError if the record cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
         return None if record is None else record.timestamp
@@ -220,14 +220,14 @@ class GroupLags:
     def __init__(
         self, view: ClusterView, times: RecordTimes, remote: Mapping[GroupPartition, RemoteLag]
     ) -> None:
-        """`remote` is the response of other leaders."""
+        """`remote` contains the lags reported by other leaders."""
         self._view = view
         self._times = times
         self._remote = remote
 
     def at(self, group: str, topic: str, known: PartitionMetadata, committed: int) -> Steps[Lag]:
-        """The lag of a group with this committed offset. If another process leads the partition, it is the
-        lag for the offset committed at the time of the query.
+        """The lag of a group with this committed offset. If another process leads the partition, the lag is
+        for the offset committed at the time of the query.
         """
         led = self._view.led(topic, known)
         if led is not None:

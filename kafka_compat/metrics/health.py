@@ -1,6 +1,6 @@
 """GET /live and GET /ready, for orchestrators and load balancers.
 
-The routes need no authentication, so reasons name neither topics nor directories; the log does.
+The routes require no authentication, so reasons do not name topics and directories, unlike the log.
 """
 
 from __future__ import annotations

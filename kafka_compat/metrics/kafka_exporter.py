@@ -1,10 +1,10 @@
 """Metrics of topics and groups with the names of kafka_exporter (github.com/danielqsj/kafka_exporter), and a
 few more.
 
-As in kafka_exporter, a group has a sample for every partition of a topic in which it has committed: -1 for
-partitions without a commit. Unknown values, and the sums that include them, are left out.
+As in kafka_exporter, a group has a sample for every partition of a topic with committed offsets, -1 for
+partitions without. Unknown values, and sums that include them, are omitted.
 
-All rows are collected in one pass, so that lags match the offsets; their families are made one by one.
+All rows are collected in one pass, so that lags match the offsets; the families are created one by one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ NOT_COMMITTED: Final = -1
 
 
 class _Table:
-    """Rows of samples: labels, and a value for each family of `columns`, which maps the suffixes of names to
-    help texts. None: no sample.
+    """Rows of samples: labels, and a value for each family in `columns`, which maps name suffixes to help
+    texts. None: no sample.
     """
 
     def __init__(self, prefix: str, columns: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ _GROUP_PARTITIONS: Final = {
 
 
 class KafkaExporter:
-    """Collects the rows of one scrape."""
+    """Collector of the rows of one scrape."""
 
     def __init__(self, view: ClusterView, lags: GroupLags, *, by_partition: bool) -> None:
         """`by_partition=False`: omit families with a sample per partition."""
@@ -95,7 +95,7 @@ class KafkaExporter:
         self._group_partitions = _Table("kafka_consumergroup_", _GROUP_PARTITIONS)
 
     def collect(self) -> Steps[Iterator[Family]]:
-        """Collect all rows; returns the families, whose samples are made on demand."""
+        """Collect all rows, and return the families, whose samples are created on demand."""
         for topic in list(self._view.metadata.topics.values()):
             yield from self._add_topic(topic)
         for coordinator in self._view.coordinators():
@@ -164,7 +164,7 @@ class KafkaExporter:
     def _add_group_topic(
         self, group_id: str, progress: GroupProgress, topic: TopicMetadata
     ) -> Steps[int | None]:
-        """Add a group at a topic in which it has committed; returns its lag in time."""
+        """Add a group at a topic with its committed offsets, and return its lag in time."""
         name = topic.name
         of_both = Labels((("consumergroup", group_id), ("topic", name)))
         committed_sum = 0

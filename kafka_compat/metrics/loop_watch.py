@@ -1,6 +1,6 @@
 """Idle time and stalls of this process's event loop.
 
-A timer runs every INTERVAL_S; a delay of more than STALL_S is a stall. Counters are sampled each second, for
+A timer runs every INTERVAL_S; a delay of more than STALL_S is a stall. Counters are sampled every second, for
 the rates of the last minute.
 """
 
@@ -29,10 +29,10 @@ class Second(NamedTuple):
 
 
 class LoopWatch:
-    """Watches the event loop from `start` to `stop` (see the module)."""
+    """Monitor of the event loop, from `start` to `stop`."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
-        """`counted` returns the counters for `rates`; `pace` is called with the length of each second."""
+        """`counted` returns the counters for `rates`; `pace` receives the length of each second."""
         self.stalls = 0
         self.stalled_s = 0.0
         self._counted = counted

@@ -39,7 +39,7 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
-    """Add the numbers of waiting requests, and how records are sent."""
+    """Add the numbers of waiting requests, and of records by method of sending."""
     replicas = [each.services.replicas for each in brokers]
     parked = sum(len(one.delayed_fetches) + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
@@ -67,7 +67,7 @@ class _Proc(NamedTuple):
 
 
 def _proc() -> _Proc | None:
-    """Read /proc; call it in another thread, since many descriptors take long. None on other systems."""
+    """Read /proc; None on other systems. Call it in another thread, since many descriptors take long."""
     try:
         open_fds = len(os.listdir(_PROC / "fd"))
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()

@@ -1,6 +1,6 @@
-"""Serialize families in Prometheus's text format, version 0.0.4. Pure.
+"""Serialize families in Prometheus's text format, version 0.0.4. No I/O.
 
-prometheus-client is not used because of the number of samples: docs/design/decisions/0015 has the figures.
+prometheus-client is too slow for the number of samples: see the figures in docs/design/decisions/0015.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PIECE_CHARACTERS: Final = 1 << 16
 
 
 def text_of(families: Iterable[Family]) -> Iterator[str]:
-    """The text format, several lines at a time."""
+    """The text format, in chunks of several lines."""
     for name, kind, about, samples in families:
         yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
         for some in batched(samples, _AT_ONCE):

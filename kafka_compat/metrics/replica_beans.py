@@ -2,7 +2,7 @@
 
 Followers: kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics. Moves:
 type=ReplicaAlterLogDirsManager. Partitions: kafka.cluster:type=Partition and kafka.log:type=Log. Most samples
-are of partitions; their families are made one by one, so that memory holds one at a time.
+are of partitions; their families are created one by one, so that memory holds one at a time.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     manager = "ReplicaFetcherManager"
     beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
     beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
-    # Partitions that should be followed but are not: the epoch is fenced, or the disk has failed.
+    # Partitions that should be followed, but have a fenced epoch or a failed disk.
     beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
-    # A fetcher that fails retries the same partitions.
+    # Always 0, since a failing fetcher retries the same partitions.
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
@@ -97,13 +97,13 @@ def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
             if log is not None:
                 max_lag = max(max_lag, log.log_end_offset - future.log_end_offset)
     beans.gauge(_of("ReplicaAlterLogDirsManager", "MaxLag"), max_lag, _MOVES)
-    # A failed move is logged, and retried or given up; none stays in a failed state.
+    # Always 0, since a failed move is logged, and retried or given up.
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 
 def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
-    """Each followed partition's lag in records at its leader's last response. Of two followers in this
-    process, the greater lag is reported.
+    """Each followed partition's lag in records at the leader's last response; with two followers in this
+    process, the greater lag.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
@@ -136,7 +136,7 @@ _AT_ONCE: Final = 100
 
 
 class Held(NamedTuple):
-    """A partition with a replica in this process; the leader's, if there are several."""
+    """A partition with a replica in this process, preferably the leader."""
 
     labels: Labels
     partition: Partition
@@ -160,7 +160,7 @@ def held_partitions(view: ClusterView) -> Steps[list[Held]]:
 
 
 def partition_families(dialect: Dialect, partitions: list[Held]) -> Iterator[Family]:
-    """Families of partitions one by one, with samples computed when serialized."""
+    """Families of partitions, one by one, with samples computed during serialization."""
     for bean, value in FAMILIES:
         (series,) = dialect.gauges(bean)
         yield Family(*series, bean.help, ((held.labels, value(held)) for held in partitions))

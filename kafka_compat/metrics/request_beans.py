@@ -41,7 +41,7 @@ _CODES: Final = {int(code): code.name for code in ErrorCode}
 
 
 def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) -> Steps[None]:
-    """Add request counts, error codes and times. `all_apis=False`: only those of Produce and Fetch."""
+    """Add request counts, error codes and times. `all_apis=False`: only of Produce and Fetch."""
     yield None
     few = (ApiKey.PRODUCE, ApiKey.FETCH)
     served = sorted({key for each in brokers for key in each.served if all_apis or key in few})
@@ -97,7 +97,7 @@ def _times(brokers: Sequence[RunningBroker], beans: Beans, name: str, count: int
 
 
 def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """Add BrokerTopicMetrics of all topics together, and of each topic with traffic."""
+    """Add BrokerTopicMetrics summed over all topics, and of each topic with traffic."""
     for each in brokers:
         _topic(beans, each.partitions.total(), NO_TAGS)
         for number, (name, of_topic) in enumerate(list(each.partitions.topics.items())):
@@ -140,9 +140,9 @@ _RATES: Final[Mapping[str, str]] = {
 
 
 def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
-    """Add type=Produce, Fetch, Request and ControllerMutation of clients with quotas that sent requests.
+    """Add type=Produce, Fetch, Request and ControllerMutation of clients with quotas that have sent requests.
 
-    With several brokers the use is summed; of their throttle times the longest is reported.
+    With several brokers, quota use is summed, and the longest throttle time is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
     for each in brokers:
@@ -175,6 +175,6 @@ def _add_quota(used: Used, beans: Beans) -> None:
 
 
 def _client(owner: Owner) -> dict[str, str]:
-    """Labels of a client; as in Kafka, empty ones are omitted."""
+    """Labels of a client; as in Kafka, empty labels are omitted."""
     user, client_id = owner
     return {tag: value for tag, value in (("user", user), ("client-id", client_id)) if value}

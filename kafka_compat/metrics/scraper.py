@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Scrapes the brokers of this process: their state at the time of a scrape, and their counters."""
+    """Scraper of this process's brokers: their state at the time of a scrape, and their counters."""
 
     def __init__(self, brokers: Sequence[Broker], pushed: PushedMetrics | None = None) -> None:
-        """The brokers have started; call on their event loop. `pushed`: metrics of clients, if enabled."""
+        """Create it on the event loop of the started brokers. `pushed`: metrics of clients, if enabled."""
         self._brokers = brokers
         self._pushed = pushed
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
@@ -64,15 +64,14 @@ class Scraper:
             one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
-        """The cluster as the brokers see it now. Raises NoBrokerRuns."""
+        """The cluster as currently known to the brokers. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def families(
         self, view: ClusterView, *, by_partition: bool = True
     ) -> AsyncGenerator[Iterable[Family], None]:
-        """One scrape, a few families at a time, each made when the previous ones have been consumed. Topics
-        and groups are read before this returns. `by_partition=False`: without samples of single partitions
-        and clients.
+        """One scrape, a few families at a time, created on demand. Topics and groups are read before this
+        call returns. `by_partition=False`: without samples of single partitions and clients.
         """
         async with self._scraping:
             remote = await remote_lags(view)
@@ -85,7 +84,7 @@ class Scraper:
         self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
     ) -> AsyncGenerator[Iterable[Family], None]:
         yield first
-        # Release its rows, which are as large as the rest of the scrape.
+        # Release the rows, which are as large as the rest of the scrape.
         del first
         finish = view.long_work.finish
         yield (await finish(self._beans(view, by_partition=by_partition))).families()
@@ -126,7 +125,7 @@ class Scraper:
         return beans
 
     async def text(self, view: ClusterView, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
-        """One scrape in Prometheus's text format, in pieces of whole lines."""
+        """One scrape in Prometheus's text format, in chunks of whole lines."""
         return _pieces(view, await self.families(view, by_partition=by_partition))
 
 

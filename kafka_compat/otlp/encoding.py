@@ -1,9 +1,8 @@
-"""Encode metric families as OTLP requests. Pure.
+"""Encode metric families as OTLP requests. No I/O.
 
 A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with its start time; a
 gauge or an untyped metric becomes a gauge, as OpenTelemetry's specification requires for Prometheus metrics.
-Numbers are always doubles, as in Prometheus: the type of a series does not change when a value happens to be
-whole.
+Numbers are always doubles, as in Prometheus, so that the type of a series does not depend on its values.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Request:
     """An ExportMetricsServiceRequest."""
 
     def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
-        """`resource` has the attributes of this process; counters start at `started_ns`. Times are Unix
+        """`resource` contains the attributes of this process; counters start at `started_ns`. Times are Unix
         times.
         """
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -56,7 +55,7 @@ class Request:
         self._scope.scope.name = _SCOPE
 
     def fill(self, points: Iterator[Point]) -> Steps[bool]:
-        """Add points; returns whether the request is full and points may remain."""
+        """Add points, and return whether the request is full and points may remain."""
         last: Family | None = None
         data_points: Any = None
         started_ns = 0
@@ -75,7 +74,7 @@ class Request:
         return self.points >= POINTS_MAX
 
     def _new(self, family: Family) -> Any:
-        """Add a family's metric to this request; returns its points."""
+        """Add a family's metric to this request, and return its points."""
         from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 
         metric = self._scope.metrics.add(name=family.name, description=family.help)
@@ -86,15 +85,15 @@ class Request:
         return metric.sum.data_points
 
     def body(self) -> Steps[bytes]:
-        """The request, compressed by gzip."""
+        """The request, compressed with gzip."""
         data = self._message.SerializeToString()
         compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
         return compressed
 
 
 def refused(answer: bytes) -> tuple[int, str]:
-    """The number of points that the receiver rejected from an accepted request, and why; (0, "") if none, as
-    far as the response can be parsed.
+    """The number of points that the receiver rejected from an accepted request, and the reason; (0, "")
+    without rejections or if the response cannot be parsed.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse

@@ -1,8 +1,8 @@
 """Push the metrics of this process's brokers at intervals: scrape, encode, send, wait.
 
-A push is split into requests of some thousand points, since receivers limit the size of a request. Each is
-encoded after the receiver accepted the one before it, so that memory holds little of a push. A receiver that
-does not respond delays nothing else: the exporter waits for it REQUEST_S at most.
+A push is split into requests of some thousand points, since receivers limit the size of a request. Each
+request is encoded after the receiver has accepted the previous request, to save memory. An unresponsive
+receiver delays nothing else: the exporter waits at most REQUEST_S for a response.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OtlpExporter:
     """Exporter for the brokers of one process."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Create it before the brokers, whose counters begin when they start."""
+        """Create the exporter before the brokers, since their counters begin at startup."""
         self._settings = settings
         self._started_ns = time.time_ns()
         self._schedule = Schedule(settings.shown, settings.interval_ms / 1000)
@@ -64,7 +64,7 @@ class OtlpExporter:
         await asyncio.to_thread(_import)
         while True:
             began_s = clock_s()
-            # While all brokers stop or restart, nothing is pushed.
+            # Nothing is pushed while all brokers are stopping or restarting.
             with contextlib.suppress(NoBrokerRuns):
                 self._schedule.note(await self._push(scraper, scraper.look()))
             await asyncio.sleep(self._schedule.pause_s(clock_s() - began_s))
@@ -89,7 +89,7 @@ class OtlpExporter:
         return Outcome(None, not_taken, reason)
 
     async def _bodies(self, scraper: Scraper, view: ClusterView) -> AsyncGenerator[bytes, None]:
-        """The requests of one push, each encoded after the previous one was accepted."""
+        """The requests of one push, each encoded after the previous request was accepted."""
         finish = view.long_work.finish
         request = self._new_request()
         async with contextlib.aclosing(await scraper.families(view)) as families:
@@ -111,7 +111,7 @@ def _import() -> None:
 
 
 def _resource(view: ClusterView) -> dict[str, str]:
-    """The attributes of this process, whose brokers are one instance together."""
+    """The attributes of this process, whose brokers together are one instance."""
     cluster_id = view.metadata.cluster_id
     ids = ",".join(str(each) for each in sorted(services.broker_id for services in view.services))
     return {

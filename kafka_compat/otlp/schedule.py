@@ -1,11 +1,11 @@
-"""Schedule of metric pushes, and the log messages about their failures. Pure.
+"""Schedule of metric pushes, and log messages about their failures. No I/O.
 
 Rules
-1. A push begins one interval after the previous one began, or at once if that took longer.
-2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if that is longer): a
-   receiver that returns is not flooded by all brokers at once, nor dialed every second for days.
-3. The first failure is a warning, later ones are not; the first success after failures is logged. Points that
-   a receiver rejects are also a warning, once, until it accepts all points again.
+1. A push begins one interval after the start of the previous push, or immediately if that push took longer.
+2. While pushes fail, the pause doubles each time, up to five minutes (or the interval, if longer): a receiver
+   that recovers is not flooded by all brokers, and an absent receiver is not dialed every second for days.
+3. The first failure is logged as a warning, later failures are not; the first success after failures is
+   logged. Rejected points are also logged as a warning, once until the receiver accepts all points again.
 
 Times are seconds of a monotonic clock.
 """
@@ -22,7 +22,7 @@ _REASON_MAX: Final = 200
 
 
 class Outcome(NamedTuple):
-    """Result of a push: why it failed, or None; points rejected from a successful one, and why."""
+    """Result of a push: the reason for a failure, or None; the rejected points, and the reason."""
 
     failure: str | None = None
     refused: int = 0
@@ -31,17 +31,17 @@ class Outcome(NamedTuple):
 
 class Schedule:
     def __init__(self, where: str, interval_s: float) -> None:
-        """`where` is the endpoint for log messages."""
+        """`where` is the endpoint shown in log messages."""
         self._where = where
         self._interval_s = interval_s
         self._failures = 0
         self._refuses = False
 
     def pause_s(self, took_s: float) -> float:
-        """The time to wait after a push that took so long."""
+        """The time to wait after a push with this duration."""
         longest_s = max(self._interval_s, _PAUSE_MAX_S)
         wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
-        # A push that fails late is not retried at once.
+        # The failure may have taken long: do not retry immediately.
         return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
 
     def note(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""The settings kafka.compat.otlp.*: where and how metrics are pushed."""
+"""The settings kafka.compat.otlp.*, for the push of metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPECTED: Final = "expected an address such as http://127.0.0.1:4318/v1/metrics
 
 
 class OtlpSettings(NamedTuple):
-    """Settings of OTLP pushes. `shown` is the address without its query, which may contain a secret."""
+    """Settings of OTLP pushes. `shown` is the URL without its query, which may contain a secret."""
 
     where: Place
     shown: str

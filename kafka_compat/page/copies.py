@@ -1,4 +1,4 @@
-"""Copies of topics that this process makes in the background, and their progress."""
+"""Background copies of topics in this process, and their progress."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Copy:
 
 
 class Copies:
-    """The copies of this process. They end with the broker at the latest."""
+    """The copies of this process, which are canceled when the broker shuts down."""
 
     def __init__(self) -> None:
         self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
@@ -45,7 +45,7 @@ class Copies:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:
-        """Start a copy by `work`, which updates its progress."""
+        """Start a copy; `work` updates its progress."""
         copy = Copy(source, target)
         self.all.appendleft(copy)
         task = asyncio.ensure_future(self._run(copy, work))

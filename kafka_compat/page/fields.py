@@ -1,4 +1,4 @@
-"""Parse the fields of forms and JSON objects in the same way. Pure."""
+"""Parse the fields of forms and JSON objects in the same way. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def needed(body: Mapping[str, Any], name: str) -> str:
 
 
 def whole_number(body: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
-    """An integer field; None if it is empty. Raises BadCall."""
+    """An integer field; None if the field is empty. Raises BadCall."""
     value = text(body, name).strip()
     if not value:
         return None
@@ -56,7 +56,7 @@ def is_on(body: Mapping[str, Any], name: str) -> bool:
 
 
 def content(body: Mapping[str, Any], name: str) -> bytes | None:
-    """A key or value, from a text in the format named by `….as`; None if missing. Raises BadCall."""
+    """A key or value, parsed from a text in the format in `….as`; None if missing. Raises BadCall."""
     form, given = text(body, f"{name}_as", FORMATS[0]), text(body, name)
     if form == EMPTY:
         if given:

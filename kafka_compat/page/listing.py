@@ -1,4 +1,4 @@
-"""Filter, sort and paginate a long list. Pure."""
+"""Filter, sort and paginate a long list. No I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 class Listing(TypedDict):
-    """A page of a list: `total` rows exist, `found` match the filter, `rows` are those of this page."""
+    """A page of a list: `total` rows exist, `found` match the filter, `rows` are on this page."""
 
     rows: list[Row]
     total: int
@@ -38,8 +38,8 @@ def listed(
     default: str,
     name: str = "name",
 ) -> Listing:
-    """The page that the query selects. `columns` maps sortable columns to the fields of rows; `default` is
-    the default of `sort`; `name` is the field that `q` filters by. Raises BadCall.
+    """The page selected by the query. `columns` maps sortable columns to fields of rows, `default` is the
+    default for `sort`, and `q` filters by the field `name`. Raises BadCall.
     """
     asked = query.get("sort", "") or default
     column = asked.removeprefix("-")

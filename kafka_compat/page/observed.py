@@ -1,4 +1,4 @@
-"""State that the page keeps between visits: write rates, log lines, refused clients, copies."""
+"""State that the web console keeps between visits: write rates, log lines, rejected clients, copies."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 class Rates:
-    """Records written per second, from the log end offsets at two moments, in topics with partitions that
-    brokers of this process lead.
+    """Records written per second to partitions that brokers of this process lead, from the log end offsets at
+    two moments.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Rates:
         self._samples.append((now_s, counts))
 
     def forget(self) -> None:
-        """Discard all samples: the logs begin again."""
+        """Discard all samples, since the logs start from scratch."""
         self._samples.clear()
 
     def forget_topic(self, topic: str) -> None:
@@ -55,7 +55,7 @@ class Rates:
                 self._samples[number] = at_s, kept
 
     def of(self, topic: str) -> float | None:
-        """Records per second over the last minute, in partitions that are led here; None if not known yet."""
+        """Records per second over the last minute in partitions led here; None until known."""
         if len(self._samples) < 2:
             return None
         last_s, last = self._samples[-1]
@@ -63,7 +63,7 @@ class Rates:
             return None
         led, end = last[topic]
         for first_s, first in self._samples:
-            # Earlier samples do not apply after a leader change, or if a topic was recreated.
+            # Earlier samples do not apply after a leader change or the recreation of a topic.
             if first_s < last_s and topic in first and first[topic][0] == led and first[topic][1] <= end:
                 return (end - first[topic][1]) / (last_s - first_s)
         return None
@@ -96,7 +96,7 @@ _DENIED: Final = "Denied"
 
 
 class LogLines(logging.Handler):
-    """Keeps the last log lines. `refused` is called with host and reason of denied operations."""
+    """Buffer of the last log lines. `refused` is called with the host and the reason of denied operations."""
 
     def __init__(self, refused: Callable[[str, str], None]) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class LogLines(logging.Handler):
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Called from any thread."""
+        """Append a line. May be called from any thread."""
         try:
             text = record.getMessage()
             if record.exc_info and record.exc_info[0] is not None:
@@ -141,10 +141,10 @@ log = logging.getLogger(__name__)
 
 
 class Observed:
-    """State of the page, for the brokers of this process."""
+    """State of the web console for the brokers of this process."""
 
     def __init__(self, brokers: Sequence[Broker], registry: Registry | None) -> None:
-        """Call on the brokers' event loop, while they run."""
+        """Start observing. Call it on the brokers' event loop while the brokers run."""
         self._brokers = brokers
         self.registry = registry
         """The schema registry with its cached schemas; None if none is configured."""
@@ -173,7 +173,7 @@ class Observed:
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
     def cluster(self) -> ClusterView:
-        """The cluster as the brokers see it now. Raises NoBrokerRuns."""
+        """The cluster as currently known to the brokers. Raises NoBrokerRuns."""
         return ClusterView(self._brokers)
 
     async def watch(self) -> None:

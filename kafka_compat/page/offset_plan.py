@@ -1,4 +1,4 @@
-"""Compute the new offsets of a group, as kafka-consumer-groups --reset-offsets does. Pure.
+"""Compute the new offsets of a group like kafka-consumer-groups --reset-offsets. No I/O.
 
 As in Kafka, an offset out of range becomes the nearest valid one; a time after the last record selects the
 end of the partition.
@@ -22,7 +22,7 @@ SCENARIOS: Final = (EARLIEST, LATEST, OFFSET, TIME, SHIFT)
 
 
 class Extent(NamedTuple):
-    """The first offset of a partition, and the end of what consumers may read."""
+    """The first offset of a partition, and the end offset for consumers."""
 
     start: int
     end: int
@@ -57,8 +57,8 @@ def plan(
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
 ) -> Iterator[Step]:
-    """The steps of a change. `number` is the offset, or the shift. `extents` have the reason in place of an
-    unknown extent; `at_time` is the first offset at or after the time, None if there is none.
+    """The steps of a change. `number` is the offset or the shift. `extents` contains the reason in place of
+    an unknown extent; `at_time` contains the first offset at or after the time, or None.
     """
     for place in sorted(partitions):
         yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))

@@ -1,4 +1,4 @@
-"""Read records from the partition leaders and decode them for the page."""
+"""Read records from the partition leaders, and decode them for the web console."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def shown(
 
 
 def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
-    # With `schema` for both, keys often have no schema: the problem says so.
+    # Keys often have no schema even if values have one.
     return [
         {
             "partition": each.partition,
@@ -73,7 +73,7 @@ def _rows(records: Iterable[Found], show_key: str, show_value: str, schemas: Sch
 
 
 def _timestamp_type(found: Found) -> str | None:
-    """The name as in message.timestamp.type; None for the oldest record format, which has no time."""
+    """The name in message.timestamp.type; None for the oldest record format, which has no timestamps."""
     if not found.batch.magic:
         return None
     is_create = found.batch.timestamp_type is TimestampType.CREATE_TIME

@@ -1,4 +1,4 @@
-"""Sizes and offsets of partitions that other processes lead, queried from their leaders."""
+"""Sizes and offsets of partitions led by other processes, queried from the leaders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AT_ONCE: Final = 500
 
 
 class RemoteReport(NamedTuple):
-    """What leaders in other processes reported. `missing` names the brokers that did not respond."""
+    """Data from leaders in other processes. `missing` lists the brokers that did not respond."""
 
     sizes: dict[TopicPartition, int]
     """Sizes of the leaders' logs, in bytes."""
@@ -38,14 +38,14 @@ _NOTHING: Final = RemoteReport({}, {}, [])
 
 
 class RemoteLeaders:
-    """Queries the leaders; concurrent visits share one query."""
+    """Client of the leaders. Concurrent visits share one query."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()
         self._known: tuple[float, RemoteReport] | None = None
 
     async def look(self, cluster: ClusterView) -> RemoteReport:
-        """A current report."""
+        """Return a current report."""
         remote = cluster.remote_partitions()
         if remote is None:
             return _NOTHING

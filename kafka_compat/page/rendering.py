@@ -1,7 +1,7 @@
-"""Render templates to HTML in pieces, so that a long table does not block the event loop.
+"""Render templates to HTML in chunks, so that a long table does not block the event loop.
 
-The output of a macro, or of a `call` of one, is a single piece. Rows are therefore never inside macros:
-tables are plain HTML in templates, which extend or include others.
+The output of a macro or a `call` block is a single chunk. Rows are therefore never inside macros: tables are
+plain HTML in templates that extend or include others.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def percent(share: float | None) -> str:
 
 
 def shown(value: object) -> str:
-    """A text, or a dash if it is missing."""
+    """A text, or a dash for None."""
     return NOTHING if value is None or value == "" else str(value)
 
 
@@ -156,7 +156,7 @@ def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
 
 
 class Templates:
-    """All templates of the page, compiled. Create it in a thread: it takes as long as a broker's startup."""
+    """All compiled templates. Create it in a thread, since it takes as long as a broker's startup."""
 
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -1,4 +1,4 @@
-"""HTTP routes of the page: each view as HTML and as JSON, actions, and the login."""
+"""HTTP routes of the web console: each view as HTML and JSON, actions, and the login."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ FIELD: Final = "form_token"
 
 
 class Forms:
-    """Protects forms against cross-site requests: each has a token that only pages of this listener contain.
-    It belongs to a session, or without one to everyone who can read the page.
+    """Protects forms against cross-site requests: each form contains a token that only pages of this listener
+    contain. The token belongs to a session or, without sessions, to all readers of the page.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Forms:
         return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
 
     def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
-        """The fields of a form, without FIELD. Raises BadCall if the token is wrong."""
+        """Return the fields of a form, without FIELD. Raises BadCall if the token is wrong."""
         given = str(body.get(FIELD, ""))
         if not hmac.compare_digest(given.encode(), self.token(session).encode()):
             text = (
@@ -66,7 +66,7 @@ class Forms:
 
 
 class Site:
-    """The page of this process's brokers. `may_write`: actions are allowed."""
+    """The web console of this process's brokers. `may_write`: actions are allowed."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Site:
         )
 
     def routes(self) -> list[Route]:
-        """The routes of the page."""
+        """The routes of the web console."""
         routes = [
             self._route("GET", "/", self._to_first),
             self._route("GET", ROOT, self._to_first),
@@ -272,7 +272,7 @@ class Site:
 
 
 def _own(path: str) -> str:
-    """The path if it is under the page's root, otherwise the first page: never redirect elsewhere."""
+    """The path if it is under ROOT, otherwise the first page: never redirect to other sites."""
     return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else _FIRST
 
 

@@ -1,4 +1,4 @@
-"""One request for a page, the API that its view may use, and the kinds of views."""
+"""One request for a page, the API for its view, and the kinds of views."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kafka_compat.security.principal import Principal
 
 
 class Rights:
-    """What a visit may do: as much as a client with the page's principal and the browser's address. Without
-    an authorizer, everything is allowed.
+    """Permissions of a visit: those of a client with the web console's principal and the browser's address.
+    Without an authorizer, all operations are allowed.
     """
 
     def __init__(self, authorizer: Authorizer | None, principal: Principal, host: str) -> None:
@@ -33,7 +33,7 @@ class Rights:
         self.host = host
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether an operation is allowed; use it to leave out data."""
+        """Whether an operation is allowed; use it to omit data."""
         return self._authorizer is None or self._authorizer.allows(
             self.principal, self.host, operation, resource_type, name, logged=False
         )
@@ -72,8 +72,8 @@ _CHECKED_BY_VIEWS: Final = frozenset((ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FET
 
 
 async def ask_here(calls: Calls, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
-    """The response of a broker of this process to a request, handled as from a client. Raises TimeoutError,
-    and BadCall with the text of an error that fails the entire request.
+    """Return the response of a broker of this process to a request, which is handled like a client's. Raises
+    TimeoutError, and BadCall with the text of an error that fails the entire request.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -94,7 +94,7 @@ ROOT: Final = "/ui"
 
 
 class Visit:
-    """A request for a page (see the module). `body` has the fields of an action."""
+    """A request for a page. `body` contains the fields of an action."""
 
     def __init__(
         self,
@@ -138,9 +138,9 @@ class Visit:
     async def ask(
         self, key: ApiKey, version: int | None = None, broker_id: int | None = None, /, **fields: Any
     ) -> Any:
-        """The response to a request with these fields, of a broker of this process or of `broker_id`.
-        `version` defaults to the newest that this broker supports. Raises BadCall if the broker does not
-        respond.
+        """Send a request with these fields to a broker of this process or to `broker_id`, and return the
+        response. `version` defaults to the newest version of this broker. Raises BadCall if the broker does
+        not respond.
         """
         request = request_class(key)(**fields)
         services = self._services_of(broker_id)
@@ -182,7 +182,7 @@ def path_of(path: str, **query: object) -> str:
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:
-    """The result of a value or an awaitable."""
+    """Return a value, or the result of an awaitable."""
     return await found if isinstance(found, Coroutine) else found
 
 
@@ -241,7 +241,7 @@ class Action(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A view that a browser downloads: a `File` with the file's name."""
+    """A view for download: returns a `File` with its name."""
 
     path: str
     give: Callable[[Visit], Awaitable[File]]

@@ -20,8 +20,8 @@ COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp
 class ArchiveJob(StreamJob):
     """What to archive, and where.
 
-    `offsets_per_batch` bounds the work lost in a crash, and how often progress advances. `accept_loss`
-    continues if Kafka deleted records before they were archived, and counts them as gaps.
+    `offsets_per_batch` bounds the work lost in a crash, and the time between progress updates. With
+    `accept_loss`, records that Kafka deleted before they were archived are counted as gaps.
     """
 
     offsets_per_batch: int = 1_000_000
@@ -30,7 +30,7 @@ class ArchiveJob(StreamJob):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """The archive after a run: rows and batches of the run, totals, and offsets not archived yet."""
+    """The archive after a run: rows and batches of the run, totals, and remaining offsets."""
 
     directory: Path
     state: ArchiveState
@@ -89,15 +89,15 @@ class ArchiveReport:
 def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
     """Write the source's rows into `directory`, which all executors can reach; returns the files.
 
-    Each partition of the source holds a range of one Kafka partition in offset order, so that neither a
-    shuffle nor a sort is needed.
+    Each partition of the source is a range of one Kafka partition in offset order, so no shuffle or sort is
+    needed.
     """
     from pyspark import cloudpickle
 
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Executors on other machines have pyarrow, but not this package: its functions are sent with the task.
+    # Functions are sent with the task, since executors on other machines lack this package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
     write = partial(archive_writer.write_range, directory=str(directory.resolve()))
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
@@ -148,7 +148,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
 
 
 def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
-    """Raise RecordsLost if the topics do not continue the archive; only deletions may be accepted as gaps."""
+    """Raise RecordsLost if the topics do not continue the archive; deletions may be accepted as gaps."""
     lost = lost_since(view, archived, state.topic_ids)
     fatal = [reason for reason in lost if "not archived" not in reason]
     if fatal:
@@ -158,7 +158,7 @@ def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, s
 
 
 def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
-    """Offsets that are not archived, up to the topics' ends at the start of the run."""
+    """Number of offsets to archive, up to the topics' ends at the start of the run."""
     behind: Offsets = {}
     for topic, ends in view.latest.items():
         for partition, end in ends.items():

@@ -1,14 +1,14 @@
-"""Files of the archive, and how a batch becomes visible exactly once despite crashes.
+"""Files of the archive, and the exactly-once publication of batches despite crashes.
 
 Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
 underscore. The rules:
 
-1. A batch is written to DIR/_staging/BATCH-RUN/, a directory of this run alone, which readers ignore.
-2. Its files are synced, and checked: offsets strictly increase without duplicates, and all lie inside the
-   batch's range, which begins where the last batch ended.
+1. A batch is written to DIR/_staging/BATCH-RUN/, a directory of this run, which readers ignore.
+2. Its files are synced and checked: offsets strictly increase, and lie within the batch's range, which begins
+   at the end of the last batch.
 3. DIR/_log/BATCH.json then maps each staged file to its final name. Creating this file, by rename, is the
-   commit: from then on exactly these files are the batch, and it is never written again.
-4. Each staged file is renamed to its final name. A rename is atomic and happens once, so a reader in between
+   commit: exactly these files are now the batch, which is never written again.
+4. Each staged file is renamed to its final name. A rename is atomic and happens once, so a concurrent reader
    sees some files of the batch, and none twice.
 5. The staging directory is deleted last. A log entry whose staging directory exists is an unfinished
    publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
@@ -61,7 +61,7 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A staged file `name`: rows first to last of one partition and one day, in the given runs."""
+    """A staged file `name` with offsets first to last of one partition and one day, in the given runs."""
 
     name: str
     topic: str
@@ -90,7 +90,7 @@ class ArchiveStore:
     def open(self) -> ArchiveState:
         """Create or open the directory, finish an interrupted publication, and return the state.
 
-        Raises NotStarted if the directory holds something else, or files without their checkpoint.
+        Raises NotStarted if the directory contains other files, or files without a checkpoint.
         """
         self.check()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ class ArchiveStore:
         return state
 
     def check(self) -> None:
-        """Raise NotStarted if the directory is neither empty nor an archive; changes nothing."""
+        """Raise NotStarted if the directory is neither empty nor an archive, without changing it."""
         if self._marker.exists():
             if json.loads(self._marker.read_text()) != FORMAT:
                 raise NotStarted(
@@ -139,7 +139,7 @@ class ArchiveStore:
         return batch_id <= self.state().batch_id
 
     def staging_directory(self, batch_id: int) -> Path:
-        """Directory for this run's files of the batch; new and empty at each call."""
+        """Create an empty directory for this run's files of the batch."""
         path = self._staging / f"{batch_id}-{self._run}"
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -149,7 +149,7 @@ class ArchiveStore:
     ) -> ArchiveState:
         """Check the staged and synced files of a batch over [start, end) of each partition, and publish them.
 
-        Raises RecordsLost if they do not continue the archive, or contain duplicate or foreign offsets.
+        Raises RecordsLost if the files do not continue the archive, or contain duplicate or foreign offsets.
         """
         staging = self._staging / f"{batch_id}-{self._run}"
         staging.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ class ArchiveStore:
         return self._log / f"{batch_id:012d}.json"
 
     def _publish(self, entry: dict[str, Any]) -> None:
-        """Rename the batch's staged files to their final names, unless already done; rules 4, 5."""
+        """Rename the batch's staged files to their final names, unless already done (rules 4 and 5)."""
         staging = self._staging / entry["staging"]
         if not staging.is_dir():
             return

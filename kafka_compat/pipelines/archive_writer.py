@@ -1,7 +1,7 @@
-"""Write a range of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
+"""Write a range of one Kafka partition as Parquet files, one per UTC day, on Spark's executors.
 
-Executors need only pyarrow. Files get random names in the staging directory. Files of a failed attempt of a
-task are in no manifest, so they never become visible.
+Executors need only pyarrow. Files get random names in the staging directory. No manifest contains the files
+of a failed attempt of a task, so the files never become visible.
 """
 
 import os
@@ -44,7 +44,7 @@ class _DayFile:
 def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
     """Write record batches in the archive's schema, all of one Kafka partition and in offset order.
 
-    Yields one record batch of FILES_SCHEMA. A day that recurs after many others may get two files.
+    Yields one record batch of FILES_SCHEMA. A day that recurs after many other days may get two files.
     """
     os.makedirs(directory, exist_ok=True)
     owner: tuple[str, int] | None = None
@@ -76,7 +76,7 @@ def day_name(days: int) -> str:
 
 
 def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
-    """The single topic and partition of the rows; RecordsLost if there are several."""
+    """The single topic and partition of the rows. Raises RecordsLost if there are several."""
     topics, partitions = pc.unique(batch.column("topic")), pc.unique(batch.column("partition"))
     owner = (topics[0].as_py(), partitions[0].as_py())
     if len(topics) != 1 or len(partitions) != 1 or before not in (None, owner):
@@ -101,7 +101,7 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
-    # The nbytes of a slice is its own share of the buffers, not the whole batch's.
+    # The nbytes of a slice is its share of the batch's buffers.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
         _flush(file)
@@ -116,7 +116,7 @@ def _flush(file: _DayFile) -> None:
 
 
 def _finish(file: _DayFile) -> _DayFile:
-    """Write buffered rows, close, and sync: the manifest that names the file must not outlive its bytes."""
+    """Write buffered rows, close, and sync, since the manifest must not outlive the file's bytes."""
     if file.rows:
         _flush(file)
     file.writer.close()

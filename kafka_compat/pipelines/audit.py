@@ -1,9 +1,9 @@
 """Job `audit`: compare record counts per topic, partition and hour between tiers, like LinkedIn's Kafka
 audit.
 
-A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts kept by
-a producer. All tiers are compared with the first. Each count comes with the sum of a hash of each record's
-key and value, so that a loss and a duplicate in one bucket do not cancel out.
+A tier is a place that should contain the same records: a broker's topic, an archive, a mirror, or a
+producer's counts. All tiers are compared with the first. Each count includes a sum of hashes of keys and
+values, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
 import csv
@@ -30,7 +30,7 @@ class Tier:
     """A tier to count: `kind` is kafka (place: bootstrap servers), header (the same, with counts that
     producers send in a header), archive (a directory), or counts (a CSV file).
 
-    `topic` is the topic's name in that place; ignored for counts.
+    `topic` is the topic's name in that place, and ignored for counts.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class AuditJob:
-    """Tiers that should hold the same records; buckets of `bucket_ms` by record timestamps.
+    """Tiers that should contain the same records, and buckets of `bucket_ms` by record timestamps.
 
-    `since_ms` and `until_ms` (exclusive) bound the timestamps: exclude records still being written. With
-    `by_partition` False, partitions are summed, for mirrors with a different number of them.
-    `sequence_header` is for tiers of kind header, see `announced`. `command` is shown on the plot.
+    `since_ms` and `until_ms` (exclusive) bound the timestamps, to exclude records still being written. With
+    `by_partition` False, partitions are summed, for mirrors with different numbers of partitions.
+    `sequence_header` is for tiers of the kind header (see `announced`). `command` is shown on the plot.
     """
 
     tiers: Sequence[Tier]
@@ -62,7 +62,7 @@ class AuditJob:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Counts of each tier, in order, and the differences."""
+    """Counts of each tier, in order, and differences."""
 
     counts: dict[str, dict[Bucket, Count]]
     differences: list[Difference]
@@ -129,11 +129,11 @@ def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
 
 
 def announced(rows: Any, header: str) -> Any:
-    """Records that producers announced in headers, from the source's columns: partition, timestamp.
+    """Records that producers announced in headers: partition and timestamp, from the source's columns.
 
     The header's value is PRODUCER:N, where N numbers a producer's records from 0. A repeated number counts
-    once. A missing number is assigned the partition and time of the next one present; missing records at the
-    end of a producer's sequence are not detected. Records without the header are not counted.
+    once. A missing number is assigned the partition and time of the next existing number; missing records at
+    the end of a producer's sequence are not detected. Records without the header are not counted.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -207,7 +207,7 @@ def _place(tier: Tier, cluster: str) -> str:
 
 
 def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
-    """The cluster id of each tier that has one. Raises NotStarted if a tier's place does not exist."""
+    """The cluster ids of tiers in Kafka. Raises NotStarted if a tier's place does not exist."""
     clusters = {}
     for tier in job.tiers:
         if tier.kind in ("kafka", "header"):
@@ -227,7 +227,7 @@ def _require_archive(tier: Tier) -> None:
 
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
-    """Read a CSV file with the columns `partition`, `time_ms` and `rows`: counts by a producer, in buckets
+    """Read a CSV file with the columns `partition`, `time_ms` and `rows`: a producer's counts, in buckets
     that are not longer than the audit's.
     """
     counts: dict[Bucket, int] = {}
@@ -251,7 +251,7 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
 def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
     """A reader of the tier's records. Raises NotStarted if the place does not exist."""
     if tier.kind in ("kafka", "header"):
-        # End offsets are fetched here, so that all tiers are read as of about the same moment.
+        # Fetch end offsets now, so that all tiers are read as of about the same moment.
         view = look(
             spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
         )

@@ -1,5 +1,5 @@
 """Plot the audit: records over time, and the differences from the first tier. A PNG, and an HTML page with
-the tables. Each tier has its own panel, since matching tiers would hide each other in one.
+the tables. Each tier has its own panel, since matching tiers would hide each other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,8 +22,8 @@ _STRAYS = 0.001
 
 
 class Span(NamedTuple):
-    """`steps` steps of `step_ms` from `first_ms` on, each a whole number of audit buckets. `strays` buckets
-    with few records lie far outside.
+    """`steps` steps of `step_ms` starting at `first_ms`, each a whole number of audit buckets. `strays`
+    counts distant buckets with few records.
     """
 
     first_ms: int
@@ -51,8 +51,8 @@ class Span(NamedTuple):
 
 
 def span_of(tiers: Collection[Mapping[Bucket, Count]], bucket_ms: int) -> Span:
-    """The span to plot for these tiers. Outlying timestamps (a wrong clock, a 0) would squeeze all others: up
-    to one record in a thousand may be excluded at either end.
+    """The span to plot for these tiers. Up to one record in a thousand is excluded at either end, since
+    outlying timestamps (a wrong clock, a 0) would squeeze all others.
     """
     rows: dict[int, int] = {}
     for tier in tiers:
@@ -206,7 +206,7 @@ def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Them
 
 
 def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
-    """Plot the surplus or deficit of each tier against the first, with a shape per tier."""
+    """Plot the surplus or deficit of each tier against the first tier, with a shape per tier."""
     first, *others = counts
     reference = span.rows(counts[first])
     middles = [(a + b) // 2 for a, b in zip(span.edges_ms, span.edges_ms[1:], strict=False)]

@@ -1,4 +1,4 @@
-"""Read Kafka offset ranges of a batch from Spark's checkpoint; they are fixed before the batch first runs."""
+"""Read a batch's Kafka offset ranges, fixed before its first run, from Spark's checkpoint."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ Offsets = dict[str, dict[int, int]]
 def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
     """Start (inclusive) and end (exclusive) offsets of a batch of a query with one Kafka source.
 
-    A partition that appeared during the batch only has an end.
+    A partition that was created during the batch only has an end.
     """
     if batch_id == 0:
         start = _json_at_end((checkpoint / "sources" / "0" / "0").read_bytes())

@@ -15,7 +15,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The selected topics at present: ids ("" if the cluster has none), first and next offsets."""
+    """The current state of the selected topics: ids ("" if the cluster has none), first and next offsets."""
 
     topic_ids: dict[str, str]
     earliest: Offsets
@@ -25,9 +25,9 @@ class ClusterView:
 def look(
     spark: Any, properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
 ) -> ClusterView:
-    """Query the topics, or those whose whole name matches `pattern`.
+    """Query the topics, or all topics whose entire name matches `pattern`.
 
-    Raises NotStarted if no broker responds, or a named topic does not exist (it is not created).
+    Raises NotStarted if no broker responds, or a named topic does not exist (topics are not created).
     """
     jvm = spark._jvm
     client = jvm.java.util.Properties()
@@ -86,7 +86,7 @@ def cause(error: BaseException) -> str:
 
 
 def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:
-    """Reasons why a job cannot continue from `archived` (next offsets) without a gap, one per line."""
+    """Reasons, one per line, why a job cannot continue from `archived` (next offsets) without a gap."""
     reasons = []
     for topic, partitions in archived.items():
         if topic not in view.topic_ids:

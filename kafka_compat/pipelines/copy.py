@@ -1,8 +1,8 @@
-"""Job `copy`: copy topics to topics exactly once by Kafka's transactions, with all fields of a record.
+"""Job `copy`: copy topics exactly once with Kafka's transactions, with all fields of records.
 
 Executors write, in one transaction for each source partition of a batch. The driver's memory and CPU do not
-limit the throughput, and no partition waits for another; transactional_writer has the rules. A batch becomes
-visible partition by partition.
+limit the throughput, and no partition waits for another; see the rules in transactional_writer. A batch
+becomes visible partition by partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """`source` is what to read. `to_topic` None keeps the topics' names, which requires another cluster.
+    """`source` selects the records. `to_topic` None keeps the topics' names, which requires another cluster.
 
     `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
-    creates missing topics, and adds missing partitions. `group` is the consumer group that holds the tokens
-    (None: named by the job's id).
+    creates missing topics, and adds missing partitions. `group` is the consumer group for the tokens (None:
+    named after the job's id).
     """
 
     source: StreamJob
@@ -70,7 +70,7 @@ def run_copy(job: CopyJob) -> StreamReport:
 
 
 def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:
-    """Write a batch; returns (copied, skipped). Each Kafka partition must be one of Spark's."""
+    """Write a batch, and return (copied, skipped). Each Kafka partition must be one Spark partition."""
     import sys
 
     from pyspark import cloudpickle
@@ -101,7 +101,7 @@ def _copy(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Copy a batch; returns the data for its commit entry."""
+    """Copy a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = _wanted(job, {topic: max(partitions) + 1 for topic, partitions in end.items()})
     target.provide(wanted, create=job.create)
@@ -119,10 +119,10 @@ def _copy(
 
 
 def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
-    """Before a batch's first attempt, set missing tokens (new partition, or long idle) to the start.
+    """Before a batch's first attempt, set missing tokens (of new or long idle partitions) to the start.
 
-    At that point nothing of the batch is in the target, so the start is correct. From the second attempt on,
-    a missing token has expired, and the partition's writer aborts.
+    The target does not contain records of the batch yet, so the start is correct. In later attempts, a
+    missing token has expired, and the partition's writer aborts.
     """
     from confluent_kafka import Consumer
 

@@ -1,13 +1,13 @@
 """Job `dedupe`: copy topics to a topic without records repeated within a time span.
 
 Two records are duplicates if they have the same id and their timestamps differ by at most `within`; the first
-one is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
-`within`: records below it are late, and dropped. An id is forgotten when no record on time can repeat it any
-more, which is 2 × `within` later.
+record is kept. The state is bounded by the watermark, which is the latest timestamp of earlier batches minus
+`within`: records below the watermark are late, and dropped. An id is forgotten after 2 × `within`, when no
+record on time can repeat it.
 
-Spark's own dropDuplicatesWithinWatermark keeps any of the records of a batch with one id, however far apart
-they are, and may keep a different one when the batch runs again after a crash. This job always keeps the
-first in the order of (timestamp, topic, partition, offset).
+Spark's dropDuplicatesWithinWatermark keeps an arbitrary record of a batch per id, regardless of timestamps,
+and may keep another record when the batch runs again after a crash. This job always keeps the first in the
+order of (timestamp, topic, partition, offset).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from kafka_compat.pipelines.versions import Versions, latest_time
 
 
 def without_repeats(batches: Iterator[Any], within_ms: int) -> Iterator[Any]:
-    """Rows that are no duplicates of earlier ones. Runs on Spark's executors; needs pyarrow there.
+    """Rows that are not duplicates of earlier rows. Runs on Spark's executors, and requires pyarrow there.
 
-    Rows are sorted by id; for each id, first the remembered ones (with a null topic; not returned), then the
-    others by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at most
-    `within_ms` apart. Memory: a batch, and the remembered rows of one id.
+    Rows are sorted by id; for each id, first the remembered rows (with a null topic; not returned), then the
+    other rows by at_ms. A row is a duplicate if a remembered or kept row has the same id and a time at most
+    `within_ms` apart. Memory use: a batch, and the remembered rows of one id.
     """
     current: bytes | None = None
     remembered: list[int] = []
@@ -60,7 +60,7 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_m
 
 @dataclass(frozen=True, slots=True)
 class DedupeJob:
-    """`source` is what to read. `by` defines a record's id: see `id_expression`.
+    """`source` selects the records. `by` defines a record's id (see `id_expression`).
 
     `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
     creates the topic, and adds missing partitions.
@@ -76,9 +76,9 @@ class DedupeJob:
 
 
 def id_expression(by: str | None) -> str:
-    """SQL over the source's columns: key, value, header:NAME, any other expression, or the whole record.
+    """SQL over the source's columns: key, value, header:NAME, another expression, or the entire record.
 
-    A null is no id. None means key and value together, where both may be missing.
+    A null is not an id. None means key and value together, where both may be missing.
     """
     if by is None:
         sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
@@ -90,7 +90,7 @@ def id_expression(by: str | None) -> str:
 
 
 def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
-    """The `rows` (source's columns, id, at_ms) that are no duplicates of each other or of remembered ones.
+    """The `rows` (source's columns, id, at_ms) without duplicates of each other and of remembered rows.
 
     `remembered` has the columns id and at_ms.
     """
@@ -149,7 +149,7 @@ def _dedupe(
     rows: Any,
     batch_id: int,
 ) -> dict[str, Any]:
-    """Write a batch; returns the data for its commit entry."""
+    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

@@ -1,8 +1,8 @@
 """Check a job's requirements: Java, pyspark, pyarrow, pandas, and the jars of Spark's Kafka connector. Each
-missing one has its own message.
+missing requirement has its own message.
 
-The connector's version is pinned together with pyspark's: it is compiled against that Spark. Apart from its
-four jars, its transitive dependencies (Scala, Hadoop, compression) are already in pyspark.
+The connector's version is pinned together with pyspark's, since it is compiled against that Spark. Besides
+its four jars, its dependencies (Scala, Hadoop, compression) are part of pyspark.
 """
 
 import importlib.util
@@ -25,13 +25,13 @@ _JAVA_HINT = (
 
 
 def require_spark() -> None:
-    """Raise NotStarted unless pyspark, pyarrow, pandas and Java are installed, as far as can be told without
-    starting Java; `java_command` runs it.
+    """Raise NotStarted unless pyspark, pyarrow, pandas and Java are installed. Java is not started here, but
+    in `java_command`.
     """
     _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
-        # Spark passes rows to Python as Arrow columns, which needs both, but reports that only in mid-run.
+        # Spark requires both to pass rows to Python as Arrow columns, but reports this only in mid-run.
         _require(package)
 
 
@@ -65,7 +65,7 @@ def pyspark_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of a Java that runs Spark: JAVA_HOME's if set, else the one on PATH."""
+    """Path of a Java that runs Spark: in JAVA_HOME if set, else on PATH."""
     java = _java()
     try:
         said = subprocess.run(
@@ -106,7 +106,7 @@ def missing_jars(directory: Path) -> list[str]:
 
 
 def jars_in(directory: Path) -> list[Path]:
-    """The connector's four jars in `directory`. Raises NotStarted if one is missing."""
+    """The connector's four jars in `directory`. Raises NotStarted if a jar is missing."""
     missing = missing_jars(directory)
     if missing:
         raise NotStarted(
@@ -117,10 +117,10 @@ def jars_in(directory: Path) -> list[Path]:
 
 
 def copy_jars(directory: Path) -> str:
-    """Put the four jars into `directory`; returns the tool used ("" if all were present).
+    """Download the four jars to `directory`, and return the used tool ("" if all jars existed).
 
-    Maven is tried first, since it follows the mirrors of the user's settings.xml; then Ivy, which is in
-    pyspark and needs only Java.
+    Maven is tried first, since it uses the mirrors in the user's settings.xml; then Ivy, which is part of
+    pyspark and requires only Java.
     """
     missing = missing_jars(directory)
     if not missing:
@@ -150,7 +150,7 @@ def _find_jars(root: Path, names: list[str]) -> Iterator[Path]:
 
 
 def _fetch_with_maven(scratch: Path) -> str:
-    """Resolve into `scratch`; returns "", or the error."""
+    """Resolve to `scratch`, and return "" or the error."""
     maven = shutil.which("mvn")
     if maven is None:
         return "mvn is not installed"
@@ -176,7 +176,7 @@ def _pom_dependency(coordinates: str) -> str:
 
 
 def _fetch_with_ivy(scratch: Path) -> str:
-    """Resolve into `scratch` with pyspark's Ivy; returns "", or the error."""
+    """Resolve to `scratch` with pyspark's Ivy, and return "" or the error."""
     classpath = str(pyspark_home() / "jars" / "*")
     pattern = f"{scratch}/[artifact]-[revision].[ext]"
     for coordinates in JARS.values():
@@ -193,7 +193,7 @@ def _fetch_with_ivy(scratch: Path) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """Run a command; returns "", or the end of its output if it failed."""
+    """Run a command, and return "", or the end of its output if it failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,8 +1,8 @@
-"""Exceptions that end a job, classified by what the user can do about them."""
+"""Exceptions that end a job, classified by the user's remedy."""
 
 
 class PipelineError(Exception):
-    """The reason why a job ended; `hint` says what to do next. `exit_code` is the command's."""
+    """The reason why a job ended, with a `hint` to the user and the command's `exit_code`."""
 
     exit_code = 1
 
@@ -24,6 +24,6 @@ class JobFailed(PipelineError):
 
 
 class RecordsLost(PipelineError):
-    """A guarantee cannot be kept: records are missing in the topic, or would be duplicated."""
+    """Records are missing in the topic, or would be duplicated."""
 
     exit_code = 3

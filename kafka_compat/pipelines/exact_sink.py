@@ -1,18 +1,18 @@
 """Write batches of rows to Kafka exactly once, without transactions, despite crashes.
 
-Spark's own Kafka sink may write a batch twice after a failure, and cannot set timestamps. This sink sets
-timestamps, and avoids duplicates by reading back the target. The rules:
+Spark's Kafka sink may write a batch twice after a failure, and cannot set timestamps. This sink sets
+timestamps, and avoids duplicates by reading the target. The rules:
 
-1. Each record carries the id of the job and its origin in two headers, by which it is recognized.
+1. Each record contains the id of the job and the record's origin in two headers, to recognize the record.
 2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
 3. One task owns a target partition, and holds a file lock in the job's directory while it runs. It first
-   reads the partition from the recorded end to the current end, and skips rows that are already there.
-4. It writes the other rows in order with an idempotent producer, so that an attempt that dies leaves a prefix
-   of its rows, without gaps or duplicates.
-5. The batch is committed when all in-sync replicas have acknowledged all of it.
+   reads the partition from the recorded end to the current end, and skips rows that already exist.
+4. It writes the other rows in order with an idempotent producer, so that a failed attempt has written a
+   prefix of its rows, without gaps or duplicates.
+5. The batch is committed when all in-sync replicas have acknowledged all records.
 
-The lock keeps two attempts apart. Between a writer's death and the read-back are the seconds in which Spark
-restarts; by then the broker must have processed everything that it received from the dead writer.
+The lock excludes concurrent attempts. Between a writer's death and the next read, Spark restarts for some
+seconds, in which the broker must process all data that it received from the dead writer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Target:
         return self.properties["bootstrap.servers"]
 
     def look(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """Check before Spark starts; raises NotStarted unless `provide` is expected to succeed."""
+        """Check the target before Spark starts. Raises NotStarted unless `provide` is expected to succeed."""
         if first_look_at_target(self.properties, wanted, create=create) is None and not create:
             self.require(wanted)
 
@@ -85,7 +85,7 @@ class Target:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
-        """`require`; with `create`, first create missing topics and add missing partitions."""
+        """Call `require`. With `create`, first create missing topics and add missing partitions."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -123,9 +123,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of a batch: rows written now, rows that an earlier attempt had written, and rows without a
-    topic.
-    """
+    """Result of a batch: rows written now, rows written by an earlier attempt, and rows without a topic."""
 
     written: int
     written_before: int
@@ -133,8 +131,8 @@ class Written:
 
 
 def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
-    """The target cluster; None means the source cluster, with the same login. `options` are librdkafka's, as
-    name=value.
+    """The target cluster; None means the source cluster, with the same login. `options` contains librdkafka
+    properties as name=value.
     """
     shared: dict[str, str] = {}
     if servers is None:
@@ -144,7 +142,7 @@ def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) ->
 
 
 def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
-    """Write rows with exact_sink_writer.COLUMNS; `begun` are the ends when the batch began.
+    """Write rows with exact_sink_writer.COLUMNS. `begun` contains the end offsets at the start of the batch.
 
     Rows of one target partition are written in the order of (topic_from, partition_from, offset_from).
     """

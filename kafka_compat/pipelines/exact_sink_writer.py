@@ -46,7 +46,7 @@ class Plan:
 
 
 class _Partition:
-    """A locked target partition, with the origins that are already in it."""
+    """A locked target partition, with the origins of its records."""
 
     def __init__(self, plan: Plan, topic: str, partition: int) -> None:
         self._lock = _locked(os.path.join(plan.locks, f"{topic}-{partition}"))
@@ -58,7 +58,7 @@ class _Partition:
 
 
 def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
-    """Write record batches of COLUMNS, sorted by target partition; yields one row of DONE_SCHEMA."""
+    """Write record batches of COLUMNS, sorted by target partition. Yields one row of DONE_SCHEMA."""
     from confluent_kafka import Producer
 
     defaults = {"log_level": "2", "linger.ms": "20", "compression.type": "lz4"}
@@ -93,7 +93,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
                     continue
                 given = [(header["key"], header["value"]) for header in headers or []]
                 marked = [*given, job_header, (ORIGIN_HEADER, name.encode())]
-                # librdkafka interprets 0 as "now", the only way to omit a timestamp.
+                # librdkafka interprets 0 as "now": a missing timestamp is replaced with the current time.
                 millis = 0 if stamp is None else stamp // 1000
                 record = {"partition": part, "key": key, "value": value, "headers": marked}
                 _produce(producer, {"topic": to, "timestamp": millis, **record}, acknowledged, failed)
@@ -161,7 +161,7 @@ def _produce(producer: Any, record: dict[str, Any], acknowledged: Any, failed: l
 
 
 def _finish(producer: Any, failed: list[str]) -> None:
-    """Wait until all records are acknowledged. Raises JobFailed if one was rejected."""
+    """Wait until all records are acknowledged. Raises JobFailed if a record was rejected."""
     while producer.flush(1.0):
         _raise(failed)
     _raise(failed)
@@ -173,7 +173,7 @@ def _raise(failed: list[str]) -> None:
 
 
 def _locked(path: str) -> int:
-    """Lock the file, waiting for a dying writer; returns the descriptor, whose closing unlocks it."""
+    """Lock the file, waiting for a dying writer, and return the descriptor. Close it to unlock."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S

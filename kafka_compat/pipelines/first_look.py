@@ -1,9 +1,8 @@
 """Check topics and permissions on Kafka clusters before Spark starts, so that a mistyped name fails without
 waiting for a JVM.
 
-The checks use this project's own client, with the settings that the job's client will have. Logins that it
-does not support (Java login classes, Spark's delegation tokens) are left to `cluster.look`, which uses the
-same client as the job.
+The checks use this project's client, with the settings of the job's client. Unsupported logins (Java login
+classes, Spark's delegation tokens) are left to `cluster.look`, which uses the same client as the job.
 """
 
 import re
@@ -41,10 +40,10 @@ class Seen(NamedTuple):
 def first_look(
     properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
 ) -> Seen | None:
-    """Check topics to read; `properties` are those of a Java client.
+    """Check topics to read. `properties` contains a Java client's properties.
 
-    Raises NotStarted if no broker responds, the login fails, or a topic does not exist (it is not created) or
-    may not be read. None if this client cannot connect there.
+    Raises NotStarted if no broker responds, the login fails, or a topic does not exist (topics are not
+    created) or may not be read. Returns None if this client does not support the login.
     """
     servers, named = properties["bootstrap.servers"], sorted(set(topics))
     answer = _ask(properties, None if pattern is not None else named)
@@ -68,10 +67,10 @@ def first_look(
 def first_look_at_target(
     properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
 ) -> Seen | None:
-    """Check topics to write to, each with at least so many partitions; `properties` are librdkafka's. With
-    `create`, missing ones will be created, and are not checked.
+    """Check topics to write to, each with at least so many partitions. `properties` contains librdkafka
+    properties. With `create`, missing topics will be created, and are not checked.
 
-    Raises NotStarted as `first_look`, and for too few partitions. None if this client cannot connect there.
+    Raises NotStarted as `first_look`, and for too few partitions. Returns None for an unsupported login.
     """
     settings = java_names(properties)
     answer = None if settings is None else _ask(settings, sorted(wanted))
@@ -109,8 +108,8 @@ def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str
 
 
 def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
-    """The first Metadata response of the addresses; all topics for None. None if this client cannot connect
-    there.
+    """The first Metadata response of the addresses, with all topics for None. Returns None if this client
+    does not support the login.
     """
     servers = properties["bootstrap.servers"]
     request = {

@@ -1,13 +1,13 @@
-"""A job's directory: its identity, and what each batch began and ended with.
+"""A job's directory: its identity, and the begin and commit entries of batches.
 
-    _job.json           id and settings; a directory serves one job with the same settings for ever
+    _job.json           id and settings; a directory always serves one job with the same settings
     _log/N.begin.json   written before batch N has any effect; never overwritten
     _log/N.json         written after the last effect of batch N: the commit
     _checkpoint         Spark's, for streaming jobs
     _lock               see FolderLock
 
-A batch with only a begin entry was interrupted: the next attempt uses the entry to find what the first one
-wrote.
+A batch with only a begin entry was interrupted: the next attempt uses the entry to find the records written
+by the first attempt.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ _FIRST_FILES = {"_lock", "_log", "__job.json"}
 
 
 class JobFolder:
-    """Directory of one job; `settings` are those that must stay the same from run to run."""
+    """Directory of one job. `settings` must be the same in each run."""
 
     def __init__(self, directory: Path, settings: Mapping[str, Any]) -> None:
         self.directory = directory
@@ -38,7 +38,7 @@ class JobFolder:
         self._settings = json.loads(json.dumps(dict(settings)))
 
     def check(self) -> None:
-        """Raise NotStarted if the directory belongs to another job or program; changes nothing."""
+        """Raise NotStarted if the directory belongs to another job or program, without changing it."""
         if self._marker.exists():
             before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
             different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
@@ -55,7 +55,7 @@ class JobFolder:
             )
 
     def open(self) -> str:
-        """Create or open the directory; returns the job's permanent id."""
+        """Create or open the directory, and return the job's permanent id."""
         self.check()
         self._log.mkdir(parents=True, exist_ok=True)
         if not self._marker.exists():
@@ -65,13 +65,13 @@ class JobFolder:
         return str(json.loads(self._marker.read_text())["id"])
 
     def begun(self, batch_id: int) -> dict[str, Any] | None:
-        """The begin entry of the batch's first attempt; None if there was none."""
+        """The begin entry of the batch's first attempt, or None."""
         path = self._log / f"{batch_id:012d}.begin.json"
         found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
         return found
 
     def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
-        """Write a batch's begin entry, before it has any effect, or keep an earlier one; returns it."""
+        """Write a batch's begin entry before any effect, or keep an earlier entry. Returns the entry."""
         begun = self.begun(batch_id)
         if begun is None:
             write_json(self._log / f"{batch_id:012d}.begin.json", value)
@@ -91,7 +91,7 @@ class JobFolder:
         return batches[-1], json.loads(self._entry(batches[-1]).read_text())
 
     def recorded(self, at_first: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Data of the last commit entry; `at_first` before the first."""
+        """Data of the last commit entry; `at_first` before the first commit."""
         last = self.last()
         return at_first if last is None else last[1]
 
@@ -118,8 +118,8 @@ _POLL_S = 0.1
 class FolderLock:
     """The lock `directory`/_lock: one job at a time per directory. The file contains the process id.
 
-    It is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices the end of its
-    standard input and exits too, but until then it may still write. The next job waits for the JVM.
+    Spark's driver JVM holds this POSIX record lock: when Python dies, the JVM exits at the end of its
+    standard input, but may write until then. The next job waits for the JVM.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -127,7 +127,7 @@ class FolderLock:
         self._held: list[Any] = []
 
     def await_free(self) -> None:
-        """Wait until the lock is free; raises NotStarted at once if its job is alive. Changes no file."""
+        """Wait until the lock is free. Raises NotStarted if its job is alive. Changes no files."""
         deadline = time.monotonic() + DYING_JVM_WAIT_S
         while self._path.exists():
             with self._path.open("r+") as file:
@@ -145,7 +145,7 @@ class FolderLock:
             time.sleep(_POLL_S)
 
     def hold(self, jvm: Any) -> None:
-        """Take the lock in Spark's JVM, until that process exits; creates the directory."""
+        """Create the directory, and take the lock in Spark's JVM until that process exits."""
         self.await_free()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = jvm.java.io.RandomAccessFile(str(self._path.resolve()), "rw")
@@ -157,7 +157,7 @@ class FolderLock:
         file.writeBytes(f"{os.getpid()}\n")
 
     def release(self) -> None:
-        """Release the lock, for jobs that leave their Spark session running."""
+        """Release the lock, for jobs that keep their Spark session running."""
         for resource in reversed(self._held):
             resource.close()
         self._held = []

@@ -4,13 +4,14 @@
     spark.dataSource.register(KafkaLog)
     spark.read.format("kafka-log").option("path", "/var/lib/kafka").option("topic", "flights").load()
 
-Options: `path`, the data directory (log.dirs; comma-separated); `topic`, comma-separated names (default: all
-except those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
+Options: `path`, data directories (log.dirs; comma-separated); `topic`, comma-separated names (default: all
+topics except names that begin with two underscores); `payload`: all, keys (values and headers are null), or
+none.
 
-The directory may be any Kafka broker's. After a clean shutdown it is read to the end. Otherwise, also while a
-broker runs, it is read up to the high watermark in the broker's last checkpoint: records below it are final.
-Control records and records of aborted transactions are included. Executors must be able to read the
-directory, and have this package and pyarrow.
+The directory may be any Kafka broker's. After a clean shutdown, it is read to the end. Otherwise, also while
+a broker is running, it is read up to the high watermark in the broker's last checkpoint: records below the
+high watermark are final. Control records and records of aborted transactions are included. Executors require
+the directory, this package and pyarrow.
 """
 
 import os
@@ -84,7 +85,7 @@ class KafkaLog(DataSource):  # type: ignore[misc]
 
 
 class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
-    """Plans tasks of one large segment or several small ones: a task costs Spark a fifth of a second."""
+    """Reader with tasks of one large or several small segments, since a task costs Spark 0.2 seconds."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
@@ -110,13 +111,13 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
         return list(tasks)
 
     def read(self, partition: Any) -> Iterator[Any]:
-        """Arrow batches with the rows of a task's segments."""
+        """Yield Arrow batches with the rows of a task's segments."""
         for segment in partition.segments:
             yield from rows_of(segment, self._payload)
 
 
 def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
-    """The segments of the directory's topics, with valid offsets. ValueError if it is no data directory."""
+    """The segments of the directory's topics, with valid offsets. Raises ValueError for other directories."""
     from kafka_compat.storage.directories import checkpoints
 
     if not (folder / checkpoints.META_PROPERTIES).is_file():
@@ -147,7 +148,7 @@ def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]
 def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
     """The segment's valid rows as Arrow batches. Raises CorruptRecord, which names the broken batch.
 
-    A segment that retention has deleted gives no rows.
+    A segment that retention has deleted has no rows.
     """
     from kafka_compat.storage.segments.scan import scan_batches
 
@@ -162,7 +163,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
             rows.add(batch)
             if len(rows) >= ROWS_PER_BATCH:
                 yield rows.take()
-            # Bytes that a running broker writes past the end may be incomplete, and are not read.
+            # Do not read past the end, where a running broker may have written incomplete bytes.
             if batch.header.next_offset >= segment.end:
                 break
         if len(rows):
@@ -256,7 +257,7 @@ class _Rows:
 
 @dataclass
 class _Records:
-    """Records as columns; offsets are absolute and increase. Headers as the connector shows them, or none."""
+    """Records as columns: increasing absolute offsets, optional headers in the connector's format."""
 
     offsets: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
@@ -310,7 +311,7 @@ def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
 
 
 def _without_headers(header: Any, body: bytes, records: _Records) -> None:
-    """Records of format 2, in a fraction of the time that storage.records takes, which parses headers.
+    """Decode records of format 2 in a fraction of the time of storage.records, which parses headers.
 
     Numbers of one or two bytes, and timestamps, are decoded inline.
     """

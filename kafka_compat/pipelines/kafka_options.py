@@ -1,6 +1,6 @@
 """Convert `--kafka-option k=v` to options of Spark's Kafka source and properties of Kafka clients.
 
-A setting may have two names: one in Kafka's Java client, which reads, and one in librdkafka, which writes.
+Settings may have different names in Kafka's Java client, which reads, and in librdkafka, which writes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ _OWNED = {
 
 
 def source_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings. Raises NotStarted for a malformed one, or an option that the job sets."""
+    """Parse `name=value` strings. Raises NotStarted for malformed strings and the job's own options."""
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -57,14 +57,14 @@ def source_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def client_properties(options: dict[str, str]) -> dict[str, str]:
-    """The source's options that Kafka's own client understands, by its names."""
+    """The source's options for Kafka's Java client, by the client's names."""
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` strings unchanged. Raises NotStarted for a malformed one."""
+    """Parse `name=value` strings unchanged. Raises NotStarted for a malformed string."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -95,7 +95,7 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.certificates" in pairs:
         result["ssl.ca.pem"] = pairs["ssl.truststore.certificates"]
     if pairs.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in result:
-        # Java has the key and its certificates in one file, from which librdkafka reads each part.
+        # Java's file contains the key and its certificates; librdkafka reads both from this file.
         file = result.pop("ssl.keystore.location")
         result |= {"ssl.certificate.location": file, "ssl.key.location": file}
     try:
@@ -109,8 +109,8 @@ def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_names(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Convert librdkafka's connection and login properties to the Java client's. None if the Java client has
-    no equivalent.
+    """Convert librdkafka's connection and login properties to the Java client's. Return None if the Java
+    client has no equivalent.
     """
     protocol = properties.get("security.protocol", "plaintext").upper()
     result = {

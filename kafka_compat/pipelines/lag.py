@@ -1,12 +1,12 @@
 """Job `lag`: commit a streaming query's position to a consumer group, so that Kafka's tools show Spark's lag.
 
-Spark keeps its positions in its checkpoint and commits none to Kafka. To use it in a job:
+Spark keeps its positions in its checkpoint, and does not commit them to Kafka. To commit them in a job:
 
     from kafka_compat.pipelines.lag import show_lag
     show_lag(spark, "127.0.0.1:9092", group="billing")
 
-From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group is only informative: Spark
-never resumes from it.
+From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group is informative: Spark never
+resumes from its offsets.
 """
 
 import json
@@ -29,7 +29,7 @@ ANSWER_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LagJob:
-    """Show the query with this checkpoint as `group`; every `interval_s` seconds, or once for None."""
+    """Commit the query's position as `group`, every `interval_s` seconds or once for None."""
 
     bootstrap_servers: str
     checkpoint: Path
@@ -40,7 +40,7 @@ class LagJob:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The offsets committed last, and the partitions' ends at that time."""
+    """The last committed offsets, and the partitions' ends at that time."""
 
     group: str
     committed: Offsets
@@ -79,7 +79,7 @@ class GroupCommitter:
         from confluent_kafka import Consumer
 
         own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
-        # librdkafka logs several errors a second, which would hide the one line that callers print.
+        # librdkafka's several errors per second would hide the caller's message.
         self._consumer = Consumer({"log_level": "2", **properties, **own})
         self._lock = threading.Lock()
 
@@ -94,7 +94,7 @@ class GroupCommitter:
         ]
         if positions:
             with self._lock:
-                # A commit alone would wait a minute for an unresponsive cluster.
+                # Without this request, a commit would wait a minute for an unresponsive cluster.
                 self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
                 self._consumer.commit(offsets=positions, asynchronous=False)
 
@@ -123,8 +123,8 @@ def show_lag(
     """Commit the end offsets of every Kafka query of `spark` after each of its batches.
 
     `group` None names each query's group `spark-NAME` after its `queryName` (or id). `properties` are
-    librdkafka's, with `_` for `.` (security_protocol="SSL"). A failed commit is logged as a warning, and
-    never stops the query. Returns the listener, for `spark.streams.removeListener`.
+    librdkafka's, with `_` for `.` (security_protocol="SSL"). Failed commits are logged as warnings, and never
+    stop the query. Returns the listener, for `spark.streams.removeListener`.
     """
     named = {name.replace("_", "."): value for name, value in properties.items()}
     listener = LagListener(bootstrap_servers, group, named)
@@ -224,7 +224,7 @@ def run_lag(job: LagJob) -> LagReport:
 
 
 def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool) -> bool:
-    """Commit; if that fails in a continuous job, log it and leave it to the next round."""
+    """Commit. In a continuous job, log a failure, and retry in the next round."""
     try:
         committer.commit(offsets)
     except Exception as error:

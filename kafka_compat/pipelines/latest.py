@@ -6,8 +6,8 @@ A record without a value deletes its key.
     DIR/versions/N-RUN/table     Parquet: the records, one per topic and key
     DIR/versions/N-RUN/deleted   keys whose latest record has no value
 
-A version is written to its own directory, named by the batch's commit, and the link is then switched to it.
-Merging a batch twice equals merging it once, so a crash at any moment costs only time.
+A version is written to its own directory, which the batch's commit records, and the link is then switched to
+the directory. A repeated merge of a batch has no effect, so a crash at any moment costs only time.
 """
 
 import os
@@ -28,8 +28,8 @@ _PLACE = ("partition", "offset")
 def merge_latest(before: Any, rows: Any) -> Any:
     """The latest record of each topic and key in both inputs, which have the source's columns.
 
-    The latest is the one with the highest partition and offset. Records without a value stay, as they must
-    replace earlier ones of later batches; records without a key are dropped.
+    The latest record has the highest partition and offset. Records without a value are kept, since they must
+    replace earlier records; records without a key are dropped.
     """
     from pyspark.sql import functions as f
 
@@ -49,7 +49,7 @@ def run_latest(job: StreamJob) -> StreamReport:
         _show(folder)
 
     def merger(spark: Any, _: str) -> Process:
-        # An earlier run may have died between its commit and switching the link.
+        # An earlier run may have died between its commit and the switch of the link.
         show()
         return partial(_merge, spark, folder)
 
@@ -67,7 +67,7 @@ def run_latest(job: StreamJob) -> StreamReport:
 
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
-    """Write the next version; returns the data for its commit entry."""
+    """Write the next version, and return the data for its commit entry."""
     last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)
@@ -93,7 +93,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
 
 
 def _show(folder: JobFolder) -> None:
-    """Point the link at the committed version; delete all but the previous one, which may be in use."""
+    """Point the link at the committed version; delete all but the previous version, which may be in use."""
     last = folder.last()
     if last is None:
         return

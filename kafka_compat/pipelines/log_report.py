@@ -11,9 +11,9 @@ from kafka_compat.pipelines.progress import text_table, utc
 class PartitionLine:
     """A partition: sizes of values in bytes, codecs, and pending retention.
 
-    `due_rows` are deleted by the broker's next retention checks; `next_due_ms` is when the next segment is
-    due after that (None: never, by time); `future_rows` are in segments with a timestamp more than a day
-    ahead of now, which prevents their deletion and that of all later ones.
+    The broker's next retention checks delete `due_rows`; `next_due_ms` is the time when the next segment is
+    due (None: never, by time); `future_rows` are in segments with a timestamp more than a day ahead of now,
+    which prevents the deletion of these and all later segments.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A hot key: `share` of its topic's records; the key as UTF-8 if valid, else in hexadecimal."""
+    """A hot key, as UTF-8 if valid, else in hexadecimal, and its `share` of the topic's records."""
 
     topic: str
     key: str
@@ -77,7 +77,7 @@ class LogReport:
         }
 
     def tables(self) -> list[list[list[str]]]:
-        """Partitions, topics' skew, and hot keys, each with its header."""
+        """Tables of partitions, topics' skew, and hot keys, each with its header."""
         head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
         head += ["NEXT-DUE", "FUTURE-ROWS"]
         partitions = [

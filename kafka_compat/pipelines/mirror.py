@@ -1,7 +1,7 @@
 """Job `mirror`: copy topics of one cluster to another exactly once, partition by partition.
 
-See exact_sink for how records arrive exactly once. A record that originally came from the target carries the
-target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
+See exact_sink for the exactly-once delivery. A record that came from the target contains the target's name in
+a header, and is not sent back: two mirrors in opposite directions do not form a loop.
 
     DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
                            source_offset on are at target_offset or behind it
@@ -28,10 +28,10 @@ _NOTHING = {"mirrored_total": 0, "looped_total": 0}
 
 @dataclass(frozen=True, slots=True)
 class MirrorJob:
-    """`source` is what to read; the target `target_name` has the same topic names.
+    """`source` selects the records; the target `target_name` has the same topic names.
 
     `target_options` are librdkafka properties for the cluster at `target_servers`. `create` creates missing
-    topics with as many partitions, and adds partitions when the source gets more.
+    topics with as many partitions, and adds the partitions that are added to the source.
     """
 
     source: StreamJob
@@ -43,7 +43,7 @@ class MirrorJob:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """Convert the source's rows to those of exact_sink; records that came from the target get no topic."""
+    """Convert the source's rows to rows for exact_sink; records that came from the target get no topic."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -92,7 +92,7 @@ def run_mirror(job: MirrorJob) -> StreamReport:
 def _mirror(
     job: MirrorJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch; returns the data for its commit entry."""
+    """Write a batch, and return the data for its commit entry."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
     target.provide(wanted, create=job.create)
@@ -110,7 +110,7 @@ def _mirror(
 
 
 def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
-    """Write the offset map; idempotent, since it is the same at each attempt of a batch."""
+    """Write the offset map, which is the same at each attempt of a batch."""
     path.parent.mkdir(exist_ok=True)
     lines = ["topic,partition,source_offset,target_offset"]
     for topic, partitions in sorted(start.items()):

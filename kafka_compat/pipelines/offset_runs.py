@@ -1,7 +1,7 @@
-"""Sets of offsets as runs: find gaps and duplicates. Pure, on Arrow arrays.
+"""Sets of offsets as runs, in Arrow arrays: find gaps and duplicates. No I/O.
 
-A run is a range of offsets without a gap, first and last both included. A partition without transactions or
-compaction is one run, however many records it has, so checks of millions of records stay small.
+A run is a range of offsets without a gap, from the first to the last, inclusive. A partition without
+transactions or compaction is one run, so checks of millions of records stay small.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
-    """One partition's runs from several files, sorted. Raises RecordsLost if an offset is in two of them."""
+    """One partition's sorted runs from several files. Raises RecordsLost if two files contain an offset."""
     parts = list(parts)
     first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
     order = pc.sort_indices(first)
@@ -73,7 +73,7 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
-    """Offsets of [start, end) that no run contains. Raises RecordsLost if a run lies outside.
+    """Offsets in [start, end) that no run contains. Raises RecordsLost if a run lies outside.
 
     Gaps are legitimate after compaction, and at transaction markers.
     """

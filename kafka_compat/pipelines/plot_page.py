@@ -20,8 +20,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Theme(NamedTuple):
-    """Colours of a plot; `first` to `third` are for data, after Okabe and Ito, distinguishable for the
-    colour-blind. Each series also has its own hatch, marker or dash, for prints in black and white.
+    """Colors of a plot. `first` to `third` are colors of data, after Okabe and Ito, that the color-blind can
+    distinguish. Each series also has its own hatch, marker or dash, for prints in black and white.
     """
 
     paper: str
@@ -71,7 +71,7 @@ def styled(theme: Theme) -> Iterator[None]:
         "ytick.labelcolor": theme.ink,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # A character missing in the font is drawn as a box; the table shows it.
+        # Characters missing in the font are drawn as boxes; the table shows them.
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
@@ -99,7 +99,7 @@ def shortened(text: str, length: int = 28) -> str:
 
 
 def rows_of(axes: Any, names: Sequence[str]) -> None:
-    """Set up one row of the plot for each name, the first on top."""
+    """Set up one row of the plot for each name, from top to bottom."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -126,7 +126,7 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """Add a title, and a legend below it if there are labels; `with_room` always reserves its space."""
+    """Add a title, and below it a legend for labels; `with_room` always reserves the legend's space."""
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)
     if labelled:
@@ -138,7 +138,7 @@ _CAPTION_WIDTH = 150
 
 
 class Origin(NamedTuple):
-    """Source of a plot. `command` is "" if no command made it; `cluster` is in words."""
+    """Source of a plot. `command` is "" without a command; `cluster` is a description."""
 
     command: str
     cluster: str
@@ -179,7 +179,7 @@ def columns(*heads: str) -> list[Column]:
 
 
 class Table(NamedTuple):
-    """`rows` have a cell for each column; the first is the row's header. `note` replaces a table without
+    """`rows` have a cell for each column; the first cell is the row's header. `note` replaces a table without
     rows, and otherwise follows the title.
     """
 
@@ -203,8 +203,8 @@ class Page(NamedTuple):
 
 
 def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
-    """Write the matplotlib figure from `draw` as `path`.png, and the page with it as `path`.html; returns
-    both names.
+    """Write the matplotlib figure from `draw` as `path`.png, and the HTML page with the figure as
+    `path`.html. Returns both names.
 
     Each file is replaced atomically.
     """
@@ -283,7 +283,7 @@ def _data(png: bytes) -> str:
 
 
 def _size_in_pixels(png: bytes) -> tuple[int, int]:
-    """Display size of the image, whose resolution is higher: read from its first chunk."""
+    """Display size of the image, from its first chunk; the image has a higher resolution."""
     return tuple(round(int.from_bytes(png[i : i + 4]) * 96 / DPI) for i in (16, 20))  # type: ignore[return-value]
 
 

@@ -80,7 +80,7 @@ def text_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def utc(millis: int) -> str:
-    """A time in ISO 8601, to the second; years outside of 1 to 9999 stay a number of ms."""
+    """A time in ISO 8601, to the second; the number of ms for years outside of 1 to 9999."""
     try:
         return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
-"""Job `replay`: write an archive's records back to a topic, each once and in order.
+"""Job `replay`: write an archive's records back to a topic, exactly once and in order.
 
-Key, value, headers, timestamp and partition are kept. The archive's file names contain their offset ranges,
-so a batch opens only the files that it needs. See exact_sink for how records arrive exactly once.
+Key, value, headers, timestamp and partition are kept. The archive's file names contain offset ranges, so a
+batch opens only the required files. See exact_sink for the exactly-once delivery.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ Ranges = dict[str, dict[str, list[int]]]
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """What to replay from the archive at `directory`, and where.
+    """The records to replay from the archive at `directory`, and their target.
 
     `topics` empty: all. `offsets`: partition → (first or None, end or None), offsets of the archived topic.
     `since_ms`, `until_ms`: timestamps, the latter exclusive. `to_topic` None: the topics' own names. `state`
@@ -69,7 +69,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Rows of the run by (topic, partition); `written_before` by an interrupted attempt."""
+    """Rows of the run by (topic, partition); an interrupted attempt wrote `written_before`."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
@@ -230,7 +230,7 @@ def _advanced(done: dict[str, dict[str, int]], part: Ranges) -> dict[str, dict[s
 
 
 def _files(job: ReplayJob) -> list[ArchiveFile]:
-    """The archive's files of the selected topics and days."""
+    """The archive's files for the selected topics and days."""
     ArchiveStore(job.directory).check()
     if not (job.directory / "_archive.json").exists():
         raise NotStarted(f"{job.directory} is not an archive.", "kafka-compat pipeline archive writes one.")
@@ -251,7 +251,7 @@ def _day(timestamp_ms: int | None, default: str) -> str:
 
 
 def _ranges(job: ReplayJob, files: Iterable[ArchiveFile]) -> Ranges:
-    """The selected ranges that the files contain; partitions without any are omitted."""
+    """The selected ranges that the files contain, without partitions that have none."""
     found: Ranges = {}
     for file in files:
         if job.offsets and file.partition not in job.offsets:
@@ -341,5 +341,5 @@ def _settings(job: ReplayJob) -> dict[str, Any]:
 
 
 def _name(job: ReplayJob) -> str:
-    """Directory name that is the same for the same selection and target."""
+    """Directory name that depends only on the selection and the target."""
     return hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]

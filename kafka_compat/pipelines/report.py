@@ -1,7 +1,7 @@
 """Job `report`: analyze a broker's data directory without the broker: skew, hot keys, sizes, compression, and
-what retention will delete.
+pending retention.
 
-One pass over the segments (see kafka_log) computes a line for each segment, a second one the keys.
+One pass over the segments (see kafka_log) computes a line for each segment, a second pass the hot keys.
 """
 
 import time
@@ -24,12 +24,12 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """`folders` are one broker's data directories (replicas on other brokers would be counted twice); no
-    topics means all except the internal ones.
+    """`folders` contains one broker's data directories (replicas on other brokers would be counted twice); no
+    topics means all except internal topics.
 
-    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which are not in a data
-    directory. `now_ms` None is the time of the run. `hot_keys` are listed for each topic. `command` is shown
-    on the plot.
+    `retention_ms` and `retention_bytes` (None: unlimited) are the topics' settings, which a data directory
+    lacks. `now_ms` None is the time of the run. `hot_keys` is the number of listed keys per topic. `command`
+    is shown on the plot.
     """
 
     folders: Sequence[Path]
@@ -100,7 +100,7 @@ def run_report(job: ReportJob) -> LogReport:
 
 
 def _cluster(folders: Sequence[Path]) -> str:
-    """The brokers and cluster of the directories, by their meta.properties."""
+    """The brokers and cluster of the directories, from meta.properties."""
     places = []
     for folder in folders:
         text = (folder / "meta.properties").read_bytes().decode(errors="replace")
@@ -145,10 +145,10 @@ def partition_lines(
 def _due(
     job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
 ) -> tuple[list[SegmentLine], int | None]:
-    """The oldest segments that retention deletes now, and when it deletes the next one.
+    """The oldest segments that retention deletes now, and the time when it deletes the next segment.
 
-    As in a broker: from the oldest on, up to the first one to keep; by time, an active segment is deleted
-    too, after it is rolled.
+    As in a broker, segments are deleted in order, up to the first segment to keep; by time, an active segment
+    is rolled and deleted, too.
     """
     surplus = 0
     if job.retention_bytes is not None:

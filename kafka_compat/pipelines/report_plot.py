@@ -75,7 +75,7 @@ def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: T
 
 
 def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
-    """Plot the share of each of the hottest keys in its topic's records."""
+    """Plot the hottest keys' shares of their topics' records."""
     thickness = _THICKNESS * len(keys) / lines
     axes.barh(range(len(keys)), [100 * line.share for line in keys], thickness, color=theme.third)
     axes.set_xlabel("% of the topic's records")
@@ -85,7 +85,7 @@ def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
 
 
 def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Plot the records of each partition, and its topic's mean, which shows the skew."""
+    """Plot the records of each partition and its topic's mean, to show the skew."""
     whole, due = [line.rows for line in partitions], [line.due_rows for line in partitions]
     _bars_with_due(axes, whole, due, _THICKNESS, theme)
     rows_by_topic: dict[str, list[int]] = {}
@@ -107,7 +107,7 @@ def _records(axes: Any, report: LogReport, partitions: list[PartitionLine], them
 
 
 def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
-    """Plot three quantiles side by side: each has its own shape, and offset within the partition's row."""
+    """Plot three quantiles side by side, each with its own shape and offset within the partition's row."""
     quantiles = (
         ("median", [line.value_bytes_p50 for line in partitions], "o", theme.first, -0.24),
         ("99 % at most", [line.value_bytes_p99 for line in partitions], "D", theme.third, 0.0),
@@ -136,7 +136,7 @@ def _values(axes: Any, partitions: list[PartitionLine], theme: Theme) -> None:
 def _bars_with_due(
     axes: Any, whole: Sequence[float], due: Sequence[float], thickness: float, theme: Theme
 ) -> None:
-    """Bars of two parts; the one that retention will delete is hatched."""
+    """Bars of two parts, with the part that retention will delete hatched."""
     stays = [total - part for total, part in zip(whole, due, strict=True)]
     rows = range(len(whole))
     axes.barh(rows, stays, thickness, color=theme.first, label="stays")
@@ -145,7 +145,7 @@ def _bars_with_due(
 
 
 def _hottest(report: LogReport) -> list[KeyLine]:
-    """The first keys of each topic, as many of each as fit."""
+    """The first keys of each topic, as many per topic as fit."""
     each = max(3, KEYS_MAX // max(len(report.topics), 1))
     by_topic = [[key for key in report.keys if key.topic == topic][:each] for topic in _topics(report)]
     return [key for keys in by_topic for key in keys][: KEYS_MAX + TOPICS_MAX]

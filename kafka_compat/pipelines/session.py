@@ -1,7 +1,7 @@
 """Create the SparkSession of a job: quiet, in UTC, with the Kafka connector on its class path.
 
-Output of Spark's JVM goes to a file that is shown only after a failure (see spark_output), or with `verbose`
-to stderr.
+Output of Spark's JVM is written to a file that is shown only after a failure (see spark_output), or with
+`verbose` to stderr.
 """
 
 import atexit
@@ -34,8 +34,8 @@ _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The Spark that runs a job. `jars` is a directory with the connector's four jars; without it Spark
-    downloads them by Maven coordinates.
+    """Settings of the Spark that runs a job. `jars` is a directory with the connector's four jars; without
+    it, Spark downloads the jars by Maven coordinates.
     """
 
     master: str = "local[*]"
@@ -50,11 +50,11 @@ LOCAL_SPARK = SparkSettings()
 def create_session(
     name: str, spark: SparkSettings, *, settings: Mapping[str, str] | None = None, connector: bool = True
 ) -> Any:
-    """Start Spark, or reuse the session of this process, or that of spark-submit, which has its own master,
-    memory and jars.
+    """Start Spark, or reuse the session of this process or of spark-submit, which has its own master, memory
+    and jars.
 
-    `settings` are Spark's own, and override the defaults here. A job that does not use Kafka's connector
-    needs no jars. Raises NotStarted if Spark does not start.
+    `settings` contains Spark settings that override the defaults here. A job without Kafka's connector
+    requires no jars. Raises NotStarted if Spark does not start.
     """
     require_spark()
     java_command()
@@ -107,7 +107,7 @@ def create_session(
             raise NotStarted(
                 f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
             ) from error
-        # Spark's shells, which include pyspark, raise the level that the file sets.
+        # Set again, since Spark's shells, including pyspark, raise the level in the file.
         quiet = "ERROR" if is_first else "FATAL"
         session.sparkContext.setLogLevel("WARN" if spark.verbose else quiet)
         return session

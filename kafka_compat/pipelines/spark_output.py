@@ -1,7 +1,7 @@
 """Capture what Spark's JVM writes to stdout and stderr: Java warnings, Ivy downloads, error logs.
 
 The output goes to a file that is deleted when the job succeeds. When the job fails, the file is kept and its
-name printed, since it may say more than the exception. A process has at most one such JVM.
+name printed, since it may contain more details than the exception. A process has at most one such JVM.
 """
 
 import atexit
@@ -21,8 +21,8 @@ _UNRESOLVED = re.compile(r"unresolved dependency: ([^:\]]+: [^\]]+)")
 
 
 def redirection(*, verbose: bool) -> dict[str, Any]:
-    """Popen arguments for the JVM that is about to start: its output goes to a file, or with `verbose` to
-    stderr, so that stdout contains only the job's report.
+    """Popen arguments for the start of the JVM: redirect its output to a file, or with `verbose` to stderr,
+    so that stdout contains only the job's report.
     """
     global _file
     if verbose:
@@ -30,12 +30,12 @@ def redirection(*, verbose: bool) -> dict[str, Any]:
     handle, name = tempfile.mkstemp(prefix="kafka-compat-spark-", suffix=".log")
     _file = Path(name)
     atexit.register(_discard)
-    # Never closed: Popen uses it when it starts the JVM, and this process ends with the job.
+    # Never closed, since Popen uses the file at the start of the JVM, and this process ends with the job.
     return {"stdout": handle, "stderr": handle}
 
 
 def reason() -> str:
-    """The first line in which the JVM gave a reason for its exit; "" if it did not."""
+    """The JVM's first output line with a reason for its exit, or ""."""
     for line in _lines():
         if found := _UNRESOLVED.search(line):
             return f"{found[1].replace('#', ':').replace(';', ':')}."
@@ -45,7 +45,7 @@ def reason() -> str:
 
 
 def kept(*, whatever_it_says: bool = False) -> str:
-    """Keep the file if it contains errors; returns a line that names it, or "" if it is deleted."""
+    """Keep the file if it contains errors, and return a line with its name, or delete it and return ""."""
     global _file
     if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""

@@ -1,4 +1,4 @@
-"""Common part of jobs that stream from topics: their settings, and how they process batches."""
+"""Common part of jobs that stream from topics: settings, and processing of batches."""
 
 import signal
 import threading
@@ -46,7 +46,7 @@ def kafka_stream(
 
     kafka.max.poll.records is raised from 500, since the source requests the partition's ends at every poll.
     """
-    # Spark selects a topic if the pattern occurs anywhere in its name.
+    # Anchored, since Spark selects topics whose name contains the pattern.
     chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
     defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
     own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
@@ -62,9 +62,9 @@ def run_batches(
 ) -> bool:
     """Pass every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
 
-    Without an interval: process everything available, then return True. With one: a batch at every interval,
-    until SIGINT or SIGTERM. Returns False if a signal ended it. Raises the exceptions of `process`, JobFailed
-    if Spark or Kafka failed, RecordsLost if Kafka has deleted records that the checkpoint needs.
+    Without an interval, process all available records, and return True. With an interval, process a batch at
+    every interval until SIGINT or SIGTERM. Returns False after a signal. Raises the exceptions of `process`,
+    JobFailed if Spark or Kafka failed, RecordsLost if Kafka has deleted records that the checkpoint requires.
     """
     failures: list[Exception] = []
 
@@ -98,7 +98,7 @@ def run_batches(
 
 
 def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
-    """The error that a user can act on: the job's own, or Spark's innermost reason."""
+    """The error that helps the user: the job's error, or Spark's innermost reason."""
     for failure in failures:
         if isinstance(failure, PipelineError):
             return failure
@@ -117,16 +117,16 @@ def _stop(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:
-        # The query has its own error by now, or the JVM has exited; the caller reports either.
+        # The query has failed or the JVM has exited; the caller reports either.
         del error
 
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """What to read, and with which Spark. `topics` or `pattern` (for whole names), not both.
+    """The topics to read, and the Spark settings. Set either `topics` or `pattern` (for entire names).
 
-    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all records present at
-    its start are processed.
+    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all records that
+    existed at its start are processed.
     """
 
     bootstrap_servers: str
@@ -139,14 +139,14 @@ class StreamJob:
     continuous_interval_s: float | None = None
 
     def folder(self, job: str, **settings: Any) -> JobFolder:
-        """The job's directory, with the settings that must stay the same from run to run."""
+        """The job's directory, with the settings that must be the same in each run."""
         chosen = {"topics": sorted(self.topics), "pattern": self.pattern}
         return JobFolder(self.directory, {"job": job, **chosen, **settings})
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRun:
-    """A run: rows read, batches, seconds, whether it completed, and its exit code."""
+    """A run: rows read, batches, seconds, completion, and exit code."""
 
     rows: int
     batches: int
@@ -157,7 +157,7 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """Results of a job: the run, the job's own figures (mostly totals of all runs), and a text."""
+    """Results of a job: the run, the job's figures (mostly totals of all runs), and a text."""
 
     job: str
     run: StreamRun
@@ -188,7 +188,7 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Source of a job: Spark's session, the topics at present, and options of Spark's source."""
+    """Source of a job: Spark's session, the current topics, and options of Spark's source."""
 
     job: StreamJob
     spark: Any
@@ -217,8 +217,8 @@ def open_source(
     fail_on_loss: bool = True,
     look_at_target: LookAtTarget | None = None,
 ) -> Iterator[Source]:
-    """Start Spark and inspect the topics, after `check()` (of the job's directory), the arguments and a first
-    look at the clusters have succeeded.
+    """Check the job's directory with `check()`, the arguments and the clusters; then start Spark and inspect
+    the topics.
 
     The job's directory is locked meanwhile. Raises NotStarted before any change.
     """
@@ -261,9 +261,9 @@ def run_stream(
 ) -> StreamRun:
     """Read from the end of the checkpoint in the job's directory. Raises PipelineError.
 
-    `process(spark, job_id)` is called once; its result is called for each uncommitted batch, at least once,
-    and with the same offsets each time. `committed()` is called after each commit, unless a crash prevents
-    it. `look_at_target` is called before Spark starts. The job's directory is locked meanwhile.
+    `process(spark, job_id)` is called once; its result is called at least once for each uncommitted batch,
+    always with the same offsets. `committed()` is called after each commit, unless a crash prevents it.
+    `look_at_target` is called before Spark starts. The job's directory is locked meanwhile.
     """
     with open_source(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view

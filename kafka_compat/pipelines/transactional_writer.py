@@ -2,16 +2,15 @@
 
 It requires pyarrow and confluent-kafka there. The rules:
 
-1. A task owns one slice, the rows of one source partition in one batch, and the transactional id of that
-   partition. Its InitProducerId fences any other writer with that id, and aborts that writer's open
-   transaction.
-2. It then reads the token: the source partition's next offset, which the transactions themselves commit to
-   the job's consumer group. Rows below it are in the target already, and are skipped.
-3. The other rows, and the slice's end as the new token, are written in one transaction: both or neither take
+1. A task owns one slice, the rows of one source partition in one batch, and the partition's transactional id.
+   Its InitProducerId fences any other writer with that id, and aborts that writer's open transaction.
+2. The task then reads the token: the source partition's next offset, which the transactions commit to the
+   job's consumer group. Rows below the token already exist in the target, and are skipped.
+3. The other rows and the slice's end, as the new token, are written in one transaction: both or neither take
    effect.
 
-A stale writer that resumes fences its successor, finds the token where the successor left it, and cannot add
-duplicates: a writer whose commit is rejected has written nothing.
+A stale writer that resumes fences its successor, reads the successor's token, and cannot add duplicates: a
+writer whose commit is rejected has written no visible records.
 """
 
 import time
@@ -32,10 +31,10 @@ QUEUE_FULL_WAIT_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """A batch's slices: `ends` of topic → partition, and their target.
+    """A batch's slices, as `ends` by topic and partition, and their target.
 
-    `properties` are librdkafka's for the target; `to_topic` None keeps the names. `same_cluster`: the
-    source's topics are there too, so that tokens can be stored under their names.
+    `properties` contains librdkafka properties for the target; `to_topic` None keeps the names.
+    `same_cluster`: the source's topics exist in the target, so that tokens can be stored under their names.
     """
 
     properties: dict[str, str]
@@ -47,7 +46,7 @@ class Slices:
     def token(self, topic: str, partition: int) -> tuple[str, Any]:
         """(group, topic and partition) under which a source partition's next offset is committed.
 
-        Brokers reject offsets of topics that they do not have.
+        Brokers reject offsets for unknown topics.
         """
         from confluent_kafka import TopicPartition
 
@@ -57,7 +56,7 @@ class Slices:
 
 
 def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
-    """Copy record batches with COLUMNS, of one partition and in offset order; one row of DONE_SCHEMA."""
+    """Copy record batches with COLUMNS of one partition in offset order. Yields one row of DONE_SCHEMA."""
     writer: _SliceWriter | None = None
     try:
         for batch in batches:
@@ -123,7 +122,7 @@ class _SliceWriter:
                 self._producer.begin_transaction()
                 self._open = True
             given = [(header["key"], header["value"]) for header in headers] if headers else None
-            # No delivery reports: the commit fails if any record was rejected.
+            # Delivery reports are not needed: the commit fails if any record was rejected.
             while True:
                 try:
                     produce(to_topic, value, key, partition, timestamp=stamp // 1000, headers=given)
@@ -144,20 +143,20 @@ class _SliceWriter:
         self._group.close()
 
     def abort(self) -> None:
-        """Abort the transaction if that is quick; otherwise the next writer's InitProducerId does it."""
+        """Try to abort the transaction quickly; otherwise, the next writer's InitProducerId aborts it."""
         from confluent_kafka import KafkaException
 
         if self._open:
             try:
                 self._producer.abort_transaction(5)
             except KafkaException as error:
-                # The original error is already raised; the transaction will end by its timeout.
+                # The original error is already raised; the transaction will time out.
                 del error
         self._group.close()
 
 
 def committed_token(group: Any, token: Any) -> int | None:
-    """The group's committed next offset (for a consumer with read_committed); None if there is none."""
+    """The group's committed next offset for a read_committed consumer, or None."""
     answer = _patiently(lambda seconds: group.committed([token], timeout=seconds))[0]
     if answer.error is not None:
         raise JobFailed(f"{token.topic}-{token.partition}: {answer.error.str()}")
@@ -165,7 +164,7 @@ def committed_token(group: Any, token: Any) -> int | None:
 
 
 def _patiently(call: Any) -> Any:
-    """Call `call(seconds)`, and retry while its error is retriable. Raises KafkaException."""
+    """Call `call(seconds)`, and retry after retriable errors. Raises KafkaException."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + COMMIT_TIMEOUT_S

@@ -1,6 +1,6 @@
 """Versioned tables that a job updates with each batch: DIR/versions/N-RUN, written by batch N.
 
-The batch's commit names the directory; a directory that no commit names was written by a failed attempt.
+The batch's commit names the directory; a directory without a commit is from a failed attempt.
 """
 
 import shutil

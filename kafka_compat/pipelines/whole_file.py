@@ -1,4 +1,4 @@
-"""Write files atomically: readers see the whole file or none, even after a crash or power failure."""
+"""Write files atomically: readers see the entire file or none, even after a crash or power failure."""
 
 import json
 import os
@@ -22,8 +22,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def holds_more_than(directory: Path, names: Collection[str]) -> bool:
-    """Whether there is anything except these files, which a crash may leave before a new directory is marked;
-    also True if the path is not a directory.
+    """Whether the path is not a directory, or contains other files than these, which a crash may leave before
+    a new directory is marked.
     """
     if not directory.exists():
         return False

@@ -3,10 +3,10 @@ dead-letter topic.
 
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
-After each batch, the windows that it changed are written to the result topic, keyed by window and group: the
-last of several records with one key counts. The watermark is the latest time of earlier batches (see
-versions.py). A window closes when the watermark is its lateness past its end; later rows are dead letters.
-Every row that was read is either counted in a window or a dead letter: the sums are compared at every commit.
+After each batch, the changed windows are written to the result topic, keyed by window and group; the last
+record of a key is valid. The watermark is the latest time of earlier batches (see versions.py). A window
+closes when the watermark passes its end plus the lateness; later rows are dead letters. Every row is either
+counted in a window or a dead letter: the sums are compared at every commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _NOTHING: dict[str, Any] = {**dict.fromkeys(_FIGURES, 0), "reasons": {}, "max_ms
 
 @dataclass(frozen=True, slots=True)
 class WindowsJob:
-    """`source` is what to read; results and dead letters go to two topics of one cluster.
+    """`source` selects the records; results and dead letters are written to two topics of one cluster.
 
     `target_servers` None means the source cluster. `target_options` are librdkafka properties. `create`
     creates the topics, and adds missing partitions.
@@ -78,7 +78,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
 
 
 def _text(figures: Mapping[str, Any]) -> str:
-    """A line that counts all rows: in closed or open windows, or dead letters; and one for each reason."""
+    """A line with the rows in closed and open windows and dead letters, and a line for each reason."""
     lines = [
         "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
         "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)
@@ -95,7 +95,7 @@ def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
 def _batch(
     job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
 ) -> dict[str, Any]:
-    """Write a batch; returns the data for its commit entry."""
+    """Write a batch, and return the data for its commit entry."""
     from pyspark.sql import functions as f
 
     _, end = batch_range(folder.checkpoint, batch_id)

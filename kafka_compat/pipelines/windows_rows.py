@@ -1,4 +1,4 @@
-"""DataFrame transformations of `windows`: validate rows, and count them by window. Pure."""
+"""DataFrame transformations of `windows`: validate rows, and count them by window. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class WindowQuery:
     `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value, `format` is json or csv; in CSV,
     `null_text` stands for a missing value. `time` is the column with a record's time; None uses the record's
     timestamp. Windows are of `window_ms`. Rows are counted by `group_by`; `sums`, `minima` and `maxima` are
-    columns to aggregate. `checks` are SQL conditions over the columns that must be true. A window stays open
-    until the watermark is `lateness_ms` past its end.
+    columns to aggregate. `checks` contains SQL conditions over the columns that must be true. A window stays
+    open until the watermark is `lateness_ms` past the window's end.
     """
 
     schema: str
@@ -40,7 +40,7 @@ class WindowQuery:
 def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     """The source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
 
-    `reason` is null for a valid row, and says why an invalid one is not counted.
+    `reason` is null for a valid row, and the reason for the rejection of an invalid row.
     """
     from pyspark.sql import functions as f
 
@@ -68,7 +68,7 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     if watermark_ms is not None:
         closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
-    # Checks use the names of a value's columns, which may equal those of the source's columns.
+    # Checks use the names of a value's columns, which may match names of the source's columns.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
     others = [name for name in rows.columns if name != "reason"]
     return hidden.select(
@@ -97,7 +97,7 @@ def count_by_window(good: Any, query: WindowQuery) -> Any:
 
 
 def merge(before: Any, added: Any, query: WindowQuery) -> Any:
-    """Merge two such tables, with the column `changed` for lines to which `added` contributed."""
+    """Merge two such tables, with the column `changed` for lines changed by `added`."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
@@ -129,9 +129,9 @@ def dead_letters(bad: Any, topic: str) -> Any:
 
 
 def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_id: int) -> Any:
-    """Lines of the table as records for exact_sink: keyed by window and group, both JSON.
+    """Lines of the table as records for exact_sink, keyed by window and group, in JSON.
 
-    Of several records with one key, the last one counts: `latest` and compacted topics keep that one.
+    The last record of a key is valid: `latest` and compacted topics keep that record.
     """
     from pyspark.sql import functions as f
 
@@ -157,7 +157,7 @@ def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_i
 
 
 def _misfits(query: WindowQuery, text: Any) -> list[Any]:
-    """For JSON: the field with a value of the wrong type."""
+    """For JSON, the field with a value of the wrong type."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""Cursor of a search: its position as a short text for links. Pure."""
+"""Cursor of a search: its position as a short text for links. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BadCursor(ValueError):
 
 
 class Cursor(NamedTuple):
-    """The remaining offsets [first, end) of each partition, and how many there were at first."""
+    """The remaining offsets [first, end) of each partition, and their initial number."""
 
     left: Mapping[int, tuple[int, int]]
     total: int

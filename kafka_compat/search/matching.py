@@ -1,7 +1,7 @@
-"""Decide whether a record matches the criteria of a search. Pure.
+"""Decide whether a record matches the criteria of a search. No I/O.
 
-Criteria are bytes, so that records can be excluded without decoding, and a batch that does not contain the
-bytes is skipped as a whole.
+Criteria are bytes, so that records can be excluded without decoding, and entire batches without the bytes can
+be skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOW: Final = (CONTAINS, IS, STARTS, NULL)
 
 
 class Needle(NamedTuple):
-    """Criterion for a key, a value or a header: one of HOW, and the bytes (unused for NULL)."""
+    """Criterion for a key, a value or a header: a comparison in HOW, and the bytes (unused for NULL)."""
 
     how: str
     content: bytes = b""
@@ -33,7 +33,7 @@ class Needle(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A record must match every criterion; None matches everything. The time range is [from_ms, to_ms)."""
+    """All criteria of a search; None matches every record. The time range is [from_ms, to_ms)."""
 
     key: Needle | None = None
     value: Needle | None = None
@@ -50,7 +50,7 @@ class Match(NamedTuple):
         return self == EVERY
 
     def rare(self) -> list[bytes]:
-        """Bytes that occur in every batch with a matching record."""
+        """Bytes that every batch with a matching record contains."""
         needles = (self.key, self.value, self.header_value)
         rare = [each.content for each in needles if each is not None and each.content]
         return [*rare, self.header.encode(errors="replace")] if self.header else rare

@@ -1,4 +1,4 @@
-"""Parse the criteria of a search from the parameters of a link. Pure."""
+"""Parse the criteria of a search from the parameters of a link. No I/O."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ PARAMETERS: Final = {
 
 
 class BadQuery(ValueError):
-    """An invalid parameter: the text names it, and says what is valid."""
+    """An invalid parameter; the text contains its name and the valid values."""
 
 
 class Query(NamedTuple):
-    """Parsed PARAMETERS. `partitions` None: all. Unset offsets and times are None."""
+    """Parsed PARAMETERS. `partitions` is None for all; unset offsets and times are None."""
 
     given: Mapping[str, str]
     """The parameters that are set, except the cursor."""
@@ -130,7 +130,7 @@ def partitions_in(text: str) -> tuple[int, ...]:
 
 
 def chosen(query: Query, known: Iterable[int]) -> list[int]:
-    """The partitions to search in a topic with the partitions `known`. Raises BadQuery."""
+    """The partitions to search, out of `known`. Raises BadQuery."""
     there = sorted(known)
     if query.partitions is None:
         if len(there) > PARTITIONS_MAX:
@@ -146,7 +146,7 @@ def chosen(query: Query, known: Iterable[int]) -> list[int]:
 
 
 def time_ms_of(text: str, name: str) -> int:
-    """Milliseconds since 1970. Raises BadQuery."""
+    """Parse a time to milliseconds since 1970. Raises BadQuery."""
     number, moment = _TIMES
     if number.fullmatch(text):
         return int(text)

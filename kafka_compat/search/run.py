@@ -26,7 +26,7 @@ _BREATH_S: Final = 0.00005
 
 
 class Outcome(NamedTuple):
-    """The records found, and the cursor to continue (None: the search is complete)."""
+    """The records found, and the cursor for the next request (None: the search is complete)."""
 
     records: Sequence[Found]
     problems: Sequence[Problem]
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 async def run_query(
     query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
 ) -> Outcome:
-    """Search a topic with the partitions `known`. Raises BadQuery."""
+    """Search a topic whose partitions are `known`. Raises BadQuery."""
     partitions = chosen(query, known)
     left, problems = await _left(query, source, partitions)
     search = Search(
@@ -65,7 +65,7 @@ async def run_query(
 
 
 async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
-    """The whole record at an offset; None if there is none. Raises Unreadable."""
+    """The entire record at an offset; None if it does not exist. Raises Unreadable."""
     search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
     await carry_out(search, source, long_work)
     if search.problems:
@@ -94,8 +94,8 @@ def _scanned(content: Content, wanted: Wanted) -> Scanned:
 
 
 def breathe() -> None:
-    """Let the event loop run. Otherwise it waits for Python's switch interval, 5 ms, each time that it
-    returns from the kernel: several times per client request.
+    """Let the event loop run. Otherwise, it waits for Python's switch interval, 5 ms, at each return from the
+    kernel: several times per client request.
     """
     time.sleep(_BREATH_S)
 
@@ -103,7 +103,7 @@ def breathe() -> None:
 async def _left(
     query: Query, source: Source, partitions: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
-    """The remaining range of each partition, and reasons why some cannot be searched."""
+    """The remaining range of each partition, and the reasons why some partitions cannot be searched."""
     left: dict[int, tuple[int, int]] = {}
     problems: list[Problem] = []
     goes_on = query.cursor.left if query.cursor is not None else None
@@ -127,7 +127,7 @@ async def _left(
 
 
 async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """The requested offsets in a partition with these bounds."""
+    """The requested offsets within a partition's bounds."""
     first, end = bounds
     if query.first is not None:
         first = max(first, query.first)

@@ -1,7 +1,7 @@
-"""Find the matching records in a chunk of a partition's bytes, within bounds. Pure.
+"""Find the matching records in a chunk of a partition's bytes, within bounds. No I/O.
 
-It runs in another thread, since decompressing and iterating over records take long. Transaction markers are
-not records, nor with read_committed are records of aborted transactions.
+Scans run in another thread, since decompression and iteration take long. Transaction markers are skipped; so
+are records of aborted transactions with read_committed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RECORDS_AT_ONCE: Final = 256
 
 
 class Found(NamedTuple):
-    """A record, and the header of its batch. Key and value may be truncated: the sizes (bytes, -1 for null)
-    are those of the originals.
+    """A record, and the header of its batch. The key and value may be truncated; the sizes in bytes (-1 for
+    null) are the original sizes.
     """
 
     partition: int
@@ -45,8 +45,8 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What to find in a partition: at most `limit` records with offsets in [first, end), the last ones with
-    `newest`. The first `kept_bytes` of their keys and values are kept.
+    """Search request for a partition: find at most `limit` records with offsets in [first, end), starting at
+    the end with `newest`. Keys and values are truncated to `kept_bytes`.
     """
 
     partition: int
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A batch that cannot be read, and was skipped."""
+    """An unreadable batch, which was skipped."""
 
     partition: int
     offset: int
@@ -67,7 +67,7 @@ class Problem(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """The records found, by offset. Everything up to `next_offset` was scanned."""
+    """The records found, by offset. All offsets before `next_offset` were scanned."""
 
     records: Sequence[Found]
     first: int | None
@@ -91,9 +91,9 @@ def scanned(
     aborted: Iterable[tuple[int, int]] | None,
     breathe: Callable[[], object] = lambda: None,
 ) -> Scanned:
-    """Scan the batches of `content`, of which the last may be cut off. `aborted` are (producer id, first
-    offset) of transactions whose records are skipped; None skips none. `breathe` is called after every
-    RECORDS_AT_ONCE.
+    """Scan the batches of `content`, whose last batch may be incomplete. `aborted` contains the (producer id,
+    first offset) of transactions whose records are skipped; None keeps all records. `breathe` is called after
+    every RECORDS_AT_ONCE.
     """
     scan = _Scan(wanted, breathe)
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)

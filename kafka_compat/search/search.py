@@ -1,15 +1,15 @@
-"""State of a search through the partitions of a topic: what to read next, and the records found so far. Pure.
+"""State of a search through the partitions of a topic: the next read, and the records found so far. No I/O.
 
 Records are returned oldest first or newest first: within a partition by offset, across partitions by time. A
-search ends when it has found `limit` records, when nothing is left, or when it has used up the budget of one
-request; then its cursor says where to continue.
+request ends when it has found `limit` records, when no offsets are left, or when its budget is used up; its
+cursor then contains the position for the next request.
 
 Rules
-1. Read next from the partition whose edge, the time of its last record seen, is furthest behind. Return a
+1. Read next from the partition whose edge, the time of the last record read, is furthest behind. Return a
    record when no edge is behind its time.
-2. Backwards, read forwards through a window of offsets before those already seen. The window grows while
-   batches are small, and shrinks if it does not fit into one read.
-3. The next request never reads anything again, unless `limit` was reached in the middle of it.
+2. To search backwards, read forwards through a window of offsets before the offsets already read. The window
+   grows while batches are small, and shrinks if it does not fit into one read.
+3. The next request never reads a window again, unless `limit` was reached in the middle of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Bounds(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What to read: from the batch of `offset` on, about this many bytes, and what is wanted of it."""
+    """A read: about this many bytes starting at the batch with `offset`, and the search request for them."""
 
     offset: int
     max_bytes: int
@@ -87,8 +87,8 @@ class Search:
         bounds: Bounds | None = None,
         kept_bytes: int,
     ) -> None:
-        """Search the offsets [first, end) of each partition, of which there were `total` at first, for at
-        most `limit` records. The first `kept_bytes` of keys and values are kept.
+        """Search the offsets [first, end) of each partition, initially `total` offsets, for at most `limit`
+        records. Keys and values are truncated to `kept_bytes`.
         """
         self._streams = [_Stream(partition, *span) for partition, span in sorted(left.items())]
         self._match = match
@@ -104,7 +104,7 @@ class Search:
         self.records_seen = 0
 
     def next(self) -> Read | None:
-        """What to read next; None if this request is done."""
+        """The next read; None if this request is done."""
         self._give_out()
         if len(self.found) >= self._limit:
             return None
@@ -118,7 +118,7 @@ class Search:
         return self.bytes_read >= self._bounds.bytes_max or self.records_seen >= self._bounds.records_max
 
     def _to_read(self) -> _Stream | None:
-        """The partition whose edge is furthest behind, of those without records to return."""
+        """Of the partitions without records to return, the one whose edge is furthest behind."""
         waiting = [each for each in self._streams if not each.seen and not each.is_done]
         if not waiting:
             return None
@@ -130,7 +130,7 @@ class Search:
         return True, -stream.edge_ms if self._newest else stream.edge_ms
 
     def _give_out(self, *, all_seen: bool = False) -> None:
-        """Move the records that are due, or all, to the results."""
+        """Move due records, or all records, to the results."""
         sign = -1 if self._newest else 1
         while len(self.found) < self._limit:
             ready = [each for each in self._streams if each.seen]
@@ -161,7 +161,7 @@ class Search:
         return Read(offset, stream.read_bytes, wanted)
 
     def nothing(self, read: Read) -> None:
-        """Nothing can be read there, neither in the wanted range nor after it."""
+        """Note that a partition has no batches in the wanted range or after it."""
         stream = self._stream(read)
         self._has_moved = True
         stream.window = None
@@ -172,7 +172,7 @@ class Search:
             stream.first = stream.end
 
     def unreadable(self, read: Read, reason: str) -> None:
-        """The partition cannot be read (any more): continue the search without it."""
+        """Continue the search without a partition that cannot be read."""
         stream = self._stream(read)
         self._has_moved = True
         self.problems.append(Problem(stream.partition, read.offset, reason))
@@ -199,7 +199,7 @@ class Search:
         covered = scanned.next_offset - read.offset
         stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
         if scanned.next_offset < stream.end:
-            # The window is larger than one read: read its end first.
+            # Read the end first, since the window is larger than one read.
             stream.span = max(covered, 1)
             stream.window = max(scanned.next_offset, stream.end - stream.span)
             return
@@ -218,7 +218,7 @@ class Search:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where to continue; None if nothing is left."""
+        """The position for the next request; None if no offsets are left."""
         left: dict[int, tuple[int, int]] = {}
         for stream in self._streams:
             first, end = stream.left(newest=self._newest)

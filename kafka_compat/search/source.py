@@ -1,4 +1,4 @@
-"""Read a topic's partitions: locally where this process leads them, else from their leaders."""
+"""Read a topic's partitions, locally if this process leads them, else from their leaders."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)
 
 
 class Unreadable(Exception):
-    """A partition cannot be read now; the text gives the reason."""
+    """A partition cannot be read; the text gives the reason."""
 
 
 class Content(NamedTuple):
-    """Batches from an offset on, read by `load` in another thread; `aborted` are (producer id, first offset)
-    of transactions whose records are skipped.
+    """Batches starting at an offset, which `load` reads in another thread. `aborted` contains the (producer
+    id, first offset) of transactions whose records are skipped.
     """
 
     load: Callable[[], Buffer]
@@ -58,8 +58,8 @@ class Source:
         *,
         committed: bool,
     ) -> None:
-        """`leader_of` returns a partition's leader (None if there is none), `led` those of this process. With
-        `committed`, records of open and aborted transactions are skipped.
+        """`leader_of` returns a partition's leader or None, `led` the partitions that this process leads.
+        With `committed`, records of open and aborted transactions are skipped.
         """
         self._topic = topic
         self._leader_of = leader_of
@@ -69,7 +69,7 @@ class Source:
         self._committed = committed
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
-        """The first offset of each partition, and its end for consumers."""
+        """The first offset of each partition, and the end offset for consumers."""
         found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
@@ -118,7 +118,7 @@ class Source:
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
-        """The first offset with a record at or after that time; None if there is none. Raises Unreadable."""
+        """The offset of the first record at or after that time, or None. Raises Unreadable."""
         led = self._led(partition)
         if led is not None:
             try:
@@ -137,7 +137,7 @@ class Source:
         return offset if offset >= 0 else None
 
     async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
-        """Complete batches from that of `offset`, or the next one, on; None if there are none. Aborted
+        """Complete batches starting at `offset`, or at the next batch; None without batches. Aborted
         transactions are listed up to `end`. Raises Unreadable.
         """
         led = self._led(partition)

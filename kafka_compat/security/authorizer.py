@@ -1,6 +1,6 @@
 """Interface of an authorizer: operations on resources, by their numbers in the protocol (KIP-11).
 
-A broker has an authorizer or none (`ctx.services.authorizer`); without one, every request is allowed.
+`ctx.services.authorizer` is a broker's authorizer; if it is None, every request is allowed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class Authorizer(Protocol):
-    """Decides from memory, without waiting."""
+    """Authorizer that decides from memory, without waiting."""
 
     def allows(
         self,
@@ -63,8 +63,8 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether `principal`, from the address `host`, may execute the operation on the resource.
 
-        `logged`: write the decision to the audit log. As in Kafka, checks that only filter a response do not
-        log their denials.
+        `logged`: write the decision to the audit log. As in Kafka, denials are not logged by checks that only
+        filter a response.
         """
 
     def allows_any(

@@ -1,4 +1,4 @@
-"""Mapping of cipher suite names between Java's, which are the RFCs', and OpenSSL's."""
+"""Mapping between Java's names of cipher suites, which are the RFCs', and OpenSSL's."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _CIPHERS: Final = (
 
 
 def openssl_name(suite: str) -> str | None:
-    """OpenSSL's name of a suite in either naming; None for a suite that OpenSSL lacks, or without encryption
-    or authentication. TLS 1.3 names are the same in both and begin with TLS_.
+    """OpenSSL's name of a suite given by either name; None for suites unknown to OpenSSL, or without
+    encryption or authentication. TLS 1.3 names are the same in both, and begin with TLS_.
     """
     for name in (suite, _translated(suite)):
         if name in _known():
@@ -34,8 +34,8 @@ def openssl_name(suite: str) -> str | None:
 
 
 def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
-    """OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError for an invalid one,
-    with Kafka's message.
+    """OpenSSL's names of the suites in a setting, without duplicates. Raises ValueError with Kafka's message
+    for an invalid name.
     """
     found: list[str] = []
     for suite in suites:
@@ -49,7 +49,7 @@ def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_tls13(name: str) -> bool:
-    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are selected separately."""
+    """Whether a suite, by OpenSSL's name, belongs to TLS 1.3, whose suites are selected separately."""
     return name.startswith("TLS_")
 
 
@@ -60,7 +60,7 @@ def _translated(suite: str) -> str:
     cipher = match["cipher"]
     for java, openssl in _CIPHERS:
         cipher = cipher.replace(java, openssl)
-    # ChaCha20 suites have only one hash, and RSA key exchange is left out of the name.
+    # OpenSSL's names omit the only hash of ChaCha20 suites, and RSA key exchange.
     parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
     parts.append(cipher)
     if match["hash"] and "CHACHA20" not in cipher:

@@ -1,4 +1,4 @@
-"""A reader of DER (X.690), limited to what key stores and certificate names need. Pure."""
+"""A reader of DER (X.690), limited to the needs of key stores and certificate names. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def first(data: bytes, offset: int = 0) -> Element:
-    """The first element of the data; ValueError if it is invalid. Later data is not read."""
+    """The first element of the data; later data are ignored. Raises ValueError if the element is invalid."""
     try:
         tag, length, start = data[offset], data[offset + 1], offset + 2
         if tag & 0x1F == 0x1F:
@@ -40,7 +40,7 @@ def first(data: bytes, offset: int = 0) -> Element:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """The consecutive elements of the data; ValueError at the first invalid one."""
+    """The consecutive elements of the data. Raises ValueError at the first invalid element."""
     offset = 0
     while offset < len(content):
         element = first(content, offset)
@@ -49,7 +49,7 @@ def elements(content: bytes) -> Iterator[Element]:
 
 
 def sequence(data: bytes) -> list[Element]:
-    """The elements of the sequence at the start of `data`; ValueError if it is invalid."""
+    """The elements of the sequence at the start of `data`. Raises ValueError if the sequence is invalid."""
     outer = first(data)
     if outer.tag != SEQUENCE:
         raise ValueError("DER: not a sequence")

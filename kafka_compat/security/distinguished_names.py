@@ -1,6 +1,6 @@
-"""Distinguished names of certificate subjects as Java writes them: `X500Principal.getName()`, RFC 2253. Pure.
+"""Distinguished names of certificate subjects in Java's format: `X500Principal.getName()`, RFC 2253. No I/O.
 
-Principals are derived from them, so ACLs written for Kafka match only if every character is the same.
+Principals are derived from the names, so ACLs written for Kafka match only if every character is the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def subject(certificate: bytes) -> bytes:
 
 
 def rfc2253(name: bytes) -> str:
-    """A name (DER) as text, its last part first, each as KEYWORD=value. Raises ValueError if invalid."""
+    """A name (DER) as text, with its parts in reverse order as KEYWORD=value. Raises ValueError."""
     parts = reversed(der.sequence(name))
     return ",".join("+".join(_attribute(item) for item in der.elements(part.content)) for part in parts)
 
@@ -54,7 +54,7 @@ def _attribute(attribute: der.Element) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """UTF-8 as Java decodes it; invalid bytes, such as Latin-1 in a T61String, become as many U+FFFD."""
+    """Decode UTF-8 like Java: each invalid byte, such as Latin-1 in a T61String, becomes U+FFFD."""
     text, left = "", memoryview(content)
     while True:
         try:
@@ -62,7 +62,7 @@ def _decoded(content: bytes) -> str:
         except UnicodeDecodeError as error:
             start, end = error.start, error.end
         if left[start] == 0xED and start + 1 < len(left) and 0xA0 <= left[start + 1] < 0xC0:
-            # Half of a surrogate pair, which Java combines.
+            # Java combines the halves of a surrogate pair.
             end = start + (3 if start + 2 < len(left) and 0x80 <= left[start + 2] < 0xC0 else 2)
         text += str(left[:start], "utf-8") + "\ufffd"
         left = left[end:]
@@ -70,7 +70,7 @@ def _decoded(content: bytes) -> str:
 
 def _escaped(value: str) -> str:
     text = value.translate(_ESCAPED)
-    # Java trims carriage returns as blanks at both ends.
+    # Java trims carriage returns like blanks at both ends.
     inner = text.strip(" \r")
     start = len(text) - len(text.lstrip(" \r"))
     if not inner:

@@ -1,9 +1,9 @@
 """The initial users of a cluster: SCRAM credentials from a file, stored before any client can log in.
 
-Equivalent of `kafka-storage format --add-scram` in KRaft: a first user is needed to create the others. The
-setting kafka.compat.scram.credentials.file names the file. Its content is imported once per cluster, which a
-mark in the metadata store records, so later changes and deletions persist; different content is imported
-again. The file contains no passwords, only values derived from them.
+Equivalent of `kafka-storage format --add-scram` in KRaft: the first user can create others. The setting
+kafka.compat.scram.credentials.file names the file. Its content is imported once per cluster, as recorded in
+the metadata store, so later changes and deletions persist; different content is imported again. The file
+contains no passwords, only values derived from passwords.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def decode(content: bytes) -> dict[str, dict[str, Credential]]:
 
 
 async def take_over(path: str, store: MetadataStore) -> None:
-    """Import the users of a file, unless done before. Raises StartupError for an invalid file.
+    """Import the users in a file, unless already imported. Raises StartupError for an invalid file.
 
     A missing file is assumed to have been imported; this is logged, and the broker starts.
     """
@@ -83,7 +83,7 @@ async def take_over(path: str, store: MetadataStore) -> None:
         return
     for user, credentials in users.items():
         await _store(store, user, credentials)
-    # Last: if the broker crashes before, all of it is repeated with the same result.
+    # Written last: after an earlier crash, the import is repeated with the same result.
     await store.ensure(mark)
     log.info("Imported %d users from %s", len(users), path)
 

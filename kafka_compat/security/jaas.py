@@ -33,7 +33,7 @@ _SECTION = re.compile(r"""[\s;]*["']?(?P<name>[^\s{}"';]+)["']?\s*""")
 
 
 class LoginModule(NamedTuple):
-    """A login module: the Java class, which selects a mechanism here, and its options."""
+    """A login module: the Java class, which selects a mechanism, and its options."""
 
     name: str
     options: dict[str, str]
@@ -44,7 +44,7 @@ class LoginModule(NamedTuple):
 
 
 def parse(text: str) -> LoginModule:
-    """The single module in the text. Raises ValueError, which never shows the text: it contains passwords."""
+    """Parse the single module in the text. Raises ValueError without the text, which contains passwords."""
     tokens = _tokens(text)
     if len(tokens) < 2 or _SIGN in (tokens[0].kind, tokens[1].kind):
         raise ValueError("JAAS config does not begin with a login module and its flag")
@@ -67,8 +67,8 @@ def parse(text: str) -> LoginModule:
 
 
 def parse_section(text: str, *sections: str) -> list[LoginModule]:
-    """The modules of the first of these sections found in a JAAS file; none if none is found. Raises
-    ValueError, as `parse`.
+    """Parse the modules of the first of these sections that a JAAS file contains, if any. Raises ValueError
+    like `parse`.
 
     Other sections may use syntax that only Java understands.
     """

@@ -1,4 +1,4 @@
-"""Translation of Java regular expressions for Python's `re`. Pure.
+"""Translation of Java regular expressions for Python's `re`. No I/O.
 
 Most of the syntax is the same. Differences are translated, and unsupported constructs are rejected.
 """
@@ -12,7 +12,7 @@ _LINE_ENDS: Final = r"\n\r\x85\u2028\u2029"
 _AT_LAST_LINE_END: Final = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
-#: \p{...}: POSIX classes, which are ASCII in Java. As the inside of [...].
+#: POSIX classes, \p{...}, which are ASCII in Java, as the content of [...].
 _CLASSES: Final = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -118,7 +118,7 @@ class _Translation:
             self._at += 1
             if char == "]":
                 return "".join((*parts, char))
-            # Python reserves these for future use when doubled.
+            # Escaped, since Python reserves doubled characters for future use.
             parts.append(f"\\{char}" if char in "|~&" else char)
         raise self._wrong("an unclosed character class")
 
@@ -159,7 +159,7 @@ class _Translation:
         if char in "123456789A":
             return f"\\{char}"
         if char in "bB":
-            # Letters of all scripts form words here, unlike in \w.
+            # Unlike in \w, letters of all scripts form words here.
             return f"(?u:\\{char})"
         if char == "z":
             return r"\Z"

@@ -1,7 +1,7 @@
 """Java's own key store formats: JKS, and JCEKS, which has the same structure and stronger key protection.
 
-The only specification of these formats is Java's behavior. All numbers are big-endian. Pure; needs
-`cryptography` for JCEKS alone.
+The only specification of these formats is Java's behavior. All numbers are big-endian. No I/O; only JCEKS
+requires `cryptography`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ITERATIONS_MAX: Final = 5_000_000
 
 
 class JksKey(NamedTuple):
-    """A private key, still encrypted (`protected` is an EncryptedPrivateKeyInfo), and its certificates, the
-    key's own first; all DER.
+    """An encrypted private key (`protected` is an EncryptedPrivateKeyInfo), and its certificate chain,
+    starting with the key's certificate; all in DER.
     """
 
     alias: str
@@ -34,14 +34,14 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """The content of a store. `trusted` are the trusted certificates, DER."""
+    """The content of a store. `trusted` contains the trusted certificates in DER."""
 
     keys: tuple[JksKey, ...]
     trusted: tuple[bytes, ...]
 
 
 class WrongPassword(Exception):
-    """The store, or a key in it, was written with another password, or modified since."""
+    """The password is wrong, or the store was modified."""
 
 
 def is_jks(data: bytes) -> bool:
@@ -50,10 +50,9 @@ def is_jks(data: bytes) -> bool:
 
 
 def parse(data: bytes, password: str | None) -> JksStore:
-    """The content of a store. Without a password its integrity is not checked, as Java does it for trust
-    stores.
+    """Parse a store. Without a password, its integrity is not checked, like in Java for trust stores.
 
-    Raises WrongPassword, and ValueError if the bytes are no such store.
+    Raises WrongPassword, and ValueError for other formats.
     """
     if not is_jks(data) or len(data) < 12 + _DIGEST_BYTES:
         raise ValueError("it is not a complete JKS keystore")
@@ -69,7 +68,7 @@ def parse(data: bytes, password: str | None) -> JksStore:
 
 
 def unprotected(protected: bytes, password: str) -> bytes:
-    """A private key as PKCS8 DER. Raises WrongPassword, and ValueError for an unknown protection."""
+    """Decrypt a private key to PKCS8 DER. Raises WrongPassword, and ValueError for an unknown protection."""
     algorithm, encrypted = der.sequence(protected)[:2]
     oid, *parameters = list(der.elements(algorithm.content))
     name = der.dotted(oid.content)
@@ -159,7 +158,7 @@ def _without_jceks_protection(protected: bytes, password: str, salt: bytes, iter
         raise ValueError("a key is protected in a form that Java does not use")
     halves = [salt[:4], salt[4:]]
     if halves[0] == halves[1]:
-        # Java intends to reverse the half but has a bug, which is reproduced here.
+        # Java's attempt to reverse the half has a bug, which is reproduced here.
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -1,4 +1,4 @@
-"""Mapping of Kerberos principals to short names, by sasl.kerberos.principal.to.local.rules as in Kafka."""
+"""Mapping of Kerberos principals to short names by sasl.kerberos.principal.to.local.rules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
     case: str | None
 
     def apply(self, realm: str, parameters: Sequence[str]) -> str | None:
-        """The short name; None if the rule does not apply to the principal. Raises NoName."""
+        """Return the short name; None if the rule does not apply to the principal. Raises NoName."""
         if self.components is None:
             name = parameters[1] if parameters[0] == realm else None
         else:
@@ -103,10 +103,10 @@ def _replacement(text: str, match: re.Match[str]) -> str:
 
 
 class ShortNamer:
-    """Maps principals to short names by the first rule that applies."""
+    """Mapping of principals to short names by the first applicable rule."""
 
     def __init__(self, realm: str, rules: Sequence[str]) -> None:
-        """`realm` is the default one. Raises ValueError for an invalid rule."""
+        """`realm` is the default realm. Raises ValueError for an invalid rule."""
         self._realm = realm
         self._rules = [_parsed(rule) for rule in rules]
 

@@ -22,7 +22,7 @@ _EXPECTED: Final = (
 
 
 def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[gssapi.Acceptor, ShortNamer]:
-    """The key table and name rules by which a listener accepts tickets. Raises ConfigError."""
+    """The key table and name rules with which a listener accepts tickets. Raises ConfigError."""
     identity = _identity(settings, module)
     _service(settings, module)
     try:

@@ -1,7 +1,7 @@
 """Key stores and trust stores in Kafka's formats: PEM, PKCS12, and Java's JKS and JCEKS.
 
-For the last three the content determines the format, not the setting, as in Java, whose keytool writes PKCS12
-whatever the file name. Imported only if a listener has TLS.
+Except for PEM, the content determines the format instead of the setting, as in Java, whose keytool writes
+PKCS12 for any file name. Imported only if a listener has TLS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PrivateKey: TypeAlias = (
 
 
 class StoreError(Exception):
-    """A store that cannot be used: the setting `ssl.X` at fault, and a `reason` without secrets."""
+    """An unusable store: the setting `ssl.X` at fault, and a `reason` without secrets."""
 
     def __init__(self, setting: str, reason: str, expected: str = "") -> None:
         super().__init__(reason)
@@ -44,7 +44,7 @@ class StoreError(Exception):
 
 
 class KeyEntry(NamedTuple):
-    """A private key and its certificate chain: its own certificate first, then its issuer's, and so on."""
+    """A private key and its certificate chain, starting with the key's certificate."""
 
     alias: str
     key: PrivateKey
@@ -57,7 +57,7 @@ class KeyEntry(NamedTuple):
 
 
 class Stores(NamedTuple):
-    """The key entries (none: no certificate is presented) and trusted certificates (None: the system's) of
+    """The key entries (empty: no certificate is presented) and trusted certificates (None: the system's) of
     one side.
     """
 
@@ -103,7 +103,7 @@ def load_key_store(settings: KeyStoreSettings) -> tuple[KeyEntry, ...]:
 def load_trust_store(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
     """The certificates that a trust store trusts, at least one. Raises StoreError.
 
-    For an entry with a private key this is the key's own certificate, as in Java, not its issuers'.
+    As in Java, an entry with a private key trusts the key's certificate, but not its issuers' certificates.
     """
     if settings.certificates is not None:
         return _pem_certificates("ssl.truststore.certificates", settings.certificates)
@@ -137,7 +137,7 @@ def _read(setting: str, path: str) -> bytes:
 
 
 def _check_type(where: str, setting: str, given: str, data: bytes) -> None:
-    """Raise StoreError if the file is PEM and its type is not, or the reverse, or if it is no store."""
+    """Raise StoreError if the file is not a store, or only one of the file and its type is PEM."""
     binary = data[:1] == b"\x30" or jks.is_jks(data)
     if given == "PEM" and binary:
         kind = "JKS" if jks.is_jks(data) else "PKCS12"
@@ -169,7 +169,7 @@ def _pem_entry(
     try:
         key = load_pem_private_key(keys[0].text(), password)
     except TypeError as error:
-        # Only one of the two has a password.
+        # Only the key or the store has a password.
         if password is None:
             raise StoreError(where, "the private key is encrypted", "set ssl.key.password") from error
         raise StoreError(
@@ -264,7 +264,7 @@ def _pkcs12(where: str, asked: str, data: bytes, password: str | None) -> pkcs12
         if password is None:
             raise StoreError(asked, "a PKCS12 store requires a password") from error
         raise _wrong_password(asked, problem) from error
-    except Exception as error:  # the library may not support the encryption
+    except Exception as error:  # for example, unsupported encryption
         raise StoreError(where, f"the PKCS12 store cannot be read: {error}") from error
 
 
@@ -277,7 +277,7 @@ def _is_pkcs12(data: bytes) -> bool:
 
 
 def _chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """The issuer of `own` among `others`, then its issuer, up to a self-signed or unknown one."""
+    """The issuer of `own` among `others`, its issuer, and so on, up to a self-signed or unknown issuer."""
     chain: list[x509.Certificate] = []
     last, left = own, list(others)
     while last.issuer != last.subject:
@@ -328,9 +328,7 @@ def _wrong_password(setting: str, problem: str) -> StoreError:
 
 
 def first_of_each_kind(entries: Iterable[KeyEntry]) -> list[KeyEntry]:
-    """The first entry of each key type (RSA, EC …): a server has one of each, and presents the one that the
-    client supports.
-    """
+    """The first entry of each key type (RSA, EC …): a server presents the entry that the client supports."""
     kinds: dict[str, KeyEntry] = {}
     for entry in entries:
         kinds.setdefault(type(entry.key).__name__, entry)

@@ -1,4 +1,4 @@
-"""Extraction of certificates and private keys from PEM text, ignoring text around them, as in Kafka. Pure."""
+"""Extract certificates and private keys from PEM text, ignoring other text, as in Kafka. No I/O."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Block(NamedTuple):
 
     @property
     def is_certificate(self) -> bool:
-        """Whether it holds a certificate."""
+        """Whether the block is a certificate."""
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
     def is_private_key(self) -> bool:
-        """Whether it holds a private key, encrypted or not."""
+        """Whether the block is a private key, encrypted or not."""
         return self.label.endswith("PRIVATE KEY")
 
     def text(self) -> bytes:
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks in a text, in order. Raises ValueError if one is not base64."""
+    """The blocks in a text, in order. Raises ValueError for invalid base64."""
     found = []
     for label, body in _BLOCK.findall(text):
         headers = ""

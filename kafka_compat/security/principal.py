@@ -16,7 +16,7 @@ class Principal(NamedTuple):
 
 
 class TokenHolder(Principal):
-    """A client authenticated by a delegation token of that user. It equals the user and has the same rights,
+    """A client authenticated by a delegation token of that user. It equals the user, and has the same rights
     except to request tokens.
     """
 

@@ -26,11 +26,11 @@ _REMEMBERED_MAX: Final = 1024
 
 
 class NoMatchingRule(Exception):
-    """No rule applies to the name: its owner gets no principal."""
+    """No rule applies to the name, so its owner gets no principal."""
 
 
 class _Rule(NamedTuple):
-    """One rule. `parts` make the result: text, or the number of a group."""
+    """One rule. `parts` form the result: texts and group numbers."""
 
     pattern: re.Pattern[str]
     parts: tuple[str | int, ...]
@@ -39,7 +39,7 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if not self.pattern.fullmatch(name):
             return None
-        # Kafka matches the whole name, and then replaces every match of the pattern in it.
+        # Kafka matches the entire name, and then replaces every match of the pattern in the name.
         result = self._all_replaced(name)
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
@@ -56,10 +56,10 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """The rules of a listener; the first one that applies is used."""
+    """The rules of a listener. The first applicable rule is used."""
 
     def __init__(self, rules: str, setting: str = "ssl.principal.mapping.rules") -> None:
-        """Raises ConfigError, for that setting, if a rule is invalid."""
+        """Parse the rules. Raises ConfigError for the setting if a rule is invalid."""
         self._setting = setting
         self._text = rules
         items = (match[1] for match in _ITEM.finditer(rules.strip()))
@@ -73,7 +73,7 @@ class PrincipalMapper:
         )
 
     def name(self, distinguished_name: str) -> str:
-        """The result of the rules for a name in Java's spelling. Raises NoMatchingRule."""
+        """Apply the rules to a name in Java's spelling. Raises NoMatchingRule."""
         found = self._remembered.get(distinguished_name)
         if found is None:
             found = self._mapped(distinguished_name)
@@ -119,8 +119,8 @@ class PrincipalMapper:
 
 
 def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Text and group numbers, by Java's rules for replacements and Kafka's for what Java rejects there: a
-    number without a group is literal if the pattern has groups. Raises ValueError.
+    """Texts and group numbers, by Java's rules for replacements, and Kafka's rule that a number without a
+    group is literal if the pattern has groups. Raises ValueError.
     """
     parts: list[str | int] = []
     end = 0
@@ -143,7 +143,7 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
 
 
 def _numbered(digits: str, groups: int) -> tuple[str | int, str]:
-    """The leading digits that form a valid group number, and the remaining ones, which are text."""
+    """The leading digits that form a valid group number, and the remaining digits, which are text."""
     if int(digits[0]) > groups:
         if not groups:
             raise ValueError(f"No group {digits[0]}")

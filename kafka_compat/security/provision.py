@@ -1,8 +1,7 @@
-"""Generation of the files that brokers with TLS and SCRAM, and their clients, need; they are not written
-here.
+"""Generate the files for brokers with TLS and SCRAM, and for their clients, without writing them.
 
 A certificate authority, a certificate for each broker, users with random passwords, and settings for the
-brokers and for each kind of client. Pure except for randomness.
+brokers and for each kind of client. No I/O, except for randomness.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ _CLOCKS_APART: Final = timedelta(hours=1)
 
 
 class Issued(NamedTuple):
-    """A private key in PKCS8 and its certificate, both PEM."""
+    """A private key in PKCS8 and its certificate, both in PEM."""
 
     key: bytes
     certificate: bytes
 
 
 class NewAuthority:
-    """A certificate authority for brokers' certificates; it cannot sign other authorities."""
+    """A certificate authority for brokers' certificates, which cannot sign other authorities."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self._now = now
@@ -131,7 +130,7 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class WishError(Exception):
-    """An invalid request; the text states the reason and valid alternatives."""
+    """An invalid request; the text contains the reason and valid alternatives."""
 
 
 class Address(NamedTuple):
@@ -157,8 +156,8 @@ class Address(NamedTuple):
 class Wish(NamedTuple):
     """A request for files in `folder`, an absolute path.
 
-    `advertised` has an address for each broker, `hosts` are additional names and addresses of the machines,
-    `users` those besides admin. `everywhere`: brokers listen on all interfaces, not on 127.0.0.1 alone.
+    `advertised` contains an address for each broker, `hosts` additional names and addresses of the machines,
+    `users` all users except admin. `everywhere`: brokers listen on all interfaces instead of 127.0.0.1.
     """
 
     folder: PurePath
@@ -171,7 +170,7 @@ class Wish(NamedTuple):
 
 
 class Provision(NamedTuple):
-    """The generated files. `files` by path in the directory, `clients` the directories of client files by
+    """The generated files. `files` contains contents by path, `clients` the directories of client files by
     user, `servers` the brokers' settings files.
     """
 
@@ -250,7 +249,7 @@ def _credentials(passwords: dict[str, str]) -> Users:
 
 
 def _pair(issued: Issued) -> bytes:
-    """Key and certificate in one file, as Kafka expects."""
+    """Key and certificate in one file, as required by Kafka."""
     return issued.key + issued.certificate
 
 
@@ -301,8 +300,8 @@ def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath
 
 
 class Access(NamedTuple):
-    """The connection data of one user. `authority` is the certificate to trust, PEM; `folder` is where the
-    files will be, including the certificate as ca.pem.
+    """The connection data of one user. `authority` is the certificate to trust, in PEM; `folder` is the
+    future directory of the files, including the certificate as ca.pem.
     """
 
     bootstrap: str
@@ -339,7 +338,7 @@ def _java(access: Access) -> str:
         "sasl.mechanism": MECHANISM,
         "sasl.jaas.config": jaas(access.user, access.password),
         "ssl.truststore.type": "PEM",
-        # In the file itself, so that it can be copied to where it is used.
+        # Included, so that the file can be copied to other machines.
         "ssl.truststore.certificates": access.authority,
     }
     about = (
@@ -445,7 +444,7 @@ def _spark(access: Access) -> str:
         "kafka.sasl.mechanism": MECHANISM,
         "kafka.sasl.jaas.config": jaas(access.user, access.password),
         "kafka.ssl.truststore.type": "PEM",
-        # Executors on other machines do not have the file.
+        # Included, since executors on other machines do not have the file.
         "kafka.ssl.truststore.certificates": access.authority,
     }
     lines = "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in options.items())

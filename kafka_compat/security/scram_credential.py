@@ -14,7 +14,7 @@ ITERATIONS_MAX: Final = 16384
 
 
 class Credential(NamedTuple):
-    """StoredKey and ServerKey of RFC 5802: the password can only be guessed from them."""
+    """StoredKey and ServerKey of RFC 5802, from which the password can only be guessed."""
 
     salt: bytes
     stored_key: bytes

@@ -1,7 +1,7 @@
 """SCRAM credentials of users in the metadata store (KIP-554): listing, validation and changes.
 
-They are stored as in Kafka, beside the user's quotas under /config/users; users.py caches them for logins.
-The store receives no passwords, only values derived from them.
+Credentials are stored as in Kafka, beside the user's quotas under /config/users; users.py caches them for
+logins. The store receives no passwords, only values derived from passwords.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ScramCredentials:
         self._on_changed = on_changed
 
     async def describe(self, users: Sequence[str] | None) -> list[Listed]:
-        """These users, or all users with credentials if none are named."""
+        """Describe these users, or all users with credentials if none are named."""
         if not users:
             listed = []
             for name in sorted(unquote(node) for node in await self._nodes()):
@@ -94,7 +94,7 @@ class ScramCredentials:
     async def alter(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> dict[str, KafkaError | None]:
-        """Change users; returns None for each one stored, or why nothing of it was changed."""
+        """Change users, and return None for each stored user, or the reason why the user is unchanged."""
         users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:
@@ -107,7 +107,7 @@ class ScramCredentials:
                     )
                 outcomes[user] = None
             except KafkaError as error:
-                # Its traceback refers to this frame, which holds the outcomes.
+                # Break the cycle: the traceback refers to this frame, which refers to the outcomes.
                 outcomes[user] = error.with_traceback(None)
         return outcomes
 

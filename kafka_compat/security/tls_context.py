@@ -1,4 +1,4 @@
-"""OpenSSL contexts of one listener, built from its settings: for its server side and for clients of other
+"""OpenSSL contexts of one listener, built from its settings: for its server side and for connections to other
 brokers.
 
 TLS 1.2 is the minimum. Certificates are verified on each connection: TLS 1.3 session resumption is disabled,
@@ -40,14 +40,14 @@ _WARNED_BEFORE: Final = timedelta(days=30)
 
 
 class TlsContext:
-    """The keys, certificates and contexts of one listener, as of its files when this was created.
+    """The keys, certificates and contexts of one listener, from its files at the time of creation.
 
-    A context serves any number of connections, which keep it when another replaces it.
+    A context serves any number of connections, which keep their context after a replacement.
     """
 
     def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
-        """Read the files. `between_brokers`: the listener is used between brokers, so its client side must be
-        able to connect to its server side, which is tested. Raises ConfigError.
+        """Read the files. `between_brokers`: the listener is used between brokers, so test that its client
+        side can connect to its server side. Raises ConfigError.
         """
         self.settings = settings
         self._between_brokers = between_brokers
@@ -73,7 +73,7 @@ class TlsContext:
 
     @cached_property
     def client(self) -> ssl.SSLContext:
-        """The context for connections to other brokers; pass the dialled host as `server_hostname`. Raises
+        """The context for connections to other brokers; pass the dialed host as `server_hostname`. Raises
         ConfigError.
         """
         return self.client_for(self.settings.verify_host_name)
@@ -86,11 +86,11 @@ class TlsContext:
         return context
 
     def suite_refused(self, connection: ssl.SSLObject) -> str | None:
-        """The agreed cipher suite if it is not in ssl.cipher.suites, so that the connection must be closed;
+        """The negotiated cipher suite if the connection must be closed because ssl.cipher.suites lacks it,
         else None.
 
-        Python (before 3.15) cannot restrict TLS 1.3 suites, so OpenSSL agrees on the first of its own that
-        the client supports.
+        Python before 3.15 cannot restrict TLS 1.3 suites, so OpenSSL negotiates its first suite that the
+        client supports.
         """
         agreed = connection.cipher()
         if not self.settings.cipher_suites or agreed is None or agreed[0] in self.settings.cipher_suites:
@@ -98,13 +98,13 @@ class TlsContext:
         return agreed[0]
 
     def changed(self) -> bool:
-        """Whether a file was written since this was created, by its modification time, as in Kafka."""
+        """Whether a file was written after the creation of this object, by modification time, as in Kafka."""
         return _stamps(self.settings) != self._stamps
 
     def renewed(self, settings: TlsSettings) -> TlsContext:
-        """The context for new connections with the stores of these settings, read from the files; this object
-        if nothing changed. Other settings take effect after a restart. Raises ConfigError, and this one
-        stays, if the new stores are invalid: Kafka's rules for running listeners (KIP-226).
+        """The context for new connections, with the stores in these settings read from the files; this object
+        if nothing changed. Other settings take effect after a restart. Raises ConfigError if the new stores
+        are invalid; by Kafka's rules for running listeners (KIP-226), this object then remains in use.
         """
         settings = self.settings._replace(
             key_store=settings.key_store, trust_store=settings.trust_store, own=settings.own
@@ -114,7 +114,7 @@ class TlsContext:
         renewed = TlsContext(settings, between_brokers=self._between_brokers)
         check_changes(settings, self.stores, renewed.stores)
         if self._between_brokers:
-            # Old and new certificates coexist while brokers change theirs one after another.
+            # Trust both: old and new certificates coexist while brokers are updated one by one.
             check_handshake(self, renewed)
             check_handshake(renewed, self)
         return renewed
@@ -125,7 +125,7 @@ class TlsContext:
         context.minimum_version = _VERSIONS[settings.protocols[0]]
         context.maximum_version = _VERSIONS[settings.protocols[-1]]
         context.options |= ssl.OP_NO_RENEGOTIATION
-        # As in Java: every certificate in the trust store is trusted, self-signed or not.
+        # As in Java, trust every certificate in the trust store, self-signed or not.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if settings.cipher_suites:
             self._choose_suites(context)
@@ -195,8 +195,8 @@ class TlsContext:
 
 
 def check_handshake(server: TlsContext, client: TlsContext) -> None:
-    """Raise ConfigError unless the client side of one can connect to the server side of the other, as needed
-    between brokers. Host names are not verified.
+    """Raise ConfigError unless the client side of one context can connect to the server side of the other, as
+    required between brokers. Host names are not verified.
     """
     try:
         _shake_hands(server.server, client)
@@ -268,7 +268,7 @@ def _place_of_keys(settings: TlsSettings) -> str:
 
 
 def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
-    """An error in terms of settings: the setting's name, a file's path, never a secret."""
+    """Convert an error to a ConfigError with the setting's name and a file's path, without secrets."""
     store = settings.trust_store if "truststore" in error.setting else settings.key_store
     location = store.location if store else None
     if error.setting.endswith(".location"):
@@ -279,8 +279,8 @@ def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
 
 @contextmanager
 def _file_in_memory(content: bytes) -> Iterator[str]:
-    """A path from which OpenSSL reads `content` once: in memory on Linux; elsewhere a file that only this
-    user can read, deleted at once.
+    """A path from which OpenSSL can read `content` once: in memory on Linux, elsewhere a file that only this
+    user can read, and that is deleted immediately.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key", os.MFD_CLOEXEC)
@@ -302,8 +302,8 @@ def _file_in_memory(content: bytes) -> Iterator[str]:
 
 
 def check_changes(settings: TlsSettings, old: Stores, new: Stores) -> None:
-    """Raise ConfigError if a listener may not replace `old` by `new`: another subject, unless
-    ssl.allow.dn.changes; fewer host names, unless ssl.allow.san.changes; or stores where it had none.
+    """Raise ConfigError if a listener may not replace `old` with `new`: for another subject without
+    ssl.allow.dn.changes, fewer host names without ssl.allow.san.changes, and added stores.
     """
     if old.keys and not new.keys:
         what = "remove the SSL keystore from an existing listener for which a keystore was configured"

@@ -1,4 +1,4 @@
-"""The TLS settings of one listener: Kafka's ssl.* settings, checked as far as possible without files."""
+"""The TLS settings of one listener: Kafka's ssl.* settings, with all checks that require no files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JAVA_STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS")
 
 
 class Secret(str):
-    """A password or private key, which is hidden in all representations."""
+    """A password or private key, hidden in all text representations."""
 
     __slots__ = ()
 
@@ -49,12 +49,12 @@ class TrustStoreSettings(NamedTuple):
 
 
 class TlsSettings(NamedTuple):
-    """TLS of one listener, and of brokers as its clients.
+    """TLS of one listener, and of brokers that connect to it.
 
-    `key_store` and `trust_store` are None if unset: no certificate, and the system's authorities. `protocols`
-    is SUPPORTED or a subset in that order. `cipher_suites` are OpenSSL's names, empty for its own choice.
-    `verify_host_name` is for the client side. `own` has the names of the settings configured for this
-    listener alone.
+    An unset `key_store` (None) means no certificate, an unset `trust_store` the system's authorities.
+    `protocols` is a subset of SUPPORTED, in that order. `cipher_suites` contains OpenSSL's names; if empty,
+    OpenSSL chooses. `verify_host_name` is for the client side. `own` contains the names of the settings
+    configured for this listener alone.
     """
 
     listener_name: str
@@ -71,7 +71,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
-        """The TLS settings of this listener. Raises ConfigError, with Kafka's message if it has one."""
+        """The TLS settings of this listener. Raises ConfigError, with Kafka's message if one exists."""
         settings = config.for_listener(listener.name)
         return cls(
             listener.name,
@@ -131,7 +131,7 @@ def _key_store(settings: ListenerConfig) -> KeyStoreSettings | None:
 
 
 def _key_store_problems(store: KeyStoreSettings) -> Iterator[tuple[str, str]]:
-    """Invalid settings, in Kafka's order and wording."""
+    """Errors in the settings, in Kafka's order and wording."""
     has_key, has_chain = store.key is not None, store.certificate_chain is not None
     has_location, has_password = store.location is not None, store.password is not None
     pem = store.type == "PEM"
@@ -188,7 +188,7 @@ def _refuse_first(settings: ListenerConfig, prefix: str, problems: Iterator[tupl
 
 
 def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
-    # Java ignores the case of a type; PEM is Kafka's own.
+    # Java ignores the case of types, except for Kafka's type PEM.
     if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
         expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
         raise ConfigError(settings.named(name), given, f"{given} not found", expected)
@@ -213,7 +213,7 @@ def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
     expected = f"expected one or both of {', '.join(SUPPORTED)}"
     given = settings.list(name)
     if not given:
-        # Java uses the protocols of the context, which ssl.protocol names: all up to it.
+        # Java enables all protocols of the ssl.protocol context, up to the named version.
         return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
     for protocol in given:
         if protocol not in SUPPORTED and protocol not in _TOO_OLD:

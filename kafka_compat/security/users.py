@@ -1,4 +1,4 @@
-"""In-memory cache of the users' SCRAM credentials, so that logins never wait for the metadata store."""
+"""In-memory cache of SCRAM credentials, so that logins never wait for the metadata store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Users:
                 try:
                     credentials[mechanism] = scram.decode(settings[mechanism])
                 except ValueError:
-                    # The text is not logged: passwords could be tested against it.
+                    # Do not log the text, since passwords could be tested against it.
                     log.error("User %r cannot log in with %s: %s has no credential", name, mechanism, path)
         if credentials:
             self._credentials[name] = credentials

@@ -31,7 +31,7 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
 
 
 def failure(text: str) -> dict[str, Any]:
-    """The output instead of a snapshot if no broker could be reached."""
+    """The output if no broker could be reached."""
     return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
 
 

@@ -1,4 +1,4 @@
-"""Take a snapshot of a cluster; after a broker fails to respond, it is not queried again."""
+"""Take a snapshot of a cluster. A broker that fails to respond is not queried again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
 
 
 def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether the broker is in KRaft mode: with ZooKeeper, none advertises the quorum's APIs."""
+    """Whether the broker is in KRaft mode: only KRaft brokers advertise the quorum's APIs."""
     return ApiKey.DESCRIBE_QUORUM in versions
 
 
@@ -57,14 +57,14 @@ Sizes = dict[TopicPartition, dict[int, int]]
 
 
 class Unreachable(Exception):
-    """None of the known brokers responds; the text names each with its reason."""
+    """None of the known brokers responds; the text contains each broker with the reason."""
 
 
 class Observer:
-    """Takes snapshots over connections that it keeps. Blocking; for one thread."""
+    """Takes snapshots over persistent connections. Blocking and single-threaded."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Does not connect yet."""
+        """Create an observer without connections."""
         self._cluster = cluster
         self._answered = 0
         """The node that described the cluster last."""
@@ -73,7 +73,7 @@ class Observer:
         self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
-        """Take a snapshot. Raises Unreachable if no broker responds; WrongSettings."""
+        """Take a snapshot. Raises Unreachable if no broker responds, and WrongSettings."""
         self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()
@@ -103,7 +103,7 @@ class Observer:
     # --- requests
 
     def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
-        """The response of a broker; None on failure, for which the snapshot gives the reason."""
+        """Return the response of a broker; None on failure, with the reason in the snapshot."""
         if node_id in self._faults:
             return None
         try:
@@ -118,7 +118,7 @@ class Observer:
         return None
 
     def version(self, node_id: int, key: ApiKey) -> int:
-        """The newest version of an API that a broker and this client support; -1 if there is none."""
+        """The newest version of an API that a broker and this client support, or -1."""
         if node_id in self._faults:
             return -1
         try:
@@ -127,7 +127,7 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Note that something could not be queried, or was not reported."""
+        """Note that data could not be queried, or were not reported."""
         self._missing[text] = None
 
     # --- cluster
@@ -144,7 +144,7 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # The addresses in bootstrap.servers are also those of brokers.
+                # Brokers may have the addresses in bootstrap.servers.
                 for each in self._cluster.nodes.values():
                     if f"{each.host}:{each.port}" in found:
                         self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
@@ -164,7 +164,7 @@ class Observer:
 
     def _versions(self, node: Node) -> Versions | None:
         """The API versions of a broker; None if it does not respond."""
-        # A kept connection may have ended.
+        # Retried, since a persistent connection may have been closed.
         if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
             return None
         return self._cluster.api_versions(node.node_id, _CALL)
@@ -238,13 +238,13 @@ class Observer:
         return found
 
     def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas that reassignments add; queried if any seem to be missing."""
+        """The replicas that reassignments add; queried only if replicas seem to be missing."""
         if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in each_partition(metadata.topics)):
             return {}
         controller = metadata.controller_id
         if controller not in self._cluster.nodes:
             return {}
-        # Without a response, assume no reassignments, as kafka-topics does.
+        # Without a response, assume no reassignments, like kafka-topics.
         answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
@@ -331,8 +331,8 @@ _CLASSIC: Final = ("", "classic")
 
 
 def ask_groups(observer: Observer, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
-    """All groups by name, with committed offsets; and the brokers that do not serve theirs, with
-    the error.
+    """All groups by name, with committed offsets; and the brokers that do not serve their groups, with the
+    error.
     """
     found: dict[str, Group] = {}
     unserved = []

@@ -1,8 +1,8 @@
-"""Find the problems in a snapshot of a cluster and describe them, the worst first. Pure.
+"""Find and describe the problems in a snapshot of a cluster, the worst first. No I/O.
 
-A problem is a state that an operator should act on: a broker that is down, a partition that cannot be written
-or lacks replicas, a disk that failed or is nearly full, a group that cannot be served. Lag alone is not a
-problem: only the owner of the group knows whether it is expected.
+A problem is a state that requires an operator's action: a broker that is down, a partition that rejects
+writes or lacks replicas, a disk that failed or is nearly full, a group that cannot be served. Lag alone is
+not a problem: only the owner of the group knows whether the lag is expected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def problems(snapshot: Snapshot) -> list[Problem]:
-    """All problems; each partition is listed only under its worst one."""
+    """All problems; each partition is listed only under its worst problem."""
     return [
         *_brokers(snapshot),
         *_controller(snapshot),
@@ -116,7 +116,7 @@ def _numbers(found: dict[str, list[Partition]]) -> str:
 
 
 def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
-    """Brokers that are down and could lead again: the last in-sync replicas."""
+    """Brokers that are down and could become leader again: the last in-sync replicas."""
     up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
     partitions = [each for partitions in found.values() for each in partitions]
     awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
@@ -178,7 +178,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first subjects that fit on a line, and the number of others."""
+    """The first subjects that fit on a line, and the number of hidden subjects."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
     shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

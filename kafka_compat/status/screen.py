@@ -33,7 +33,7 @@ _CALM: Final = ("Stable", "Empty")
 
 
 class Column(NamedTuple):
-    """A column; one with `is_flexible` shrinks if the row is wider than the screen."""
+    """A column. With `is_flexible`, it shrinks if the row is wider than the screen."""
 
     title: str
     is_number: bool = False
@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading with a table, of which the first rows are shown."""
+    """A heading with a table whose first rows are shown."""
 
     heading: Text
     columns: Sequence[Column]
@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 
 class View(NamedTuple):
-    """A snapshot with the data shown beside it. `stale` is the reason why there is no newer one."""
+    """A snapshot with the data shown beside it. `stale` is the reason why no newer snapshot exists."""
 
     snapshot: Snapshot | None
     problems: Sequence[Problem] = ()
@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
-    """The screen, with at most `rows` of each table; None: as many as fit the terminal, ROWS without one."""
+    """The screen, with at most `rows` of each table; None: as many as fit, or ROWS without a terminal."""
     parts: list[RenderableType] = [_top(view)]
     snapshot = view.snapshot
     if view.stale is not None:
@@ -93,8 +93,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """The number of rows for each table, given the available lines: dealt out in turn while there is room for
-    them, the column titles, and the line that counts hidden rows.
+    """The number of rows for each table, given the available lines: rows are assigned in turn while they fit
+    together with the column titles and the lines that count hidden rows.
     """
     found = [0] * len(needs)
     grows = True
@@ -115,7 +115,7 @@ def _lines(rows: int, need: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Escape names, which clients choose: they must not move the cursor or change the text direction."""
+    """Escape names chosen by clients, which must not move the cursor or change the text direction."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
@@ -371,7 +371,7 @@ def _section(section: Section, shown: int, width: int) -> Iterable[RenderableTyp
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """The width of each column: what it needs, except that flexible columns share the rest."""
+    """The width of each column: flexible columns share the remaining space."""
     found = [
         max([cell_len(column.title), *(row[index].cell_len for row in rows)])
         for index, column in enumerate(columns)

@@ -14,8 +14,8 @@ from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
-    """A broker. One known only from replica lists has no address. `release` is the newest Kafka release whose
-    APIs it supports; `fault` is why it counts as down.
+    """A broker, without an address if known only from replica lists. `release` is the newest Kafka release
+    whose APIs it supports; `fault` is the reason why it counts as down.
     """
 
     broker_id: int
@@ -36,7 +36,7 @@ class Broker(NamedTuple):
 
 
 class LogDir(NamedTuple):
-    """A log directory of a broker. Volume sizes are those of KIP-827; `error` is Kafka's error name."""
+    """A log directory of a broker, with the volume sizes of KIP-827. `error` is Kafka's error name."""
 
     broker_id: int
     path: str
@@ -68,8 +68,8 @@ class LogDir(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition. `adding` are replicas that a reassignment adds (KIP-455). `start` and `end` are offsets;
-    `size_bytes` is the size of the leader's log, `disk_bytes` of all replicas.
+    """A partition. `adding` contains replicas that a reassignment adds (KIP-455). `start` and `end` are
+    offsets; `size_bytes` is the size of the leader's log, `disk_bytes` the size of all replicas.
     """
 
     number: int
@@ -89,11 +89,11 @@ class Partition(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """Offsets between start and end; more than the records if compacted or transactional."""
+        """The number of offsets; exceeds the records if compacted or transactional."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """As kafka-topics counts: also without a leader."""
+        """As kafka-topics counts: true also without a leader."""
         return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
 
 
@@ -120,7 +120,7 @@ class Topic(NamedTuple):
 
     @property
     def records(self) -> int | None:
-        """The sum of the partitions that report it."""
+        """The sum over partitions that report their offsets."""
         return total(each.records for each in self.partitions)
 
     @property
@@ -135,7 +135,7 @@ class Topic(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """That of the first partition, as in kafka-topics."""
+        """The replication factor of the first partition, as in kafka-topics."""
         if not self.partitions:
             return 0
         first = self.partitions[0]
@@ -143,7 +143,7 @@ class Topic(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A group's position in a partition. `end` is None if the partition does not report it."""
+    """A group's committed offset for a partition. `end` is None if the partition does not report it."""
 
     topic: str
     partition: int
@@ -157,8 +157,8 @@ class Position(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group. State and type are "" if the broker is too old to report them; protocol types other than
-    "consumer" have no positions. `error` is Kafka's error name.
+    """A group. State and type are "" if the broker is too old to report them; only groups with the protocol
+    type "consumer" have positions. `error` is Kafka's error name.
     """
 
     group_id: str
@@ -172,7 +172,7 @@ class Group(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Lag in records; None if nothing is committed, or the end of a partition is unknown."""
+        """Lag in records; None without committed offsets, or if the end of a partition is unknown."""
         return total_records(each.lag for each in self.positions)
 
     @property
@@ -186,9 +186,9 @@ class Group(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a cluster. `taken_at_s` is of a monotonic clock, for rates. `is_kraft`: a quorum of
-    controllers, which brokers do not name. `unserved` are brokers that do not serve their groups, with
-    Kafka's error name; `missing` describes what is unknown.
+    """The state of a cluster. `taken_at_s` is a monotonic time, for rates. `is_kraft`: the controllers are a
+    quorum, which brokers do not report. `unserved` contains brokers that do not serve their groups, with
+    Kafka's error name; `missing` describes unknown data.
     """
 
     time_ms: int
@@ -205,7 +205,7 @@ class Snapshot(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Records per second of topics since another snapshot; None for topics that are new or were recreated."""
+    """Records per second of topics since another snapshot; None for new and recreated topics."""
 
     by_topic: dict[str, float]
 
@@ -215,7 +215,7 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None if there are none."""
+    """The sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

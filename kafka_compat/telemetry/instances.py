@@ -1,19 +1,19 @@
-"""The client instances known to a broker, and the requests each may send (KIP-714; Kafka's
+"""The client instances known to a broker, and the requests that each may send (KIP-714; Kafka's
 ClientMetricsManager).
 
 Rules
-1. An instance is known from its first request on, whatever its id: it may have got that from another broker.
-   It is removed when its connection ends, when it has sent nothing for three of its intervals (at least a
-   minute), and when there are too many instances: then the one that was silent longest.
-2. Its subscription is computed when it becomes known, and again after subscriptions have changed. It then
-   counts as not yet having asked, so that it learns of the change whenever it asks.
-3. It may ask once in each of its intervals, and at once after a push that failed because its subscription or
-   compression was outdated.
-4. It may push once in each interval, and at once after it has asked, except when it asked early because of
-   such a failure; its last push may come at any time.
-5. After its last push it may push no more.
+1. An instance becomes known with its first request. Any id is accepted, since another broker may have
+   assigned it. The instance is removed when its connection is closed, or after three of its intervals (at
+   least a minute) without a request. If there are too many, the longest silent instance is removed.
+2. Its subscription is computed when it becomes known, and again after subscriptions have changed. The
+   instance may then request its subscription immediately, to learn of the change.
+3. It may request its subscription once per interval, and immediately after a push that failed because of an
+   outdated subscription or compression.
+4. It may push once per interval, and immediately after a request for its subscription, except for an early
+   request after a failed push. The last push is allowed at any time.
+5. After the last push, further pushes are rejected.
 
-Pure: the time is passed in, in milliseconds of a monotonic clock.
+No I/O: callers pass the time in milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ class ClientInstance:
 
     @property
     def shown_for_ms(self) -> int:
-        """How long its pushed metrics are current."""
+        """Time for which its pushed metrics are current."""
         return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether it may ask now (rule 3); records that it has asked."""
+        """Record a request for the subscription, and return whether it is allowed (rule 3)."""
         if now_ms - max(self._asked_ms, self._pushed_ms) >= self.wanted.interval_ms:
             self._asked_ms = now_ms
             return True
         return self.last_error in _MAY_ASK_AGAIN
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it may push now (rule 4, except for the last push); records that it has pushed."""
+        """Record a push, and return whether it is allowed (rule 4, except for the last push)."""
         due = now_ms - self._pushed_ms >= self.wanted.interval_ms
         if self._asked_ms > self._pushed_ms or due:
             self._pushed_ms = now_ms
@@ -113,7 +113,7 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """GetTelemetrySubscriptions: the instance id, a new one for NOBODY, and its subscription."""
+        """Process GetTelemetrySubscriptions. Returns the id (a new id for NOBODY) and its subscription."""
         if instance_id == NOBODY:
             instance_id = self._new_id()
             while instance_id in self._known or instance_id in _RESERVED:
@@ -127,7 +127,7 @@ class ClientInstances:
     def push(
         self, instance_id: UUID, client: Client, push: Push, now_ms: int
     ) -> tuple[ClientInstance | None, ErrorCode]:
-        """PushTelemetry: the instance, None for a reserved id, and whether its push is accepted."""
+        """Process PushTelemetry. Returns the instance (None: reserved id), and whether to accept its push."""
         if instance_id in _RESERVED:
             return None, ErrorCode.INVALID_REQUEST
         known = self._heard_of(instance_id, client, now_ms)
@@ -149,7 +149,7 @@ class ClientInstances:
         return ErrorCode.NONE
 
     def forget(self, instance_id: UUID) -> None:
-        """Remove an instance whose connection has ended."""
+        """Remove an instance whose connection was closed."""
         self._known.pop(instance_id, None)
 
     def _heard_of(self, instance_id: UUID, client: Client, now_ms: int) -> ClientInstance:
@@ -165,7 +165,7 @@ class ClientInstances:
         return known
 
     def _forget_silent(self, now_ms: int) -> None:
-        """Remove a few of the instances that were silent longest; others are removed later."""
+        """Remove a few of the instances that were silent longest."""
         for _ in range(2):
             if not self._known:
                 return

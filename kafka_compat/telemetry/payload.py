@@ -1,8 +1,8 @@
-"""Decoding of a pushed payload into samples with Prometheus names (KIP-714). Pure; runs in another thread.
+"""Decode a pushed payload to samples with Prometheus names (KIP-714), in another thread. No I/O.
 
-The payload is OTLP's MetricsData, parsed by the official classes of the package opentelemetry-proto. Names
-follow Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for counters, so that a
-metric of the KIP has one name, whether or not a client's library states its unit.
+The payload is OTLP's MetricsData, parsed by the official classes of the opentelemetry-proto package. Names
+follow Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for counters, so that the
+name of a metric does not depend on whether a client's library states its unit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class PushRefused(Exception):
-    """The payload cannot be read. `is_too_large`: it exceeds the limit when decompressed."""
+    """The payload cannot be read. `is_too_large`: the decompressed payload exceeds the limit."""
 
     def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
         super().__init__(reason)
@@ -54,7 +54,7 @@ class PushRefused(Exception):
 
 
 class Sample(NamedTuple):
-    """The current value of one time series, or with `is_delta` its increase since the last push.
+    """The current value of one time series or, with `is_delta`, its increase since the last push.
 
     `grows` marks a counter.
     """
@@ -67,10 +67,10 @@ class Sample(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """The content of a push. `left_out` counts series beyond `series_max`, series with very long labels, and
-    unsupported kinds: histograms, and non-monotonic deltas.
+    """The content of a push. `left_out` counts omitted series: series beyond `series_max`, series with very
+    long labels, histograms, and non-monotonic deltas.
 
-    `about` are the resource attributes of the client, as labels.
+    `about` contains the resource attributes of the client, as labels.
     """
 
     samples: list[Sample]
@@ -79,7 +79,7 @@ class Pushed(NamedTuple):
 
 
 def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
-    """The samples of a push of at most `max_bytes` when decompressed. Raises PushRefused."""
+    """Decode a push of at most `max_bytes` after decompression. Raises PushRefused."""
     data = _parsed(_decompressed(metrics, compression_type, max_bytes))
     samples: list[Sample] = []
     left_out = 0
@@ -119,7 +119,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _samples(metric: Metric) -> Iterator[Sample | None]:
-    """The samples of a metric; None for each unsupported one."""
+    """The samples of a metric, with None for unsupported samples."""
     kind = metric.WhichOneof("data")
     if kind is None:
         return
@@ -133,15 +133,15 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
     for point in data.data_points:
         which = point.WhichOneof("value")
         if which is None:
-            # Without a value, such as OTLP's flag for a series that ended.
+            # The sample has no value, but for example OTLP's flag for a series that ended.
             continue
         value = float(getattr(point, which))
         yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
 
 
 def family_name(name: str, *, grows: bool) -> str:
-    """The Prometheus name of a metric. Names that are not Kafka's get the prefix `client_`: no client can
-    write into the broker's own families.
+    """The Prometheus name of a metric. Names that are not Kafka's get the prefix `client_`, so that no client
+    can add samples to the broker's families.
     """
     found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
     if not found.startswith(_KAFKAS):
@@ -167,7 +167,7 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
 
 def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
     """Labels in the order of their names. Long values are truncated; labels that exceed `text_max` characters
-    in total are left out.
+    in total are omitted.
     """
     found: Pairs = ()
     for name, value in sorted(labels.items()):
@@ -187,12 +187,11 @@ _SCALAR_BYTES: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4, _GROUP: 0, _GROUP_END: 
 
 
 def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
-    """The number of fields in a message of that kind, including nested messages; `most + 1` if there are
-    more.
+    """The number of fields in a message of that kind, including nested messages, but at most `most + 1`.
 
-    The official parser is one call, during which it holds the interpreter: four MiB of empty messages, two
-    bytes each, take it 60 to 200 ms and 150 MiB. The number of fields bounds that. They are scanned in the
-    parser's order, so that with invalid bytes it goes no further than this scan.
+    The official parser blocks the interpreter during its call: four MiB of empty messages, two bytes each,
+    take 60 to 200 ms and 150 MiB. A limit on the number of fields bounds both. Fields are scanned in the
+    parser's order, so that the parser stops at the same invalid bytes as this scan.
     """
     around: list[tuple[int, dict[int, Descriptor]]] = []
     position, end, inside = 0, len(data), _messages_in(kind)
@@ -224,7 +223,7 @@ def fields_up_to(most: int, data: bytes, kind: Descriptor) -> int:
             else:
                 position += _SCALAR_BYTES[wire_type]
     except (IndexError, KeyError):
-        # The bytes are invalid here.
+        # Stop, since the bytes are invalid here.
         pass
     return count
 

@@ -1,11 +1,11 @@
-"""Storage of the metrics that clients have pushed, shared by the brokers of one process. Pure.
+"""Storage of the metrics that clients have pushed, shared by the brokers of one process. No I/O.
 
 Rules
-1. A gauge is pushed as its value: each push replaces the previous one. A counter is pushed as its increase
-   since the last push (delta temporality) and added up here, as Prometheus expects.
+1. A gauge is pushed as its value: each push replaces the previous value. A counter is pushed as its increase
+   since the last push (delta temporality), and summed here, as Prometheus expects.
 2. A client that has not pushed for three of its intervals, at least a minute, is removed.
-3. All clients together have at most `series_max` series. A client that pushes more than a tenth of that loses
-   the rest; when space runs out, the clients whose last push is oldest are removed.
+3. All clients together have at most `series_max` series. Series of one client beyond a tenth of this limit
+   are dropped; at the limit, the clients with the oldest last pushes are removed.
 
 Times are milliseconds of a monotonic clock.
 """
@@ -32,7 +32,7 @@ Series = tuple[str, "Pairs"]
 
 
 def has_otlp() -> bool:
-    """Whether the OTLP package is installed (extras `telemetry` and `otel`)."""
+    """Whether the OTLP package is installed (the `telemetry` and `otel` extras)."""
     return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
@@ -73,7 +73,7 @@ class PushedMetrics:
     def take(
         self, instance_id: UUID, identity: Pairs, about: Pairs, pushed: Pushed, shown_for_ms: int, now_ms: int
     ) -> None:
-        """Store the push of a client, current for this time."""
+        """Store the push of a client, which is current for this time."""
         held = self._clients.pop(instance_id, None)
         if held is not None:
             self.series -= len(held)
@@ -94,7 +94,7 @@ class PushedMetrics:
             self._tell(identity, left_out)
 
     def _merge(self, held: PushedBy, pushed: Pushed) -> int:
-        """Merge a push; returns the number of series dropped."""
+        """Merge a push, and return the number of dropped series."""
         held.gauges.clear()
         left_out = 0
         for name, labels, value, grows, is_delta in pushed.samples:

@@ -1,8 +1,8 @@
 """Client-metrics resources in the metadata store, under /config/client-metrics.
 
-Kafka stores them in KRaft only. Its ZooKeeper-mode brokers do not know that node and must not be notified of
-it: a broker that finds an unknown entity type among the notices of /config/changes logs an error and skips
-the notices after it. So each change also writes the parent node, which kafka-compat brokers watch.
+Apache Kafka stores them only in KRaft mode. Its ZooKeeper-mode brokers do not know that node and must not be
+notified of it: at an unknown entity type among the notices of /config/changes, they log an error and skip the
+following notices. Each change therefore also writes the parent node, which kafka-compat brokers watch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _path(name: str) -> str:
 
 
 async def resource_names(store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-    """The names of all resources, sorted; `watch` is called on the next change of any. MetadataStoreError."""
+    """The sorted names of all resources; `watch` is called at the next change. Raises MetadataStoreError."""
     try:
         if watch is not None:
             await store.get(znodes.CLIENT_METRICS, watch)
@@ -32,12 +32,12 @@ async def resource_names(store: MetadataStore, watch: stores.Watch | None = None
 
 
 async def resource_settings(store: MetadataStore, name: str) -> dict[str, str]:
-    """The settings of a resource; empty if it does not exist. MalformedNode, MetadataStoreError."""
+    """The settings of a resource, empty if it does not exist. Raises MalformedNode, MetadataStoreError."""
     return await stored_settings(store, _path(name))
 
 
 async def put_resource(store: MetadataStore, name: str, settings: Mapping[str, str]) -> None:
-    """Store all settings of a resource; without settings it is deleted. MetadataStoreError."""
+    """Store all settings of a resource, or delete it if there are none. Raises MetadataStoreError."""
     path = _path(name)
     await store.ensure(znodes.CLIENT_METRICS)
     change: list[stores.Operation] = [stores.SetData(znodes.CLIENT_METRICS, b"")]

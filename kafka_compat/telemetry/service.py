@@ -31,7 +31,7 @@ _GROWTH_MAX: Final = 4
 
 
 class ClientTelemetry:
-    """The client telemetry of one broker. The store is read when the first client asks."""
+    """The client telemetry of one broker. The store is read at the first client's request."""
 
     def __init__(
         self, store: MetadataStore, tasks: Tasks, clock: Clock, pushed: PushedMetrics, max_bytes: int
@@ -52,7 +52,7 @@ class ClientTelemetry:
     # --- subscriptions
 
     async def ready(self) -> None:
-        """Load the subscriptions if necessary; none if the store is unavailable, until a later attempt."""
+        """Load the subscriptions if necessary; use none while the store is unavailable."""
         if self._has_started:
             return
         async with self._starting:
@@ -87,11 +87,11 @@ class ClientTelemetry:
     # --- requests
 
     def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
-        """The subscription of a client; see ClientInstances.ask."""
+        """Return the subscription of a client; see ClientInstances.ask."""
         return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
 
     def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:
-        """Process a push; returns the response."""
+        """Process a push, and return the response."""
         now_ms = self._clock.monotonic_ms()
         instance, error = self._instances.push(instance_id, client, push, now_ms)
         if error or instance is None or not metrics:
@@ -113,7 +113,7 @@ class ClientTelemetry:
         return ErrorCode.NONE
 
     def forget(self, instance_id: UUID) -> None:
-        """Remove an instance whose connection has ended."""
+        """Remove an instance whose connection was closed."""
         self._instances.forget(instance_id)
 
 

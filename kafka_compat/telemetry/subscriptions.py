@@ -1,5 +1,5 @@
 """Client-metrics subscriptions: validation as in Kafka's ClientMetricsConfigs, and the resulting subscription
-of one client (KIP-714). Pure.
+of one client (KIP-714). No I/O.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ABOUT: Final = {
 
 
 class Client(NamedTuple):
-    """The attributes of a client besides its instance id; the fields are names of selectors."""
+    """The attributes of a client besides its instance id, by the names of selectors."""
 
     client_id: str | None
     client_software_name: str
@@ -56,14 +56,14 @@ _SELECTORS: Final = (INSTANCE_ID, *Client._fields)
 
 
 class Subscription(NamedTuple):
-    """One subscription resource. `metrics` are prefixes of names."""
+    """One subscription resource. `metrics` contains name prefixes."""
 
     metrics: frozenset[str]
     interval_ms: int
     patterns: Mapping[str, re.Pattern[str]]
 
     def matches(self, instance_id: UUID, client: Client) -> bool:
-        """Whether it applies to this client: each of its patterns must match the whole value."""
+        """Whether the subscription applies to this client: each pattern must match the entire value."""
         known = {INSTANCE_ID: encode_topic_id(instance_id), **client._asdict()} if self.patterns else {}
         return all(
             (value := known[selector]) is not None and pattern.fullmatch(value) is not None
@@ -80,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(subscriptions: Iterable[Subscription], instance_id: UUID, client: Client) -> Wanted:
-    """The combination of all matching subscriptions: the union of their metrics at the shortest interval."""
+    """Combine all matching subscriptions: the union of their metrics at the shortest interval."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
     for subscription in subscriptions:

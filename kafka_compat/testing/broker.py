@@ -31,8 +31,8 @@ class BrokerFailed(RuntimeError):
 
 
 class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data. It ends with the current process, however that
-    ends.
+    """A `kafka-compat serve` process with temporary data, which exits with the current process, even after a
+    kill.
     """
 
     def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
@@ -49,21 +49,21 @@ class BrokerProcess:
 
     @property
     def child(self) -> subprocess.Popen[bytes]:
-        """The process. Raises RuntimeError if none was started."""
+        """The process. Raises RuntimeError before the first start."""
         if self._child is None:
             raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
         return self._child
 
     @property
     def log(self) -> str:
-        """Its standard error so far; empty after `end`."""
+        """The standard error so far; empty after `end`."""
         if self._log.closed:
             return ""
         text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
         return text.decode(errors="replace")
 
     def start(self, timeout_s: float) -> dict[str, Any]:
-        """Start the process, and wait until it serves; returns its ready message. Raises BrokerFailed."""
+        """Start the process, wait until it serves, and return its ready message. Raises BrokerFailed."""
         if self.running:
             raise RuntimeError("the broker is already running")
         if self._log.closed:
@@ -81,7 +81,7 @@ class BrokerProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=own_processes.environment(),
-            # Ctrl-C goes to the tests only, which then end the broker.
+            # Only the tests handle Ctrl-C, and then end the broker.
             start_new_session=True,
         )
         try:
@@ -105,7 +105,7 @@ class BrokerProcess:
         return dict(json.loads(line))
 
     def stop(self) -> None:
-        """Stop it gracefully, and keep its data for the next start. Raises BrokerFailed."""
+        """Stop the broker gracefully, and keep its data for the next start. Raises BrokerFailed."""
         if not self.running:
             return
         self.child.send_signal(signal.SIGTERM)
@@ -122,18 +122,18 @@ class BrokerProcess:
             raise self._failed(f"the broker stopped with exit code {code}")
 
     def kill(self) -> None:
-        """`kill -9`; its data are kept for the next start."""
+        """Kill the process (`kill -9`), and keep its data for the next start."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
             self._close_pipes()
 
     def end(self) -> None:
-        """End it at once, and delete its data."""
+        """End the process immediately, and delete its data."""
         if self._child is not None and self._child.stdin is not None:
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
-            # It may be paused.
+            # The process may be paused.
             self._child.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_TIMEOUT_S)
@@ -164,7 +164,7 @@ _ATTEMPTS = 1000
 
 
 def adjacent_ports(count: int) -> int:
-    """The first of so many consecutive free ports of 127.0.0.1. Raises OSError if there are none."""
+    """The first of so many consecutive free ports of 127.0.0.1. Raises OSError without such ports."""
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randrange(_LOWEST, _HIGHEST)
@@ -200,18 +200,17 @@ T = TypeVar("T")
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    # Imported here, since every run of pytest imports this file, and few need an event loop.
+    # Imported here, since every run of pytest imports this file, but few use an event loop.
     import asyncio
 
     return await asyncio.to_thread(function)
 
 
 class KafkaBroker:
-    """A broker on a free port of 127.0.0.1, in its own process, which ends with this one.
+    """A broker on a free port of 127.0.0.1, in its own process, which exits with this process.
 
-    A context manager, synchronous and asynchronous. `settings` are those of server.properties, by Kafka's
-    names. The data are deleted when the context ends; they survive `stop`, `kill` and `start`, as does the
-    port.
+    A synchronous and asynchronous context manager. `settings` contains broker settings by Kafka's names. The
+    data and the port survive `stop`, `kill` and `start`; the data are deleted at the end of the context.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class KafkaBroker:
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """`verbose`: log at level INFO, not only warnings and errors."""
+        """`verbose`: log at level INFO instead of WARN."""
         self._start_timeout_s = start_timeout_s
         self._process = BrokerProcess(
             {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
@@ -233,7 +232,7 @@ class KafkaBroker:
         return []
 
     def _first_port(self) -> int:
-        """0: any free port."""
+        """0, for any free port."""
         return 0
 
     # --- addresses and process
@@ -282,10 +281,10 @@ class KafkaBroker:
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
-    # --- topics and state; imported on demand, to keep the import of this module fast
+    # --- topics and state; modules are imported on demand, so that this module is imported fast
 
     def topics(self) -> list[str]:
-        """Names of the topics, without Kafka's internal ones."""
+        """Names of the topics, without Kafka's internal topics."""
         from kafka_compat.testing import topics
 
         return topics.names(self.host, self.port)
@@ -298,8 +297,8 @@ class KafkaBroker:
         replication_factor: int = -1,
         config: Mapping[str, object] | None = None,
     ) -> str:
-        """Create a topic, and wait until clients can use it; -1 replicas means the broker's default. Returns
-        its name. Raises TopicsFailed.
+        """Create a topic, wait until clients can use it, and return its name; -1 replicas means the broker's
+        default. Raises TopicsFailed.
         """
         from kafka_compat.testing import topics
 
@@ -308,7 +307,7 @@ class KafkaBroker:
 
     def reset(self) -> None:
         """Delete all topics, groups and transactions, remove faults, and return to real time. Settings and
-        producer ids stay. A stopped broker is started.
+        producer ids are kept. A stopped broker is started.
         """
         if not self.running:
             self.start()
@@ -317,7 +316,9 @@ class KafkaBroker:
     # --- start and stop
 
     def start(self) -> Self:
-        """Start and wait until it serves; after `stop` or `kill`, with the same data. Raises BrokerFailed."""
+        """Start (after `stop` or `kill`, with the same data), and wait until it serves. Raises
+        BrokerFailed.
+        """
         self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]
@@ -332,7 +333,7 @@ class KafkaBroker:
         )
 
     def stop(self) -> None:
-        """Stop gracefully, as by SIGTERM: all data are on disk for the next start. Raises BrokerFailed."""
+        """Stop gracefully (SIGTERM): all data are on disk for the next start. Raises BrokerFailed."""
         self._process.stop()
 
     def kill(self) -> None:
@@ -340,7 +341,7 @@ class KafkaBroker:
         self._process.kill()
 
     def pause(self) -> None:
-        """Pause the process, including its control API, as by SIGSTOP, until `resume`."""
+        """Pause the process, including its control API, until `resume` (SIGSTOP)."""
         self._process.child.send_signal(SIGSTOP)
 
     def resume(self) -> None:
@@ -374,7 +375,7 @@ class KafkaBroker:
 
 
 class KafkaCluster(KafkaBroker):
-    """Several brokers in one process, with replication and leader changes; broker ids begin with 1."""
+    """Several brokers in one process, with replication and leader changes; broker ids start at 1."""
 
     def __init__(
         self,
@@ -393,5 +394,5 @@ class KafkaCluster(KafkaBroker):
         return ["--brokers", str(self._count)]
 
     def _first_port(self) -> int:
-        """The first of consecutive ports for all brokers, so that the next start can use the same ones."""
+        """The first of consecutive ports for all brokers, so that the next start can use the same ports."""
         return adjacent_ports(self._count)

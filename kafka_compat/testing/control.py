@@ -17,7 +17,7 @@ _TIMEOUT_S = 60.0
 
 
 class ControlFailed(RuntimeError):
-    """A failed operation; the text is the broker's."""
+    """A failed operation, with the broker's message."""
 
 
 class Control:
@@ -33,32 +33,32 @@ class Control:
         return int(self.ask("GET", "/time")["now_ms"])
 
     def advance(self, by: timedelta | float) -> int:
-        """Advance the broker's time, by so many seconds if it is a number: retention, sessions, transactions
-        and timestamps follow before this returns. Returns the new time of day in milliseconds. Raises
-        ControlFailed.
+        """Advance the broker's time, by seconds if the argument is a number, and return the new time of day
+        in milliseconds. Retention, sessions, transactions and timestamps follow before this call returns.
+        Raises ControlFailed.
         """
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         return int(self.ask("POST", "/time", advance_ms=round(seconds * 1000))["now_ms"])
 
     def stand_still(self, *, still: bool = True) -> None:
-        """Let the broker's time move only by `advance`, to the millisecond, until `still=False` or a reset.
-        Everything that takes time in a broker then waits for `advance`, including a rebalance's delay.
+        """Let the broker's time change only by `advance`, until `still=False` or a reset. All delays in the
+        broker then wait for `advance`, including the rebalance delay.
         """
         self.ask("POST", "/time/stand", still=still)
 
     def events(self) -> list[dict[str, Any]]:
         """Events that occurred while time was advanced, in order: expired sessions and transactions, deleted
-        and compacted records. `after_ms` counts from the beginning of its `advance`.
+        and compacted records. `after_ms` is the time since the beginning of the `advance`.
         """
         return list(self.ask("GET", "/events"))
 
     @contextlib.contextmanager
     def record(self) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-        """Record clients' requests and the responses in a block: `with control.record() as recorded`, then
-        read `recorded()`, also after the block. Each request has `api`, `version`, `client_id`, `connection`
-        (a number), `at_ms`, and `request` and `response` by the names of Kafka's fields in snake_case, bytes
-        as base64; `kafka_compat.testing.replay` repeats the requests. Passwords, and records read, are left
-        out.
+        """Record clients' requests and the responses in a block: use `with control.record() as recorded`,
+        then call `recorded()` in or after the block. Each request has `api`, `version`, `client_id`,
+        `connection` (a number), `at_ms`, and `request` and `response` with Kafka's field names in snake_case
+        and bytes as base64; `kafka_compat.testing.replay` repeats the requests. Passwords and fetched records
+        are omitted.
         """
         self.ask("POST", "/recording")
         kept: list[list[dict[str, Any]]] = []
@@ -73,13 +73,14 @@ class Control:
             self.ask("DELETE", "/recording")
 
     def fault(self, *, api: str | None = None, **how: Any) -> Fault:
-        """Make requests fail, until the fault is removed (it is also a context manager).
+        """Make requests fail until the fault, a context manager, is removed.
 
-        Which: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
-        `transactional_id`, `version`. How often: `skip`, `count`, `probability` with a `seed`. How: `error`
-        by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True` (not handled,
-        connection closed), or handled with `lose_answer=True` (connection closed instead of a response),
-        `cut=True` (after half of it), `corrupt=True` (with flipped bits). Raises ControlFailed.
+        Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,
+        `transactional_id`, `version`. Number of times: `skip`, `count`, `probability` with a `seed`. Effect:
+        `error` by Kafka's name (only for the given topic or partition, if any), `delay_ms`, `drop=True`
+        (connection closed before handling), or after handling `lose_answer=True` (connection closed without
+        response), `cut=True` (after half of the response), `corrupt=True` (response with flipped bits).
+        Raises ControlFailed.
         """
         given = how if api is None else {"api": api, **how}
         return Fault(self, int(self.ask("POST", "/faults", **given)["number"]))
@@ -91,17 +92,17 @@ class Control:
     def break_disks(self, *, broker: int | None = None, **how: Any) -> list[dict[str, Any]]:
         """Make log directories (all, a broker's, or one by its path as `log_dir`) `full=True` until
         `mend_disks`, `failed=True` until the broker restarts, or slower by `slow_ms` for each write and sync.
-        Returns the state of all. Raises ControlFailed.
+        Returns the state of all disks. Raises ControlFailed.
         """
         given = how if broker is None else {"broker": broker, **how}
         return list(self.ask("POST", "/disks", **given))
 
     def mend_disks(self) -> list[dict[str, Any]]:
-        """Remove the faults of all disks that are not offline. Returns the state of all."""
+        """Remove the faults of all disks that are not offline, and return the state of all disks."""
         return list(self.ask("DELETE", "/disks"))
 
     def fork(self, topic: str, name: str, *, groups: Iterable[str] | Literal["all"] = ()) -> str:
-        """Create the topic `name` with the current contents of `topic`, at once whatever the size: records
+        """Create the topic `name` with the current contents of `topic`, immediately for any size: records
         with offsets and times, settings, and optionally the groups' offsets. The two topics are then
         independent. Returns `name`. Raises ControlFailed.
         """
@@ -110,11 +111,11 @@ class Control:
         return name
 
     def brokers(self) -> list[dict[str, Any]]:
-        """The brokers, with what each cannot reach."""
+        """The brokers, each with its unreachable peers."""
         return list(self.ask("GET", "/brokers"))
 
     def pause(self, broker: int) -> None:
-        """Pause a broker: it responds to no request, and sends none, until `resume`."""
+        """Pause a broker until `resume`: it neither responds to requests nor sends any."""
         self.ask("POST", f"/brokers/{broker}/pause")
 
     def resume(self, broker: int) -> None:
@@ -126,8 +127,8 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/cut", **{"from": other})
 
     def cut_coordination(self, broker: int) -> None:
-        """Cut a broker off from the cluster's metadata store (ZooKeeper's role): its session expires after
-        zookeeper.session.timeout.ms. Raises ControlFailed.
+        """Cut a broker off from the cluster's metadata store (in the role of ZooKeeper): its session expires
+        after zookeeper.session.timeout.ms. Raises ControlFailed.
         """
         self.ask("POST", f"/brokers/{broker}/cut", coordination=True)
 
@@ -142,7 +143,7 @@ class Control:
         self.ask("POST", f"/brokers/{broker}/expire")
 
     def snapshot(self, name: str) -> str:
-        """Save the broker's entire state under a name, replacing an earlier one of that name: topics, groups,
+        """Save the broker's entire state under a name, replacing an earlier snapshot: topics, groups,
         transactions, settings, time. Returns `name`. Raises ControlFailed.
         """
         self.ask("POST", "/snapshots", name=name)
@@ -153,7 +154,7 @@ class Control:
         return list(self.ask("GET", "/snapshots"))
 
     def restore(self, name: str) -> None:
-        """Restore the state of a snapshot, and discard everything else. Clients are disconnected, and
+        """Restore the state of a snapshot, and discard the current state. Clients are disconnected, and
         continue after they reconnect; open transactions of the snapshot are open again. Raises ControlFailed.
         """
         self.ask("POST", f"/snapshots/{quote(name, '')}/restore")
@@ -163,11 +164,11 @@ class Control:
         self.ask("DELETE", f"/snapshots/{quote(name, '')}")
 
     def compact(self, topic: str) -> None:
-        """Compact a topic (cleanup.policy=compact) to its last record; returns when done."""
+        """Compact a topic (cleanup.policy=compact) to its last record, and return when done."""
         self._command(topic, "compact")
 
     def apply_retention(self, topic: str) -> None:
-        """Delete records that the topic's retention no longer keeps."""
+        """Delete records that have exceeded the topic's retention."""
         self._command(topic, "retention")
 
     def roll(self, topic: str) -> None:
@@ -182,21 +183,21 @@ class Control:
         self.ask("POST", f"/topics/{quote(topic, '')}/{name}")
 
     def partition(self, topic: str, partition: int = 0) -> dict[str, Any]:
-        """A partition's `leader` and `leader_epoch`, its `replicas`, and those in sync (`isr`)."""
+        """A partition's `leader`, `leader_epoch`, `replicas`, and in-sync replicas (`isr`)."""
         return dict(self.ask("GET", f"/topics/{quote(topic, '')}/partitions/{partition}"))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> dict[str, Any]:
-        """Move a partition's leader to an in-sync broker, which becomes its preferred leader, or to the
+        """Move a partition's leadership to an in-sync broker, which becomes the preferred leader, or to the
         preferred leader. Returns the partition's state. Raises ControlFailed.
         """
         return self._of_partition(topic, partition, "leader", to)
 
     def shrink_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Remove a follower from the ISR at once; it fetches no more. Returns the state. ControlFailed."""
+        """Remove a follower from the ISR, and stop its fetches. Returns the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "shrink", broker)
 
     def restore_isr(self, topic: str, partition: int = 0, *, broker: int) -> dict[str, Any]:
-        """Let a follower fetch, and wait until it is in sync. Returns the state. ControlFailed."""
+        """Let a follower fetch, wait until it is in sync, and return the state. Raises ControlFailed."""
         return self._of_partition(topic, partition, "restore", broker)
 
     def _of_partition(self, topic: str, partition: int, what: str, broker: int | None) -> dict[str, Any]:
@@ -205,7 +206,7 @@ class Control:
         return dict(self.ask("POST", path, **given))
 
     def expire_member(self, group: str, member_id: str) -> None:
-        """Expire a member's session, as if it sent no heartbeats: `await_group` returns its id."""
+        """Expire a member's session, as if it sent no heartbeats. `await_group` returns member ids."""
         self.ask("POST", f"/groups/{quote(group, '')}/members/{quote(member_id, '')}/expire")
 
     def remove_faults(self) -> None:
@@ -226,17 +227,17 @@ class Control:
         timeout_s: float = 10.0,
     ) -> dict[str, Any]:
         """Wait until a group has that state ("Stable", "Empty", …), so many members, and at most so many
-        uncommitted records. Returns state, members, lag. Raises ControlFailed.
+        uncommitted records. Returns the state, members and lag. Raises ControlFailed.
         """
         wanted = {"state": state, "members": members, "lag": lag}
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
-        """Wait until so many records of a topic can be read; returns their number. Raises ControlFailed."""
+        """Wait until so many records of a topic can be read. Returns their number. Raises ControlFailed."""
         return int(self._await(f"/topics/{quote(topic, '')}/await", {"records": count}, timeout_s)["records"])
 
     def await_transaction(self, transactional_id: str, state: str, *, timeout_s: float = 10.0) -> None:
-        """Wait for a transactional id's state ("CompleteCommit", "Ongoing", …). ControlFailed."""
+        """Wait for a transactional id's state ("CompleteCommit", "Ongoing", …). Raises ControlFailed."""
         self._await(f"/transactions/{quote(transactional_id, '')}/await", {"state": state}, timeout_s)
 
     def _await(self, path: str, wanted: Mapping[str, object], timeout_s: float) -> Any:
@@ -245,7 +246,7 @@ class Control:
         return self.ask("GET", f"{path}?{query}", waits_s=timeout_s)
 
     def ask(self, method: str, path: str, *, waits_s: float = 0.0, **body: object) -> Any:
-        """The response of the control API. Raises ControlFailed."""
+        """Send a request to the control API, and return the response. Raises ControlFailed."""
         given = json.dumps(body).encode() if body else None
         response = request(self._api.below(path), method, given, {}, _TIMEOUT_S + waits_s)
         answer: Any = json.loads(response.body) if response.body else None
@@ -263,17 +264,17 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """Number of requests that it has hit."""
+        """Number of requests that the fault has hit."""
         shown = self._control.ask("GET", "/faults")
         return int(next(each["hits"] for each in shown if each["number"] == self.number))
 
     def await_hits(self, count: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Wait until so many requests were hit. Raises ControlFailed."""
+        """Wait until the fault has hit so many requests. Raises ControlFailed."""
         query = urlencode({"hits": count, "timeout_ms": round(timeout_s * 1000)})
         self._control.ask("GET", f"/faults/{self.number}/await?{query}", waits_s=timeout_s)
 
     def remove(self) -> int:
-        """Remove the fault; returns the number of hits."""
+        """Remove the fault, and return the number of hits."""
         return int(self._control.ask("DELETE", f"/faults/{self.number}")["hits"])
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Fixtures for pytest, which loads them by the package's entry point in every test suite where it is
+"""Fixtures for pytest, loaded by the package's entry point in every test suite where the package is
 installed.
 
 kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
@@ -7,7 +7,7 @@ kafka_cluster   three brokers for the whole run, also clean
 kafka_topic     the name of a new topic for this test on `kafka`
 kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
 
-Only pytest is imported before a test uses one.
+Only pytest is imported before a test uses a fixture.
 """
 
 from __future__ import annotations

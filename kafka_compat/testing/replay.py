@@ -1,4 +1,4 @@
-"""Replay requests recorded at one broker (`Control.recorded`) against another one."""
+"""Replay requests recorded at one broker (`Control.recorded`) against another broker."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def load(path: str | Path) -> list[Entry]:
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Repeat the recorded requests, or a selection: with as many connections as then, each request once the
-    responses before it have arrived. Returns the responses in the format of `response`, None where there is
-    none. All are sent to the first of `bootstrap_servers`. Raises OSError, EOFError if it disconnects.
+    """Repeat the recorded requests, or a selection, over as many connections, and send each request after the
+    same responses as before. Returns the responses in the format of `response`, with None for missing
+    responses. All requests are sent to the first of `bootstrap_servers`. Raises OSError, and EOFError if it
+    disconnects.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -78,7 +79,7 @@ class _Replay:
         return self._connections[number]
 
     def _receive(self, requests_before: float) -> None:
-        """Receive the responses that had arrived after so many requests."""
+        """Receive the responses that had arrived before the next request."""
         for number, places in self._unanswered.items():
             while places and self._entries[places[0]]["answered_after"] <= requests_before:
                 entry = self._entries[places[0]]
@@ -104,7 +105,7 @@ class _Replay:
         return self._ids.get((_kind(name), value), value)
 
     def _with_producer_ids(self, records: bytearray) -> bytes:
-        """Replace producer ids in batches by those of the current broker."""
+        """Replace producer ids in batches with ids of the current broker."""
         start = 0
         while start + HEADER_SIZE <= len(records):
             header = read_header(records, start)
@@ -126,7 +127,7 @@ def _key(entry: Entry) -> ApiKey:
 
 
 def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
-    """Pairs of values assigned by the two brokers, at equal places in the two responses."""
+    """Pairs of values that the two brokers assigned, in corresponding fields of the two responses."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before.keys() & now.keys():
             yield from _given(before[key], now[key], key)
@@ -138,5 +139,5 @@ def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, A
 
 
 def _kind(name: str) -> str:
-    """Kind of broker-assigned value in a field: "" for other fields."""
+    """Kind of broker-assigned value in a field; "" for other fields."""
     return next((kind for kind in _GIVEN if name.endswith(kind)), "")

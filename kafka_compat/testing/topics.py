@@ -18,11 +18,11 @@ _AGAIN_S = 0.001
 
 
 class TopicsFailed(RuntimeError):
-    """A topic could not be created; the text is the broker's reason."""
+    """A topic could not be created; the text contains the broker's reason."""
 
 
 def names(host: str, port: int) -> list[str]:
-    """Names of the cluster's topics, without Kafka's internal ones."""
+    """Names of the cluster's topics, without Kafka's internal topics."""
     with Cluster(f"{host}:{port}", client_id=_CLIENT_ID) as cluster:
         found = _topics(cluster, cluster.brokers(), None)
         return sorted({topic.name for topic in found if not topic.is_internal})
@@ -47,7 +47,7 @@ def create(
             reason = f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip()
             raise TopicsFailed(f"cannot create {name}: {reason}")
         brokers, deadline_s = cluster.brokers(), time.monotonic() + _TIMEOUT_S
-        # The controller updates the brokers one after the other, and clients learn only when they ask.
+        # The controller updates the brokers one after the other, and clients must request the update.
         while any(topic.error_code for topic in _topics(cluster, brokers, name)):
             if time.monotonic() > deadline_s:
                 raise TopicsFailed(f"some brokers do not know {name} after {_TIMEOUT_S:g} s")
@@ -55,7 +55,7 @@ def create(
 
 
 def _topics(cluster: Cluster, brokers: Iterable[Node], name: str | None) -> list[Any]:
-    """A topic, or all topics for None, as each broker knows them."""
+    """A topic, or all topics for None, as known to each broker."""
     asked = {
         "topics": None if name is None else [MetadataRequestTopic(name=name)],
         "allow_auto_topic_creation": False,

@@ -30,7 +30,7 @@ SUPPORTED: Final = {
 
 
 class Resource(NamedTuple):
-    """Name of a resource, or a filter of names."""
+    """Name of a resource, or a filter for names."""
 
     kind: str
     name: str
@@ -74,7 +74,7 @@ def pattern_of(text: str) -> str:
 
 
 def operation_of(text: str) -> str:
-    """The operation of that name; UNKNOWN if there is none."""
+    """The operation of that name; UNKNOWN for other names."""
     upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
     return names.get(upper, "UNKNOWN")

@@ -26,7 +26,7 @@ def cluster_of(
     properties: str = "command-property",
     client_id: str = "adminclient-1",
 ) -> Cluster:
-    """The cluster from the flags of these names: the bootstrap servers, a file of client settings, single
+    """The cluster from the flags with these names: bootstrap servers, a file of client settings, single
     settings. Raises Failure.
     """
     return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
@@ -59,7 +59,7 @@ def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
 
 
 def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
-    """A cluster, not connected yet, with `who` as the client's name in logs. Raises WrongSettings."""
+    """A cluster without connections, with `who` as the client's name in logs. Raises WrongSettings."""
     return Cluster(
         bootstrap, settings, client_id=client_id, warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER)
     )
@@ -74,7 +74,7 @@ def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
 
 
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
-    """A cluster, not connected yet. Raises Failure as Kafka's admin client does."""
+    """A cluster without connections. Raises Failure as Kafka's admin client does."""
     try:
         _check_bootstrap(bootstrap)
         return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
@@ -104,6 +104,6 @@ def _check_bootstrap(bootstrap: str) -> None:
 
 
 def valid_addresses(text: str) -> bool:
-    """Whether all addresses of a list have a host and a port, as Kafka's commands check first."""
+    """Whether all addresses of a list have a host and a port: the first check of Kafka's commands."""
     items = text.split(",")
     return all(item.rpartition(":")[0] and item.rpartition(":")[2].isdecimal() for item in items)

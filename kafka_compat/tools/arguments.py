@@ -1,4 +1,4 @@
-"""Flags of the Kafka commands that use argparse4j, with its messages, justified as argparse4j does."""
+"""Flags of the Kafka commands that use argparse4j, with argparse4j's messages and justification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
 
 class Argument(NamedTuple):
     """A flag. `kind` is String, Short, Integer, Long, Double, True for a flag without an argument, or List
-    for one with several.
+    for several arguments.
     """
 
     kind: str = "String"
@@ -26,7 +26,7 @@ class Arguments(dict[str, str]):
     """The given values by flag name without dashes; those of a List are separated by newlines."""
 
     def integer(self, name: str) -> int | None:
-        """The value of a flag that was checked to be a number."""
+        """The value of a flag that is known to be a number."""
         return int(self[name]) if name in self else None
 
 
@@ -38,7 +38,7 @@ def parse(
     *,
     until: Sequence[str] = (),
 ) -> tuple[Arguments, list[str]]:
-    """The flags' values, and the arguments from the first word that is one of `until` on. `page` is the help
+    """Return the flags' values, and the arguments starting at the first word in `until`. `page` is the help
     file. Exits for --help and invalid arguments.
     """
     found = Arguments()
@@ -83,7 +83,7 @@ def check_required(program: str, page: str, known: Mapping[str, Argument], found
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
-    """The one name that the word equals, or is a prefix of."""
+    """The name that the word equals or is the unique prefix of."""
     if word in names:
         return word
     found = [name for name in names if name.startswith(word)]
@@ -130,8 +130,8 @@ def fail(program: str, page: str, message: str) -> NoReturn:
 
 
 def justified(text: str) -> str:
-    """Justified lines of 75 characters, padded with blanks from the middle on, except the last. Lines break
-    between words and after hyphens.
+    """Justified lines of 75 characters: all except the last are padded with blanks, starting in the middle.
+    Lines break between words and after hyphens.
     """
     lines: list[list[str]] = [[]]
     for word in text.split(" "):

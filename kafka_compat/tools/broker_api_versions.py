@@ -39,7 +39,7 @@ def _show(options: Options) -> None:
     try:
         cluster = cluster_of(options)
     except Failure as failure:
-        # Kafka's command creates no KafkaAdminClient, so it does not report that creating one failed.
+        # Kafka's command does not create a KafkaAdminClient, and never reports that the creation failed.
         raise failure.cause or failure from None
     with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}

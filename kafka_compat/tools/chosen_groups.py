@@ -28,8 +28,8 @@ SCENARIOS: Final = (
 
 @contextmanager
 def awaited(*, runtime: bool = True) -> Iterator[None]:
-    """Report failures of the block as Kafka's command does, which waits for the admin client in a future.
-    Raises Failure.
+    """Report failures of the block like Kafka's command, which waits for futures of the admin client. Raises
+    Failure.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def awaited(*, runtime: bool = True) -> Iterator[None]:
 
 
 def groups_meant(cluster: Cluster, options: Options) -> list[str]:
-    """The groups of --group, or all. Raises Failure."""
+    """The groups of --group, or all groups. Raises Failure."""
     from kafka_compat.client.groups import list_groups as listed
 
     if not options.has("all-groups"):

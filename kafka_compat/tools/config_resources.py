@@ -86,7 +86,7 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
 
 
 def _is_there(cluster: Any, kind: str, name: str) -> bool:
-    """Whether the resource, or settings of it, exist. Raises Failure."""
+    """Whether the resource or any of its settings exist. Raises Failure."""
     if kind == "topics":
         _check_name(kind, name)
     if kind in ("topics", "brokers", "broker-loggers"):
@@ -106,7 +106,7 @@ def _group_ids(cluster: Any) -> list[str]:
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
-    """Resources of the kind that have settings; None from brokers too old to list them. Raises Failure."""
+    """Resources of the kind with settings; None if the brokers are too old to list them. Raises Failure."""
     try:
         return names_of(cluster, kind)
     except Failure as failure:
@@ -116,7 +116,7 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 
 def names_of(cluster: Any, kind: str) -> list[str]:
-    """Names of the resources of the kind that have settings. Raises Failure."""
+    """Names of the resources of the kind with settings. Raises Failure."""
     call = "listConfigResources"
     with in_background():
         (node, *_) = cluster.brokers()
@@ -131,7 +131,7 @@ def names_of(cluster: Any, kind: str) -> list[str]:
 def configs_of(
     cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
 ) -> list[Any]:
-    """The settings of a resource: only its own, unless `everything` is set. Raises Failure."""
+    """The settings of a resource: only overridden settings, unless `everything` is set. Raises Failure."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)

@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Entities:
-    """The entities to describe or alter: their types, and names, of which "" is the default of a type."""
+    """The entities to describe or alter: their types and names, where "" is the default of a type."""
 
     def __init__(self, options: Options) -> None:
         flags = {name: kind for name, kind in _FLAGS.items() if options.has(name)}

@@ -153,7 +153,7 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
-    """The previous handler; None if this thread cannot set signal handlers."""
+    """Set the handler, and return the previous one; None if this thread cannot set signal handlers."""
     try:
         return signal.signal(signal.SIGTERM, handler)
     except ValueError:
@@ -305,7 +305,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
-    """The formatter of that class name. Raises Failure if there is none."""
+    """The formatter of that class name. Raises Failure for other names."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
@@ -364,7 +364,7 @@ class _Columns:
         if self._delivery:
             columns.append(b"Delivery:NOT_PRESENT")
         if self._epoch:
-            # Kafka's command no longer has it at this point.
+            # Kafka's command no longer knows the epoch at this point.
             columns.append(b"Epoch:NOT_PRESENT")
         if self._headers:
             shown = (
@@ -395,7 +395,7 @@ def _deserializer(properties: Mapping[str, str], name: str) -> deserializers.Des
 
 
 def json_lines(properties: Mapping[str, str]) -> Formatter:
-    """A JSON object per line; keys and values as the deserializers show them, otherwise as UTF-8."""
+    """A JSON object per line; keys and values in the deserializers' format, or as UTF-8."""
     import json
 
     show_key = _deserializer(properties, "key.deserializer") or _text

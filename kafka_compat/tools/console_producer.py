@@ -102,14 +102,14 @@ def _loop(producer: Producer, record_of: object, console: _Console) -> None:
 
 
 class _Console:
-    """Sends records, and reports the results."""
+    """Sender of records that reports the results."""
 
     def __init__(self, topic: str, is_synchronous: bool) -> None:
         self._topic = topic
         self._is_synchronous = is_synchronous
 
     def send(self, producer: Producer, record: ReadRecord) -> None:
-        """Send a record. With --sync, raises Failure if it could not be stored."""
+        """Send a record. With --sync, raises Failure if the record could not be stored."""
         try:
             producer.send(self._topic, record.key, record.value, record.headers, tag=record)
         except Exception as error:
@@ -170,7 +170,7 @@ def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def bootstrap(options: Options) -> str:
-    """The bootstrap servers, from the flag or its older name."""
+    """The bootstrap servers from the flag, or from its older name."""
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
@@ -210,10 +210,10 @@ class ReadRecord(NamedTuple):
 
 
 class LineReader:
-    """Reader for all lines, which it counts."""
+    """Reader that parses and counts all lines."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Read the properties. Raises Failure if they contradict each other."""
+        """Read the properties. Raises Failure for contradictory properties."""
         given = {name: properties.get(name, default) for name, default in _NAMES.items()}
         self._parse_key = _is_true(properties, "parse.key")
         self._parse_headers = _is_true(properties, "parse.headers")
@@ -301,7 +301,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):
-        # The stream has no file descriptor.
+        # Read without a timeout, since the stream has no file descriptor.
         for line in _END_OF_LINE.split(sys.stdin.buffer.read().removesuffix(b"\n")):
             yield line.decode(errors="replace")
         return
@@ -311,7 +311,7 @@ def lines(wait_s: Callable[[], float | None], idle: Callable[[], None]) -> Itera
             part = os.read(descriptor, _PART_BYTES)
             if not part:
                 break
-            # An end of two bytes may be split over two reads.
+            # A two-byte line end may be split over two reads.
             whole = rest + part
             held = b"\r" if whole.endswith(b"\r") else b""
             *complete, rest = _END_OF_LINE.split(whole.removesuffix(b"\r") if held else whole)

@@ -165,7 +165,7 @@ def _line(row: list[Any]) -> str:
 
 
 def _date(pattern: str, moment_s: float) -> str:
-    """The time formatted as SimpleDateFormat does, with numeric years to milliseconds."""
+    """The time as formatted by SimpleDateFormat, for numeric fields from years to milliseconds."""
     local = time.localtime(moment_s)
 
     def field(found: re.Match[str]) -> str:

@@ -50,8 +50,8 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 def rows_of(cluster: Cluster, group: Description) -> list[Row]:
-    """Partitions assigned to members, those with most partitions first; then other committed ones. Raises as
-    `Cluster.ask`.
+    """Partitions assigned to members, starting with the member with most partitions; then other committed
+    partitions. Raises as `Cluster.ask`.
     """
     committed = committed_offsets(cluster, group.group_id)
     assigned = [place for member in group.members for place in member.partitions]
@@ -77,7 +77,7 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
 
 
 def _is_shown(group: Description, rows: int) -> bool:
-    """Whether there is anything to show; prints notes about the group's state."""
+    """Print notes about the group's state, and return whether anything is left to show."""
     if group.state == DEAD:
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
     elif group.state == EMPTY:

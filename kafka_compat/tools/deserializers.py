@@ -1,4 +1,4 @@
-"""Kafka's deserializers, by class name: convert bytes to the text that Java's `toString` gives."""
+"""Kafka's deserializers, by class name: convert bytes to the text of Java's `toString`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float) -> str:
-    """As Java's Float.toString, of a number with the precision of a float."""
+    """As Java's Float.toString, for a number with the precision of a float."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if struct.pack(">f", float(text)) == struct.pack(">f", value):

@@ -1,7 +1,6 @@
 """kafka-dump-log: print the contents of log files (org.apache.kafka.tools.DumpLogSegments).
 
-Index files are read as they are: one that is not trimmed yet ends with preallocated zeros, and corruption is
-shown.
+Index files are read unchanged: corruption is shown, and an untrimmed index ends with preallocated zeros.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class BrokenSegment(Exception):
 
 @dataclass(slots=True)
 class Shown:
-    """What to print of a segment. `decoder` is None if keys and values are not printed."""
+    """Selection of what to print. `decoder` is None if keys and values are not printed."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -66,8 +65,8 @@ class Shown:
 
 @dataclass(slots=True)
 class DumpedLog:
-    """Lines of one segment. `gaps`, complete once all lines are read, are pairs of consecutive offsets with
-    others missing in between (-1 before the first), as Kafka's command reports them.
+    """Lines of one segment. `gaps`, complete once all lines are read, contains pairs of offsets around a gap
+    (-1 before the first offset), as Kafka's command reports them.
     """
 
     path: str
@@ -129,9 +128,7 @@ class DumpedLog:
 def batches(
     content: mmap.mmap | bytes, position: int, end: int, path: str
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the complete batches from `position` on that end at or before `end`. Raises
-    BrokenSegment.
-    """
+    """(position, header) of the complete batches between `position` and `end`. Raises BrokenSegment."""
     while position + _HEADER_SIZE_UP_TO_MAGIC < end:
         (length,) = _SIZE.unpack_from(content, position + 8)
         if length < LEGACY_HEADER_SIZE - LOG_OVERHEAD - 8 - 4:
@@ -218,7 +215,7 @@ class CorruptIndex(Exception):
 
 
 class NoBatch(Exception):
-    """An index entry that points to a position without a batch."""
+    """An index entry whose position has no batch."""
 
 
 @dataclass(slots=True)
@@ -251,7 +248,7 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """The base offset in a segment's file name; ValueError if there is none."""
+    """The base offset in a segment's file name. Raises ValueError for other names."""
     return int(os.path.basename(path).split(".")[0])
 
 
@@ -340,7 +337,7 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
-    """(last offset, largest timestamp) of the batch that holds `offset`; -1 for both if there is none."""
+    """(last offset, largest timestamp) of the batch that contains `offset`; (-1, -1) without such a batch."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             end = start + header.size_bytes
@@ -365,7 +362,7 @@ def _check_times(path: str, entries: list[tuple[int, int]], base_offset: int, si
 
 
 def transaction_index(path: str) -> Iterator[str]:
-    """Lines of an index of aborted transactions; none if the file is missing. Raises CorruptFile."""
+    """Lines of an index of aborted transactions; empty if the file is missing. Raises CorruptFile."""
     if not os.path.exists(path):
         return
     for entry in decode_aborted(Path(path).read_bytes()):
@@ -486,7 +483,7 @@ class _Dump:
 
     @cached_property
     def _shown(self) -> Shown:
-        """The options for logs, checked only when there is a log to show, as in Kafka's command."""
+        """The options for logs, checked only before the first log is shown, as in Kafka's command."""
         return _shown(self._options)
 
     def _log(self, log: DumpedLog) -> Iterator[str]:
@@ -537,7 +534,7 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Print many lines at once, and the pending ones before an error."""
+    """Print many lines at once, and pending lines before an error."""
     waiting: list[str] = []
     try:
         for line in lines:

@@ -39,7 +39,7 @@ def invalid_configuration(message: str) -> Failure:
 
 
 def executed(failure: Failure) -> Failure:
-    """The error wrapped as failures in the background of Kafka's clients are."""
+    """The error wrapped like a background failure of Kafka's clients."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
@@ -55,7 +55,7 @@ def in_background() -> Iterator[None]:
 
 
 def check(*results: Any, bare: bool = False) -> None:
-    """Raise the first error in these responses or parts of one: wrapped as from the background of clients, or
+    """Raise the first error in these responses or parts of a response: wrapped like a background failure, or
     `bare`.
     """
     for result in results:
@@ -73,13 +73,13 @@ def java_int(text: str) -> int:
 
 
 def report(failure: Failure) -> int:
-    """Print the final error on stderr as many of Kafka's commands do; returns the exit code."""
+    """Print the final error on stderr, like many of Kafka's commands, and return the exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1
 
 
 def failure_of(code: int, message: str | None = None) -> Failure:
-    """The failure for an error code, with the broker's text, or that of `errors.txt`."""
+    """The failure for an error code, with the broker's text or the text in `errors.txt`."""
     with open(_ERRORS, encoding="utf-8") as file:
         for line in file:
             number, name, text = line.rstrip("\n").split(" ", 2)
@@ -114,7 +114,7 @@ def of_client(error: Exception) -> Failure:
 
 
 def log(level: str, text: str, logger: str) -> None:
-    """Print a line to stderr as Kafka's commands log it."""
+    """Print a line to stderr in the format of Kafka's command logs."""
     now = time.time()
     stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
     print(f"[{stamp}] {level} {text} ({logger})", file=sys.stderr)

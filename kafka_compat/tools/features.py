@@ -1,6 +1,6 @@
 """kafka-features: describe, upgrade and downgrade the finalized features of a KRaft cluster.
 
-Its command line is argparse4j's, with flags before and after a subcommand.
+The command line follows argparse4j, with flags before and after a subcommand.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 2
 
 
 def name_of(level: int) -> str | None:
-    """The release of a level of metadata.version; None for unknown levels."""
+    """The release of a metadata.version level; None for unknown levels."""
     index = level - _FIRST
     return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
 
 
 def level_of(release: str) -> int:
-    """The metadata.version level of a release ("3.9-IV0", or "3.9" for its last). Raises Failure."""
+    """The metadata.version level of a release ("3.9-IV0", or "3.9" for its last level). Raises Failure."""
     newest = _RELEASES.index(PRODUCTION)
     ready = _RELEASES[: newest + 1]
     last = {name.partition("-")[0]: name for name in ready}
@@ -236,7 +236,7 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     for text in release:
         level = level_of(text)
         found = {_METADATA: level}
-        # A feature that is unknown at this level cannot be set to 0.
+        # Zeros are omitted, since a feature that is unknown at this level cannot be set to 0.
         found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
         print(" `metadata` is deprecated.")

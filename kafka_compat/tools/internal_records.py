@@ -44,7 +44,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
 
 
 def as_json(message: object, version: int) -> dict[str, Any]:
-    """The message as Kafka's JSON converters give it: dicts, lists, texts, numbers and None."""
+    """The message in the form of Kafka's JSON converters: dicts, lists, texts, numbers and None."""
     found: dict[str, Any] = {}
     cls: Any = type(message)
     for name, spec in _fields(cls):
@@ -144,7 +144,7 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
-    """The decoded record; None if it is of another type. Raises MalformedRequest."""
+    """The decoded record; None for other types. Raises MalformedRequest."""
     kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
     if kind not in classes:
         return None

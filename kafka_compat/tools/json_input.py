@@ -29,7 +29,7 @@ def read_text(path: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text; None if it is invalid."""
+    """The value of a JSON text; None if the text is invalid."""
     try:
         return json.loads(text)
     except ValueError:
@@ -51,7 +51,7 @@ def items(value: Any) -> list[Any]:
 
 
 def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> Any:
-    """A field of that type. Raises Failure if it is missing or of another type."""
+    """A field of that type. Raises Failure if the field is missing or of another type."""
     if name not in value:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]

@@ -1,7 +1,8 @@
 """Parse the flags of a command by the rules of joptsimple, which Kafka's commands use.
 
-The help of a command, a file of `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
-`[Type: what]` an optional one, and a `*` before it makes it required. Its first line describes the command.
+The help of a command, a file in `help/`, also defines its flags: `--flag <Type: what>` takes an argument,
+`[Type: what]` an optional one, and a preceding `*` makes the flag required. The first line describes the
+command.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class Options:
     """The given flags and arguments. Values stay text until requested as another type."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
-        """Parse the command line of `kafka-COMMAND`. `also` are flags missing in the help, of older Kafka
-        releases or of this project: names separated by blanks, with "=" at the end if they take an argument.
-        The argument of a flag in `lists` is split at commas. Raises Failure as joptsimple would.
+        """Parse the command line of `kafka-COMMAND`. `also` contains flags missing in the help, from older
+        Kafka releases or this project: names separated by blanks, ending in "=" if they take an argument. The
+        argument of a flag in `lists` is split at commas. Raises Failure where joptsimple would.
         """
         self.command = command
         self.arguments = arguments
@@ -77,7 +78,7 @@ class Options:
         return self._given.get(name, [])
 
     def value(self, name: str, default: str | None = None) -> str | None:
-        """The single argument of a flag. Raises Failure if it was given several times."""
+        """The single argument of a flag. Raises Failure if the flag was repeated."""
         found = self.values(name)
         if len(found) > 1:
             text = f"Found multiple arguments for option {name}, but you asked for only one"
@@ -89,11 +90,11 @@ class Options:
         return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
 
     def given(self, name: str) -> str:
-        """As `value`, for a flag known to be present; "" otherwise."""
+        """As `value`, but "" if the flag is missing."""
         return self.value(name) or ""
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The single argument of a flag as Java's Integer, or Long. Raises Failure if it is invalid."""
+        """The single argument of a flag as Java's Integer or Long. Raises Failure if it is invalid."""
         text = self.value(name)
         return None if text is None else java_integer(text, name, bits)
 
@@ -137,8 +138,8 @@ class Options:
             self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
 
     def renamed(self, old: str, new: str, warning: str) -> str:
-        """The name by which a flag was given, `new` if by none. Warns of the old name with the text
-        `warning`, which contains {old} and {new}, on stderr if stdout is machine-readable.
+        """The name by which a flag was given, `new` if it is missing. For the old name, print the text
+        `warning`, which contains {old} and {new}, to stderr if stdout is machine-readable.
         """
         if not self.has(old):
             return new

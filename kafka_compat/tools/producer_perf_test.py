@@ -47,7 +47,7 @@ class Statistics:
         self._window_count = self._window_bytes = self._window_latency_ms = self._window_max_ms = 0
 
     def record(self, latency_ms: int, size_bytes: int, now_ms: float) -> str | None:
-        """Count a stored record; returns the interval's line when one is due."""
+        """Count a stored record, and return the interval's line if it is due."""
         if self.count % self._sampling == 0:
             self._latencies_ms.append(latency_ms)
         self.count += 1
@@ -174,7 +174,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Test:
-    """Sends the records, and keeps statistics: of all, and of those after the warm-up."""
+    """Sender of the records, with statistics of all records and of records after the warm-up."""
 
     def __init__(self, given: Arguments, records: int, out: TextIO) -> None:
         self._given = given
@@ -189,8 +189,8 @@ class _Test:
             print(f"Warmup first {self._warm_up} records. {text}", file=out)
 
     def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
-        """Process the result of a record. Its tag: time sent, size, whether it belongs to the
-        steady state.
+        """Process the result of a record. The tag contains the time sent, the size, and whether the record
+        belongs to the steady state.
         """
         if error is not None:
             print(failure_of_producer(error).trace, end="", file=sys.stderr)
@@ -245,7 +245,7 @@ def _check(given: Arguments) -> None:
 
 
 def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
-    """Checks of the flags in Kafka's order: whether each failed, and its message."""
+    """Checks of the flags in Kafka's order: whether each check failed, and its message."""
 
     def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)
@@ -328,7 +328,7 @@ def _settings(given: Arguments) -> dict[str, str]:
 
 
 def _print_metrics(total: dict[str, Any], client_id: str) -> None:
-    """Print the Java producer's metrics that are known here."""
+    """Print the metrics of the Java producer that this producer also has."""
     known = {
         "record-send-total": total["records"],
         "record-send-rate": total["records_per_s"],

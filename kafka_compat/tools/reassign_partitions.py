@@ -198,7 +198,7 @@ def _execute(cluster: Any, options: Options) -> None:
 
 
 def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
-    """Move with retries: a broker learns of a replica only when it begins to follow."""
+    """Move with retries, since a broker knows a replica only after it begins to follow."""
     deadline = time.monotonic() + timeout_ms / 1000
     left = dict(wanted)
     while left:
@@ -308,7 +308,7 @@ _UNKNOWN_TOPIC: Final = "org.apache.kafka.common.errors.UnknownTopicOrPartitionE
 
 
 def list_reassignments(cluster: Any, partitions: Iterable[Partition] | None = None) -> dict[Partition, Any]:
-    """Reassignments in progress; of all partitions for None. Raises Failure."""
+    """Reassignments in progress; None selects all partitions. Raises Failure."""
     from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsTopics
 
     asked = None
@@ -363,8 +363,8 @@ def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
 def alter(
     cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
 ) -> dict[Partition, Failure]:
-    """Start reassignments, or cancel those with None; returns the errors. `keeps_factor`: reject changes of
-    the replication factor (KIP-860). Raises Failure.
+    """Start reassignments, or cancel them if their value is None, and return the errors. `keeps_factor`:
+    reject changes of the replication factor (KIP-860). Raises Failure.
     """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,
@@ -409,7 +409,7 @@ def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:
 
 
 def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) -> None:
-    """Set topic settings; None removes one. Raises Failure."""
+    """Set topic settings; None removes a setting. Raises Failure."""
     if configs:
         request = {"resources": [_resource(_TOPIC, name, values) for name, values in configs.items()]}
         call = "incrementalAlterConfigs"
@@ -417,7 +417,7 @@ def set_topics(cluster: Any, configs: Mapping[str, Mapping[str, str | None]]) ->
 
 
 def set_brokers(cluster: Any, brokers: Iterable[int], values: Mapping[str, str | None]) -> None:
-    """Set the same settings on several brokers; None removes one. Raises Failure."""
+    """Set the same settings on several brokers; None removes a setting. Raises Failure."""
     for broker in brokers:
         request = {"resources": [_resource(_BROKER, str(broker), values)]}
         call = "incrementalAlterConfigs"
@@ -435,7 +435,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:
-    """The log directories of replicas, and those that they are moving to. Raises Failure."""
+    """The current and future log directories of replicas. Raises Failure."""
     from kafka_compat.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 
     wanted = list(replicas)
@@ -472,7 +472,7 @@ def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:
-    """Start moves between log directories; returns those that were started. Raises Failure."""
+    """Start moves between log directories, and return the started moves. Raises Failure."""
     from kafka_compat.protocol.messages.alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirTopic,

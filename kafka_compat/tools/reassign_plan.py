@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 
 def failed(message: str) -> Failure:
-    """Kafka's error for operations that it refuses."""
+    """Kafka's error for rejected operations."""
     return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
 
 
@@ -169,7 +169,7 @@ def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) ->
 
 
 class Move(NamedTuple):
-    """The brokers that a partition's data are copied from and to."""
+    """The brokers from which and to which a partition's data are copied."""
 
     sources: set[int]
     destinations: set[int]
@@ -188,7 +188,7 @@ def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replica
 
 
 def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
-    """The values of a topic's leader. and follower.replication.throttled.replicas."""
+    """The values of a topic's {leader,follower}.replication.throttled.replicas."""
     mine = {index: move for (name, index), move in found.items() if name == topic}
     return (
         _listed((index, broker) for index, move in mine.items() for broker in move.sources),
@@ -206,5 +206,5 @@ def _listed(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def brokers_of(found: Collection[Move]) -> list[int]:
-    """All brokers that take part."""
+    """All brokers in the moves."""
     return sorted({broker for move in found for broker in move.sources | move.destinations})

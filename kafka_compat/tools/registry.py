@@ -1,4 +1,4 @@
-"""The table of commands, and how to run one: `kafka-compat topics …`, or by its name in Kafka
+"""Table of commands, and functions to run a command: as `kafka-compat topics …`, or by its name in Kafka
 (`kafka-topics`, `kafka-topics.sh`).
 """
 
@@ -39,13 +39,13 @@ _BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
-    """The command for a program's name, such as `/opt/kafka/bin/kafka-topics.sh`; None for others."""
+    """The command for a program's name, such as `/opt/kafka/bin/kafka-topics.sh`; None for other programs."""
     name = os.path.basename(program)
     return tool_of(name) if name.startswith("kafka-") else None
 
 
 def tool_of(word: str) -> str | None:
-    """The command of that name, with or without "kafka-" and ".sh"; None for others."""
+    """The command of that name, with or without "kafka-" and ".sh"; None for other names."""
     tool = word.removesuffix(".sh").removeprefix("kafka-")
     return tool if tool in TOOLS else None
 
@@ -65,7 +65,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; the interpreter must not retry at exit.
+        # The reader has closed the pipe; prevent the interpreter from retrying at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = _BROKEN_PIPE
     return code

@@ -204,8 +204,8 @@ class _Planner:
 
 
 def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
-    """The offsets of each group in a file of `group,topic,partition,offset`, or without the group column if
-    one group is named. Raises Failure.
+    """The offsets of each group in a file with the columns `group,topic,partition,offset`; the group column
+    is omitted if one group is named. Raises Failure.
     """
     import csv
 

@@ -57,8 +57,8 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
-    """Keys in the order of Java's HashMap, which determines the output of some commands. `sized`: the map was
-    created with capacity for its entries.
+    """Keys in the iteration order of Java's HashMap, for commands whose output has this order. `sized`: the
+    map was created with capacity for its entries.
     """
     found = list(keys)
     capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
@@ -92,7 +92,7 @@ def uuid_of(text: str) -> UUID:
 
 
 def topic_filter(raw: str) -> Any:
-    """A list of topics compiled as Kafka's TopicFilter does; use its fullmatch."""
+    """Compile a list of topics like Kafka's TopicFilter; call the result's fullmatch."""
     import re
 
     text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")

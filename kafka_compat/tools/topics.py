@@ -237,7 +237,7 @@ def replica_assignment(options: Options) -> list[list[int]]:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    """Settings of --config, checked before a request is sent. Raises Failure."""
+    """Settings in --config, checked before a request is sent. Raises Failure."""
     given = options.values("config")
     if not given:
         return {}
@@ -250,8 +250,8 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def check_values(configs: dict[str, str]) -> None:
-    """Check values of topic settings as Kafka's command does; settings unknown here are left to the broker,
-    which may be newer. Raises Failure.
+    """Check values of topic settings like Kafka's command; the broker, which may be newer, checks unknown
+    settings. Raises Failure.
     """
     from kafka_compat.config.keys import ConfigError, topic_keys
 
@@ -291,7 +291,7 @@ def describe(cluster: Cluster, options: Options) -> None:
 
 
 class _Topic:
-    """A topic with all described properties."""
+    """A topic with all properties to describe."""
 
     def __init__(
         self, topic: Any, settings: Any, moves: dict[tuple[str, int], Any], cluster: Cluster
@@ -478,7 +478,7 @@ def topics(cluster: Cluster, options: Options) -> list[str]:
 
 
 def ensure_exists(found: list[Any], options: Options, flag: str = "topic") -> None:
-    """Raise Failure if a requested topic does not exist, unless --if-exists."""
+    """Raise Failure if a requested topic does not exist, unless --if-exists is set."""
     wanted = options.value(flag)
     if wanted and not found and not options.has("if-exists"):
         if flag == "topic-id":

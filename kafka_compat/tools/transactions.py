@@ -92,7 +92,7 @@ def _end(message: str) -> NoReturn:
 
 @contextmanager
 def _or_end(what: str) -> Iterator[None]:
-    """Exit if the block fails, with `what` before the reason."""
+    """If the block fails, exit with `what` and the reason."""
     try:
         yield
     except Exception as error:
@@ -179,7 +179,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if name not in given:
                 _end(f"Missing required argument --{name}")
-        # If the producer's first transaction hangs, no coordinator epoch is known yet.
+        # The coordinator epoch is unknown if the producer's first transaction hangs.
         coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
         producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
     spec = (
@@ -191,7 +191,7 @@ def _abort(cluster: Cluster, given: Arguments) -> None:
 
 
 def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
-    """Id and epoch of the producer whose transaction begins at that offset, and its coordinator's epoch."""
+    """Id and epoch of the producer whose transaction begins at that offset, and the coordinator epoch."""
     where = f"{place[0]}-{place[1]}"
     with _or_end(f"Failed to validate producer state for partition {where}"):
         found = client.describe_producers(cluster, [place])[place]
@@ -263,8 +263,8 @@ _AT_ONCE_MAX: Final = 500
 def _hanging(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None, longest_ms: int
 ) -> list[Hanging]:
-    """Transactions of a partition, a topic or a broker that are open for longer than any may be, and unknown
-    to their coordinator.
+    """Transactions of a partition, a topic or a broker that exceed the maximum timeout and are unknown to
+    their coordinator.
     """
     if topic is not None and partition is not None:
         places = [(topic, partition)]
@@ -299,7 +299,7 @@ def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[
 
 
 def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]:
-    """Transactions that no coordinator will end."""
+    """Transactions without a coordinator that will end them."""
     producer_ids = sorted({producer.producer_id for _, producer in candidates})
     with _or_end(f"Failed to list transactions for {len(producer_ids)} producers"):
         listed = client.list_transactions(cluster, producer_ids=producer_ids)

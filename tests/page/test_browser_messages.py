@@ -173,9 +173,9 @@ def test_committed_offsets_are_changed_from_the_form(browser: Browser, broker: K
     cells = page.get_by_role("row").nth(1).get_by_role("cell").all_inner_texts()
     assert cells[:6] == ["0", "23", "9", "14", "5", "18"]
     assert committed(broker, "moved", "orders") == 9
-    page.get_by_role("button", name="Change 1 offsets").click()
+    page.get_by_role("button", name="Change offsets (1)").click()
     page.wait_for_url("**/ui/offsets?name=moved&moved=1")
-    assert "Changed the offsets of 1 partitions." in page.get_by_role("status").inner_text()
+    assert "Changed offsets of partitions: 1." in page.get_by_role("status").inner_text()
     assert committed(broker, "moved", "orders") == 5
     assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()

@@ -366,7 +366,7 @@ def test_changes_must_be_enabled_by_a_setting() -> None:
             assert status == 403 and "page.write.enable=true" in told["detail"]
         for view, query in (("produce", "t"), ("copy", "t"), ("offsets", "g")):
             html = page.html(view, name=query)
-            assert "This page is read-only" in html and 'method="post"' not in html
+            assert "The web console is read-only" in html and 'method="post"' not in html
         assert records(running, "t") == [] and running.topics() == ["t"]
 
 

@@ -339,7 +339,7 @@ def test_invalid_settings_are_reported_with_the_reason(tmp_path: Path) -> None:
     }
     uses: tuple[Callable[..., object], ...] = (server_of, client_of)
     for use in uses:
-        with pytest.raises(ConfigError, match="cannot read the keytab .*/no"):
+        with pytest.raises(ConfigError, match="cannot read the keytab"):
             use(_config(), LoginModule(_MODULE, options))
         for without in options:
             with pytest.raises(ConfigError, match="no principal with a keytab"):

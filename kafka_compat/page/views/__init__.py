@@ -1,4 +1,4 @@
-"""Table of the page's views, each implemented in its own module."""
+"""Table of the web console's views, each implemented in its own module."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class _Counts:
 
 
 async def see(visit: Visit) -> Data:
-    """The brokers, as any client may see them."""
+    """The brokers, which every client may see."""
     counts = await visit.finish(_count(visit))
     metadata = visit.cluster.metadata
     return {
@@ -43,7 +43,7 @@ async def see_one(visit: Visit) -> Data:
     counts = await visit.finish(_count(visit))
     if broker_id not in visit.cluster.metadata.brokers:
         raise BadCall(f"unknown broker {visit.query.get('id', '')}: see the list of brokers", NOT_FOUND)
-    # Only for this process's brokers: others would authorize this broker, not the page's principal.
+    # Only for brokers of this process: others would authorize this broker instead of the console's principal.
     if not visit.is_here(broker_id):
         settings: list[dict[str, Any]] | None = None
     else:
@@ -98,7 +98,7 @@ _PATIENCE_S: Final = 3.0
 
 
 async def see_disks(visit: Visit) -> Data:
-    """Log directories of all brokers, as they report them (KIP-827), with the free space."""
+    """Log directories and free space reported by all brokers (KIP-827)."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     found, missing = await log_dirs(visit, with_replicas=True)
     rows = [

@@ -1,4 +1,4 @@
-"""Copy a topic: by a fork on a standalone broker, otherwise record by record in the background."""
+"""Copy a topic: as a fork on a standalone broker, otherwise record by record in the background."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _is_standalone(visit: Visit) -> bool:
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
-    """Fork the topic; returns the groups whose positions were copied."""
+    """Fork the topic, and return the groups whose offsets were copied."""
     groups: list[str] = []
 
     async def then() -> None:
@@ -127,7 +127,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         raise BadCall(f"{ErrorCode(result.error_code).name} {result.error_message or ''}".strip(), CONFLICT)
 
 
-# --- copy in the background, where a topic cannot be forked
+# --- copying in the background, for topics that cannot be forked
 
 
 _READ_BYTES: Final = 512 * 1024
@@ -138,8 +138,8 @@ _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PA
 
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
-    """Copy the records that read_committed consumers would get now to a topic created for it: same
-    partitions, times, headers and codecs; offsets have no gaps. `look` gives a current visit with the same
+    """Copy the records that read_committed consumers would receive now to a new topic, with the same
+    partitions, times, headers and codecs; offsets have no gaps. `look` returns a current visit with the same
     rights. Raises BadCall, Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
@@ -159,7 +159,7 @@ async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
 
 
 async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: int, end: int) -> int:
-    """Copy one batch of records; returns the next source offset."""
+    """Copy one batch of records, and return the next source offset."""
     visit = look()
     topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
@@ -191,8 +191,8 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
-    """Batches to append, with the number of their records and the next source offset; None for
-    skipped ones.
+    """Batches to append (None for skipped batches), with their number of records and the next
+    source offset.
     """
     waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()

@@ -1,4 +1,4 @@
-"""The pages of groups: the list, and one group with its members, their partitions and its lag."""
+"""The pages of groups: the list, and one group with its members, partitions and lag."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PATIENCE_S: Final = 3.0
 
 
 class GroupSeen(NamedTuple):
-    """A group as its coordinator reports it. `committed` are offsets."""
+    """A group as reported by its coordinator. `committed` contains offsets."""
 
     name: str
     state: str
@@ -40,7 +40,7 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All groups that the visit may see. `missing` names brokers that did not respond."""
+    """All groups that the visit may see. `missing` lists brokers that did not respond."""
 
     found: list[GroupSeen]
     missing: list[str]
@@ -84,7 +84,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
 
 
 async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
-    """Groups of other brokers, without those that the page may not see, but this broker may."""
+    """Groups of other brokers, without groups that only this broker may see."""
     from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 
     try:
@@ -121,7 +121,7 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
 def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
     """Rows without the lag in seconds, which `add_seconds` adds at a higher cost. `lag` is in records, as in
-    kafka-consumer-groups; `beyond_end` are partitions whose committed offset is past their end.
+    kafka-consumer-groups; `beyond_end` counts partitions with a committed offset past the end.
     """
     found = []
     for group in groups:
@@ -148,7 +148,7 @@ def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> S
 
 
 def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
-    """The end of a partition for consumers; None if it is unknown."""
+    """The end offset of a partition for consumers; None if unknown."""
     known = visit.cluster.metadata.partition(*place)
     return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
 
@@ -162,7 +162,7 @@ class Ages:
 
     @staticmethod
     async def of(visit: Visit) -> Ages:
-        """The current ages; leaders in other processes are queried."""
+        """The current ages, queried from leaders in other processes, too."""
         cluster = visit.cluster
         return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
 
@@ -195,7 +195,7 @@ _AT_ONCE: Final = 50
 
 
 async def see(visit: Visit) -> Data:
-    """A page of the list of visible groups; with `topic` only those with commits in it."""
+    """A page of the list of visible groups; with `topic`, only groups with offsets for the topic."""
     remote, groups, ages = await asyncio.gather(
         visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
@@ -225,7 +225,7 @@ Owners = dict[tuple[str, int], str]
 
 
 async def known_group(visit: Visit) -> GroupSeen:
-    """The group of the parameter `name`. Raises BadCall if it does not exist, or may not be seen."""
+    """The group in the parameter `name`. Raises BadCall if the group does not exist or is not visible."""
     name = visit.given("name")
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, name)
     groups = await all_groups(visit)
@@ -236,7 +236,7 @@ async def known_group(visit: Visit) -> GroupSeen:
 
 
 async def see_one(visit: Visit) -> Data:
-    """One group, as its coordinator and the leaders of its partitions report it."""
+    """One group, as reported by its coordinator and the leaders of its partitions."""
     group, remote, ages = await asyncio.gather(
         known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
@@ -268,7 +268,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
             try:
                 places = assigned(bytes(member.member_assignment))
             except MalformedRequest:
-                # Members may send arbitrary bytes here.
+                # Members may send arbitrary bytes as assignments.
                 places = ()
         owners.update(dict.fromkeys(places, member.member_id))
         members.append(
@@ -290,7 +290,7 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
 def _positions(
     visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
 ) -> Steps[list[Row]]:
-    """Rows of all partitions that the group has committed, or consumes."""
+    """Rows of all partitions with committed offsets or assigned members."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):

@@ -37,7 +37,7 @@ _DEFAULTS: Final = {
 
 
 async def see(visit: Visit) -> Data:
-    """The results of one request, and the cursor to continue."""
+    """The results of one request, and the cursor for the next."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     try:
@@ -133,7 +133,7 @@ async def see_one(visit: Visit) -> Data:
 
 
 async def give(visit: Visit) -> File:
-    """The entire key or value as a download."""
+    """Return the entire key or value as a download."""
     topic, partition, offset = _place(visit)
     part = visit.given("part")
     if part not in ("key", "value"):
@@ -142,12 +142,12 @@ async def give(visit: Visit) -> File:
     content = found.key if part == "key" else found.value
     if content is None:
         raise BadCall(f"the {part} of offset {offset} is null", NOT_FOUND)
-    # Names of topics contain no characters that need quotes.
+    # No quoting is needed: topic names contain only safe characters.
     return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
 
 def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
-    """Partition and offset of the parameters. Raises BadCall."""
+    """Partition and offset in the parameters. Raises BadCall."""
     topic = known_topic(visit)
     visit.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
     visit.given("partition")
@@ -168,7 +168,7 @@ def _format(visit: Visit, name: str) -> str:
 
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
-    """The record, and whether read_committed consumers get it. Raises BadCall."""
+    """The record, and whether read_committed consumers receive it. Raises BadCall."""
     long_work = visit.cluster.long_work
     try:
         for committed in (True, False):
@@ -188,7 +188,7 @@ async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int
 async def _neighbour(
     visit: Visit, source: Source, partition: int, span: tuple[int, int], *, newest: bool
 ) -> int | None:
-    """The offset of the next record within `span`; None if there is none nearby."""
+    """The offset of the next record within `span`; None without one."""
     bounds = (await source.bounds([partition]))[partition]
     if isinstance(bounds, Unreadable):
         return None

@@ -86,7 +86,7 @@ async def propose(visit: Visit) -> Shown:
 
 
 async def act(visit: Visit) -> Done:
-    """Commit the plan that was shown."""
+    """Commit the displayed plan."""
     group_id = fields.needed(visit.body, "name")
     offsets: dict[TopicPartition, int] = {}
     for each in fields.array(visit.body, "offsets"):
@@ -144,7 +144,7 @@ async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[T
 async def _at_time(
     visit: Visit, partitions: Iterable[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int | str | None]:
-    """The first offset at or after that time; or the reason why it is unknown."""
+    """The first offset at or after that time, or the reason why it is unknown."""
     found: dict[TopicPartition, int | str | None] = {}
 
     async def look(source: Any, name: str, number: int) -> None:
@@ -199,7 +199,7 @@ _COMMIT_VERSION: Final = 8
 
 
 class Positions(NamedTuple):
-    """Committed offsets of one group."""
+    """The committed offsets of one group."""
 
     state: str
     members: int
@@ -208,7 +208,7 @@ class Positions(NamedTuple):
 
 
 async def positions_of(visit: Visit, group_id: str) -> Positions:
-    """The group's offsets. Raises BadCall if the group does not exist, or may not be seen."""
+    """The group's offsets. Raises BadCall if the group does not exist or is not visible."""
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
     coordinator = await coordinator_of(visit, group_id)
     described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
@@ -232,7 +232,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
 
 
 async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit these offsets for a group without members. Raises BadCall for the first that is rejected."""
+    """Commit these offsets for a group without members. Raises BadCall for the first rejected offset."""
     visit.rights.require(Operation.READ, ResourceType.GROUP, group_id)
     for topic in {topic for topic, _ in offsets}:
         visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
@@ -246,7 +246,7 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
 
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
-    """The group's coordinator. Raises BadCall if there is none now."""
+    """The group's coordinator. Raises BadCall if no coordinator is available."""
     found = await visit.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key=group_id)
     _check(found.error_code, f"the coordinator of group {group_id}")
     return int(found.node_id)

@@ -1,4 +1,4 @@
-"""Pages about this process only: its clients, rejected connections, and its log."""
+"""Pages about this process: its clients, rejected connections, and log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNKNOWN: Final = "unknown"
 
 
 async def see_clients(visit: Visit) -> Data:
-    """Connected clients; connections with equal properties share a row."""
+    """Connected clients; connections with the same properties share a row."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     rows = await visit.finish(_rows(visit.observed.servers()))
     total = sum(row["connections"] for row in rows)
@@ -64,7 +64,7 @@ _REFUSAL_COLUMNS: Final = {"last": "last_ms", "host": "host", "times": "times"}
 
 
 async def see_refused(visit: Visit) -> Data:
-    """Refused clients of this process's brokers, since the page started."""
+    """Clients that this process's brokers have rejected since startup."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     rows = [one._asdict() for one in visit.observed.refusals.last()]
     return {"refused": listed(rows, visit.query, _REFUSAL_COLUMNS, "-last", "reason")}
@@ -75,7 +75,7 @@ LEVELS: Final = {"": 0, "INFO": 20, "WARN": 30, "ERROR": 40}
 
 
 async def see_logs(visit: Visit) -> Data:
-    """Log lines, newest first; with `level` only those of at least that level."""
+    """Log lines, newest first; with `level`, only lines of at least that level."""
     visit.rights.require_cluster(Operation.DESCRIBE)
     level = visit.query.get("level", "")
     if level not in LEVELS:

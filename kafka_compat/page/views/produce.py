@@ -55,7 +55,7 @@ async def act(visit: Visit) -> Done:
     return Done(place, path_of("/message", **place))
 
 
-# --- producing to partition leaders, as clients do
+# --- producing to partition leaders, like a client
 
 
 _VERSION: Final = 9
@@ -64,7 +64,7 @@ _TIMEOUT_MS: Final = 20_000
 
 
 class NotAppended(BadCall):
-    """The leader rejected the batch: nothing was stored."""
+    """The leader rejected the batch, and stored no record."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message, CONFLICT)
@@ -79,9 +79,7 @@ class Appended(NamedTuple):
 
 
 async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appended:
-    """Write a batch with acks=all. Raises BadCall, as NotAppended if it is certain that nothing
-    was stored.
-    """
+    """Write a batch with acks=all. Raises BadCall, or NotAppended if the batch was certainly not stored."""
     from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
 
     visit.rights.require(Operation.WRITE, ResourceType.TOPIC, topic)
@@ -104,7 +102,7 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
 
 
 def leader_of(visit: Visit, topic: str, partition: int) -> int:
-    """The leader of a partition. Raises BadCall if there is none."""
+    """The leader of a partition. Raises BadCall without a leader."""
     known = visit.cluster.metadata.partition(topic, partition)
     if known is None:
         raise BadCall(f"{topic} has no partition {partition}", NOT_FOUND)
@@ -115,6 +113,6 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
 
 
 def led_partitions(visit: Visit, topic: TopicMetadata) -> list[int]:
-    """The partitions that have a leader."""
+    """The partitions with a leader."""
     metadata = visit.cluster.metadata
     return [each.partition for each in topic.partitions if metadata.reachable_leader(each) is not None]

@@ -30,7 +30,7 @@ def topic_rows(visit: Visit, remote: RemoteReport) -> Steps[list[Row]]:
 
 
 def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps[Row]:
-    """A topic's row: `records` are offsets between both ends, `size_bytes` the size of one copy."""
+    """A topic's row. `records` counts the offsets from start to end; `size_bytes` is the size of one copy."""
     cluster = visit.cluster
     records: int | None = 0
     size_bytes: int | None = 0
@@ -59,7 +59,7 @@ def topic_row(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps
 def extent(
     cluster: ClusterView, remote: RemoteReport, topic: str, known: PartitionMetadata
 ) -> tuple[int | None, int | None, int | None]:
-    """A partition's first offset, its end for consumers, and the size of the leader's log in bytes."""
+    """A partition's first offset, end offset for consumers, and size of the leader's log in bytes."""
     led = cluster.led(topic, known)
     if led is not None:
         return led.log.log_start_offset, led.known_high_watermark, led.log.size_bytes
@@ -98,7 +98,7 @@ _GROUPS_SHOWN: Final = 20
 
 
 def known_topic(visit: Visit) -> TopicMetadata:
-    """The topic of the parameter `name`. Raises BadCall if it does not exist, or may not be seen."""
+    """The topic in the parameter `name`. Raises BadCall if the topic does not exist or is not visible."""
     return named_topic(visit, visit.given("name"))
 
 
@@ -106,14 +106,14 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
     """The topic of that name; otherwise as `known_topic`."""
     topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
-        # As brokers do: without DESCRIBE on a topic, its existence is not revealed.
+        # Without DESCRIBE, do not reveal the topic's existence, like brokers.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         raise BadCall(f"unknown topic {name}", NOT_FOUND)
     return topic
 
 
 async def see_one(visit: Visit) -> Data:
-    """One topic, as the leaders report it."""
+    """One topic, as reported by the leaders."""
     topic = known_topic(visit)
     remote = await visit.observed.remote.look(visit.cluster)
     rows = await visit.finish(_partitions(visit, remote, topic))
@@ -187,7 +187,7 @@ async def see_settings(visit: Visit) -> Data:
 
 
 async def described(visit: Visit, kind: int, name: str, broker_id: int | None = None) -> list[dict[str, Any]]:
-    """The settings of a topic or broker, explicitly set ones first. Raises BadCall."""
+    """The settings of a topic or broker, starting with explicitly set values. Raises BadCall."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)

@@ -16,7 +16,7 @@ _VERSION: Final = 0
 
 
 async def see(visit: Visit) -> Data:
-    """Transactions, as their coordinators report them."""
+    """Transactions, as reported by their coordinators."""
     rows: list[dict[str, Any]] = []
     missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
@@ -43,7 +43,7 @@ async def see(visit: Visit) -> Data:
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
-    """Whether the broker has used transactions; viewing the page must not start the coordinator."""
+    """Whether the broker has used transactions; a visit must not start the coordinator."""
     services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 

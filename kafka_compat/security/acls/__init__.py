@@ -1,1 +1,1 @@
-"""Access control lists: their rules (pure), their storage, and the authorizer that applies them."""
+"""Access control lists: rules without I/O, storage, and the authorizer that applies them."""

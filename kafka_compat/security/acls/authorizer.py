@@ -1,7 +1,7 @@
 """The authorizer that decides by ACLs and writes each decision to an audit log (Kafka's AclAuthorizer).
 
-The audit log is the logger `kafka.authorizer.logger`, as in Kafka: denials at INFO, permissions at DEBUG. Its
-lines begin as Kafka's do, and add the reason.
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka: denials at INFO, permissions at DEBUG. The
+lines begin like Kafka's, followed by the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class AclAuthorizer:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         if audit.level == logging.NOTSET:
-            # As in Kafka's own log4j.properties: only warnings are logged unless configured otherwise.
+            # As in Kafka's log4j.properties, only warnings are logged unless configured otherwise.
             audit.setLevel(logging.INFO)
 
     def allows(
@@ -74,5 +74,5 @@ def _tell(
 
 
 def _in_one_line(text: str) -> str:
-    """Escape line breaks and invisible characters, since clients choose the names that are logged."""
+    """Escape line breaks and invisible characters, since clients choose the logged names."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()

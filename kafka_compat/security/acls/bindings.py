@@ -1,13 +1,13 @@
 """ACL bindings: an entry (principal, host, operation, allow or deny) on a resource pattern (KIP-11, KIP-290).
 
-Also the filters by which ACLs are listed and deleted, and Kafka 3.9's ACL nodes in the metadata store:
+Also filters for listing and deleting ACLs, and Kafka 3.9's ACL nodes in the metadata store:
 
     /kafka-acl/Topic/orders                     the ACLs on the literal name (`*`: on every topic)
     /kafka-acl-extended/prefixed/Topic/or       the ACLs on the prefix
     /kafka-acl-changes/acl_changes_0000000007   a notice: the ACLs of TOPIC:orders have changed
     /kafka-acl-extended-changes/acl_changes_…   the same for a prefix, as JSON
 
-The JSON equals Kafka's to the byte, except for the order of entries, which has no meaning.
+The JSON is identical to Kafka's, except for the order of entries, which is irrelevant.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Permission(IntEnum):
 
 
 class Pattern(NamedTuple):
-    """A resource pattern: the resource `name`, or all resources whose names begin with it."""
+    """A resource pattern: the resource `name`, or all resources whose names begin with `name`."""
 
     resource_type: ResourceType
     name: str
@@ -61,7 +61,7 @@ class Pattern(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One access control entry. `principal` is "kind:name", see parse_principal."""
+    """One access control entry. `principal` is "kind:name" (see parse_principal)."""
 
     principal: str
     host: str
@@ -77,10 +77,10 @@ class Binding(NamedTuple):
 
 
 class PatternFilter(NamedTuple):
-    """A filter of patterns. ANY as a type matches every type, None as a name every name.
+    """A filter for patterns. The type ANY matches every type, the name None every name.
 
-    MATCH as the pattern type matches all patterns that apply to the resource of that name, including prefixes
-    and `*`. UNKNOWN matches nothing.
+    The pattern type MATCH matches all patterns that apply to the resource of that name, including prefixes
+    and `*`. UNKNOWN matches no pattern.
     """
 
     resource_type: ResourceType
@@ -101,7 +101,7 @@ class PatternFilter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def candidates(self) -> list[Pattern] | None:
-        """All patterns that can match; None if that depends on which patterns exist."""
+        """All patterns that can match; None if they depend on the existing patterns."""
         if self.pattern_type is PatternType.UNKNOWN or self.resource_type is ResourceType.UNKNOWN:
             return []
         if self.name is None or self.resource_type is ResourceType.ANY:
@@ -116,7 +116,7 @@ class PatternFilter(NamedTuple):
 
 
 class EntryFilter(NamedTuple):
-    """A filter of entries: None and ANY match everything, UNKNOWN nothing."""
+    """A filter for entries. None and ANY match every entry, UNKNOWN matches none."""
 
     principal: str | None
     host: str | None
@@ -133,7 +133,7 @@ class EntryFilter(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A filter of ACLs."""
+    """A filter for ACLs."""
 
     pattern: PatternFilter
     entry: EntryFilter
@@ -180,19 +180,19 @@ _VERSION: Final = 1
 
 
 def path_of(pattern: Pattern) -> str:
-    """The node of the ACLs on the pattern. Raises ValueError for a name that the store does not accept."""
+    """The path of the pattern's node. Raises ValueError if the store does not accept the name."""
     if not znodes.is_name(pattern.name):
         raise ValueError(f"{pattern.name!r} cannot be part of a path")
     return f"{FOLDERS[pattern.pattern_type]}/{shown(pattern.resource_type)}/{pattern.name}"
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """The resource type of a directory in the store; None for an unknown type."""
+    """The resource type of a node in the store; None for an unknown type."""
     return _known(RESOURCE_TYPES, name)
 
 
 def encode_acls(entries: Iterable[Entry]) -> bytes:
-    """The payload of `path_of`."""
+    """The payload of the node at `path_of`."""
     acls = [
         {
             "principal": entry.principal,
@@ -206,8 +206,8 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(path: str, data: bytes | None) -> frozenset[Entry]:
-    """The entries of a node; none if it is empty. Raises MalformedNode, also for an unknown kind of entry,
-    since it might be a denial.
+    """The entries of a node. Raises MalformedNode, also for an unknown kind of entry, which might be a
+    denial.
     """
     if not data:
         return frozenset()
@@ -239,7 +239,7 @@ def _member(values: NodeObject, field: str, members: tuple[M, ...]) -> M:
 
 
 def _known(members: tuple[M, ...], name: str) -> M | None:
-    """The member with Kafka's spelling, ignoring case."""
+    """The enumeration member with Kafka's spelling, ignoring case."""
     by_name = _by_name(members)
     return by_name.get(name) or by_name.get(name.upper())
 

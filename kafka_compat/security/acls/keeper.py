@@ -2,10 +2,10 @@
 
 Rules
 1. Decisions use the copy in memory (`Rules`), which follows the store: see coordination/nodes/following.py.
-2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
-   after a conflict it is read and changed again. A broker applies its own change before it responds.
-3. An unreadable node may contain a denial. The ACLs known before remain in force; if there are none, only
-   super users may access the resources that it covers.
+2. A change is written together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict, the node is read and changed again. A broker applies its own change before it responds.
+3. An unreadable node may contain a denial. Its last known ACLs remain in force; without known ACLs, only
+   super users may access the resources that the node covers.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Deleted(NamedTuple):
 
 
 class Keeper:
-    """Reads, follows and changes the ACLs in the metadata store."""
+    """Copy of the ACLs in the metadata store, and changes to them."""
 
     def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
-        """ACLs read from the store are put into `rules`."""
+        """ACLs from the store are added to `rules`."""
         self._store = store
         self._rules = rules
         self._malformed = MalformedNodes()
@@ -94,13 +94,13 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all ACLs, and follow changes from then on. Raises MetadataStoreError."""
+        """Read all ACLs, and then follow changes. Raises MetadataStoreError."""
         await self._following.start()
 
     # --- lookups
 
     def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
-        """The patterns that may have ACLs matching the filter, each with all its ACLs."""
+        """The patterns that may have matching ACLs, each with all its ACLs."""
         patterns = wanted.pattern.candidates()
         if patterns is None:
             return ((pattern, known.entries) for pattern, known in list(self._known.items()))
@@ -109,7 +109,7 @@ class Keeper:
     # --- changes
 
     async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
-        """Add ACLs; returns None for each, or why it was not added."""
+        """Add ACLs, and return None or an error for each."""
         outcomes: list[KafkaError | None] = [None] * len(bindings)
         wanted: dict[Pattern, list[int]] = {}
         for index, binding in enumerate(bindings):
@@ -133,10 +133,10 @@ class Keeper:
         return await self._change(pattern, lambda entries: entries | added)
 
     async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
-        """Delete the ACLs that filters match; returns those of each filter. An ACL matched by several is
-        listed with the first.
+        """Delete the ACLs that filters match, and return the deleted ACLs of each filter. An ACL that several
+        filters match is listed with the first.
 
-        A filter for a single pattern reads the store, others use the copy of this broker.
+        A filter for a single pattern reads the store; other filters use this broker's copy.
         """
         concerned: dict[Pattern, None] = {}
         for wanted in filters:
@@ -176,7 +176,7 @@ class Keeper:
             try:
                 version = await self._write(pattern, known, wanted)
             except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
-                # If the response was lost, the change may have been made: then its notice exists, too.
+                # If the response was lost, the change may exist in the store, together with its notice.
                 continue
             if wanted != known.entries:
                 log.info("Changed the ACLs on %s: %d now", pattern, len(wanted))
@@ -186,7 +186,7 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
     async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
-        """Write the node; returns its new version, None if it was deleted. Without a change it only verifies
+        """Write the node, and return its new version, or None after a deletion. Without a change, only verify
         that the copy is current.
         """
         path = acls.path_of(pattern)
@@ -276,7 +276,7 @@ class Keeper:
 
     async def _reread(self, pattern: Pattern) -> None:
         path = acls.path_of(pattern)
-        # A manual repair of a node leaves no notice: unreadable nodes are watched.
+        # Unreadable nodes are watched, since a manual repair creates no notice.
         for watch in (None, partial(self._touched, pattern)):
             try:
                 data, stat = await self._store.get(path, watch)
@@ -307,7 +307,7 @@ def _is_valid(binding: Binding) -> bool:
 
 
 def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
-    """A function that removes the entries matched by a filter, and records the first filter of each."""
+    """A function that removes the entries that filters match, and records the first filter of each entry."""
     concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
 
     def change(entries: Entries) -> Entries:

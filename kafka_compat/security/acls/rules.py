@@ -1,20 +1,20 @@
-"""The authorization decision: whether ACLs allow a principal on a host an operation on a resource. Pure, and
+"""The authorization decision: whether ACLs allow a principal on a host an operation on a resource. No I/O;
 fast with many ACLs.
 
 Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
-1. A super user may do everything.
-2. The ACLs of a resource are those on its name, on every PREFIXED pattern that its name begins with, and on
-   `*`. A DENY entry that matches principal, host and operation denies.
-3. Otherwise a matching ALLOW entry allows. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS
-   implies DESCRIBE_CONFIGS. A DENY implies nothing.
-4. A resource without any ACLs is open to all or to none, by allow.everyone.if.no.acl.found. With ACLs of
-   which none matches, access is denied.
-5. An entry for `User:*` matches every principal, one with the host `*` every host, one for ALL every
-   operation. IPv6 addresses match in any spelling: Java writes 0:0:0:0:0:0:0:1, others ::1.
+1. A super user may execute all operations.
+2. The ACLs of a resource are the ACLs on its name, on every prefix of its name, and on `*`. A DENY entry that
+   matches the principal, host and operation denies access.
+3. Otherwise, a matching ALLOW entry allows access. READ, WRITE, DELETE and ALTER imply DESCRIBE;
+   ALTER_CONFIGS implies DESCRIBE_CONFIGS. A DENY implies no other operation.
+4. Access to a resource without ACLs is decided by allow.everyone.if.no.acl.found. Access to a resource with
+   ACLs is denied if none of them matches.
+5. The principal `User:*` matches every principal, the host `*` every host, the operation ALL every operation.
+   IPv6 addresses match in any spelling: Java writes 0:0:0:0:0:0:0:1 for ::1.
 
 Each pattern has a map from (principal, host) to two sets of operations, as bits of one number, so a decision
-takes four lookups for each pattern that applies. Patterns are found by name, and by those beginnings of the
-name whose length equals that of some prefix.
+requires four lookups per applicable pattern. Patterns are found by name, and by beginnings of the name with
+the lengths of existing prefixes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
 
 
 class Grounds(NamedTuple):
-    """The principal, host and pattern of the ACLs that made a decision."""
+    """The principal, host and pattern of the decisive ACLs."""
 
     permission: Permission
     principal: Principal
@@ -107,7 +107,7 @@ class Rules:
     def grounds(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Grounds | None:
-        """The first ACLs that make `decide` return DENIED or ALLOWED; None if there are none."""
+        """The first ACLs that make `decide` return DENIED or ALLOWED, or None."""
         patterns = list(self._types[resource_type].patterns(name))
         for permission, bits in (
             (Permission.DENY, _DENYING[operation]),
@@ -124,8 +124,8 @@ class Rules:
     ) -> Verdict:
         """Whether the principal may execute the operation on any resource of the type (KIP-679).
 
-        As in Kafka, only ACLs of the operation itself and of ALL count here, not operations that imply it. A
-        permission counts unless a DENY covers all of it: on `*`, on a prefix of it, or on the same name.
+        As in Kafka, only ACLs for the operation itself and for ALL count, not for operations that imply it. A
+        permission counts unless a DENY covers it: on `*`, on a prefix, or on the same name.
         """
         if principal in self._super_users:
             return Verdict.SUPER_USER
@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Unchanged entries, too: an entry with another spelling of the host may just have been removed.
+            # Add unchanged entries, too: the host's other spelling may have been removed.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED
@@ -225,7 +225,7 @@ class _OfType:
     def named(
         self, keys: Sequence[_Who], operation: Operation, permission: Permission, pattern_type: PatternType
     ) -> list[set[str]]:
-        """The names of patterns of that type with an entry for the operation or for ALL."""
+        """The names of patterns of that type with entries for the operation or for ALL."""
         found = []
         for key in dict.fromkeys(keys):
             for concerned in (operation, Operation.ALL):
@@ -236,7 +236,7 @@ class _OfType:
 
 
 def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
-    """Whether one of the prefixes is also a prefix of the name."""
+    """Whether any of the prefixes is a prefix of the name."""
     if not prefixes:
         return False
     return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
@@ -262,7 +262,7 @@ def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
 
 @lru_cache(maxsize=65_536)
 def _who(principal: str, host: str) -> _Who:
-    """A shared key for all entries of the same principal and host, of which there may be many."""
+    """A shared key for the possibly many entries of the same principal and host."""
     return acls.parse_principal(principal), _spelled(host)
 
 
@@ -271,7 +271,7 @@ def _spelled(host: str) -> str:
     """An IPv6 address in Python's spelling, an IPv4-mapped one as IPv4; other text unchanged."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # takes 5 ms, and few need it
+    from ipaddress import IPv6Address  # takes 5 ms, and is rarely needed
 
     try:
         address = IPv6Address(host)

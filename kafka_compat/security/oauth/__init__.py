@@ -1,1 +1,1 @@
-"""Tokens of SASL OAUTHBEARER: their content, their validation, and the sources of keys and tokens."""
+"""Tokens of SASL OAUTHBEARER: content, validation, and the sources of keys and tokens."""

@@ -1,10 +1,10 @@
-"""The public keys of one issuer (a JSON Web Key Set, RFC 7517) in memory: fetched at startup, periodically,
-and when a key is missing.
+"""The public keys of one issuer (a JSON Web Key Set, RFC 7517), cached in memory: fetched at startup,
+periodically, and when a key is missing.
 
 Rules of unscheduled fetches
-1. A missing key id triggers one fetch per RETRY_MS; the last IDS_MAX of them are remembered. Ids longer than
-   ID_CHARACTERS_MAX trigger none (all three limits are Kafka's).
-2. Unknown ids trigger at most one fetch per INTERVAL_MS.
+1. A missing key id triggers one fetch per RETRY_MS; the last IDS_MAX missing ids are remembered. Ids longer
+   than ID_CHARACTERS_MAX trigger no fetch (all three limits are Kafka's).
+2. All unknown ids together trigger at most one fetch per INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYS_MAX: Final = 1000
 
 
 class EarlyRefresh:
-    """The limits on unscheduled fetches; times are monotonic."""
+    """Limits on unscheduled fetches. Times are monotonic."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[str, float] = OrderedDict()
@@ -65,8 +65,8 @@ class EarlyRefresh:
 
 
 def parse_key_set(content: bytes) -> tuple[Key, ...]:
-    """The keys that may sign tokens; other and invalid keys are left out. Raises ValueError if it is not a
-    key set.
+    """Parse the keys that may sign tokens, without other and invalid keys. Raises ValueError if the text is
+    not a key set.
     """
     try:
         found = json.loads(content)
@@ -88,7 +88,7 @@ def _key(member: object) -> Key | None:
         return None
     try:
         algorithms, public = _public(member)
-    except Exception as error:  # Whatever the error: the other keys are valid.
+    except Exception as error:  # any error: the other keys remain valid
         log.warning("Ignored a key of the JWKS, kid %.100r: %s", kid, error)
         return None
     named = member.get("alg")
@@ -102,7 +102,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
     from jwt import algorithms
 
     kind = member.get("kty")
-    # A private key published by mistake is not used.
+    # Ignore a private key that was published by mistake.
     public = {
         name: value for name, value in member.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}
     }
@@ -130,7 +130,7 @@ class KeySource(NamedTuple):
 
 
 class KeySet:
-    """Provides keys from memory; `keep` runs as a task that refreshes them."""
+    """Keys in memory. Run `keep` as a task to refresh them."""
 
     def __init__(self, source: KeySource, monotonic_ms: Callable[[], float]) -> None:
         self._source = source
@@ -161,7 +161,7 @@ class KeySet:
             await self._fetch_somehow()
 
     async def _fetch_somehow(self) -> None:
-        """Retry until a fetch succeeds, for as long as Kafka does; the old keys stay meanwhile."""
+        """Retry until a fetch succeeds, but no longer than Kafka; keep the old keys meanwhile."""
         source = self._source
         pause_ms, waited_ms = source.retry_backoff_ms, 0
         while True:

@@ -1,5 +1,5 @@
-"""The token with which a broker logs in to other brokers: fetched with its client id and secret (client
-credentials, RFC 6749, 4.4), kept in memory, and renewed before it expires.
+"""The token with which a broker logs in to other brokers. It is fetched with client credentials (RFC 6749,
+4.4), kept in memory, and renewed before it expires.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RefreshWindow(NamedTuple):
     buffer_s: int
 
     def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
-        """When a token that is valid from `now_ms` must be replaced, by Kafka's rules (KIP-255); `chance` is
+        """The time to replace a token that is valid from `now_ms`, by Kafka's rules (KIP-255); `chance` is
         from 0 to 1.
         """
         share = self.factor + self.jitter * chance
@@ -66,7 +66,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class TokenSource:
-    """Provides the token from memory; `keep` runs as a task that renews it."""
+    """A token in memory. Run `keep` as a task to renew it."""
 
     def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
         self._endpoint = endpoint
@@ -112,7 +112,7 @@ class TokenSource:
                 except Unreachable as error:
                     log.error("Could not fetch a token for other brokers from %s: %s", self.url, error)
                     await asyncio.sleep(AGAIN_S)
-            # A token that has expired on arrival would otherwise be replaced endlessly.
+            # Otherwise, tokens that have expired on arrival would be replaced endlessly.
             if self._token.expires_ms <= self._now_ms():
                 log.error("The token from %s has already expired: check the clocks", self.url)
                 await asyncio.sleep(AGAIN_S)
@@ -130,7 +130,7 @@ class TokenSource:
 
 
 def token_of(answer: bytes) -> AccessTokenText:
-    """The token in a token endpoint's response. Raises Unreachable, which does not show it."""
+    """The token in a token endpoint's response. Raises Unreachable, without the token in its text."""
     try:
         found = json.loads(answer)
         text = found["access_token"].strip()

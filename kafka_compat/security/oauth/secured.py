@@ -1,12 +1,12 @@
 """Validation of signed tokens (JWT, RFC 7519, KIP-768).
 
 Rules
-1. The key is one of the issuer's, chosen as in Kafka's library: by the token's `kid` if it has one, otherwise
-   the first of the type that the token's algorithm needs.
-2. A key may be used only for the algorithms of its type, and only for the one that it names if it names one.
-   Secret keys and `none` are not supported: a key that anyone can read proves nothing.
-3. `exp` and `iat` are required. `aud` and `iss` must be the expected values; an `aud` is rejected if none is
-   expected, since the token is then meant for another recipient.
+1. The issuer's key is chosen as in Kafka's library: by the token's `kid`, or without a `kid`, as the first
+   key of the type that the token's algorithm requires.
+2. A key may be used only for the algorithms of its type, or only for the algorithm that it names. Secret keys
+   and `none` are not supported: a key that anyone can read proves nothing.
+3. `exp` and `iat` are required. `aud` and `iss` must have the expected values. Without an expected audience,
+   an `aud` is rejected, since the token is meant for another recipient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class Key(NamedTuple):
-    """A public key, and the algorithms it may be used for. `kid` is None if it has no id."""
+    """A public key, and its allowed algorithms. `kid` is None for a key without an id."""
 
     kid: str | None
     kind: str
@@ -42,7 +42,7 @@ class Keys(Protocol):
 
 
 class Expected(NamedTuple):
-    """Required claims of a token; None and an empty set if nothing is required."""
+    """Required claims of a token; None or an empty set requires no claim."""
 
     issuer: str | None
     audiences: frozenset[str]
@@ -114,7 +114,7 @@ def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
 
 
 def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> tokens.AccessToken:
-    """The token with these claims, whose signature is valid. Raises InvalidToken."""
+    """Accept a token with these claims and a valid signature. Raises InvalidToken."""
     now_s = now_ms // 1000
     expires_s = _time(claims, "exp")
     issued_s = _time(claims, "iat")
@@ -146,7 +146,7 @@ def _time(claims: Mapping[str, Any], name: str) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidToken(f"{name} is not a time")
-    # A number such as 1e400 is infinite.
+    # Reject infinite numbers, such as 1e400.
     if not -(2.0**62) < value < 2.0**62:
         raise InvalidToken(f"{name} is not a time")
     return int(value)

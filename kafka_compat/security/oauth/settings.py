@@ -1,4 +1,4 @@
-"""The OAUTHBEARER settings of a listener: which tokens are accepted, and how they are validated.
+"""The OAUTHBEARER settings of a listener: acceptance and validation of tokens.
 
 Kafka's class names select built-in implementations; no code is loaded by name.
 """
@@ -71,7 +71,7 @@ def validator_of(
 
 
 def named(settings: ListenerConfig, name: str) -> str:
-    """The name under which a setting is in force: the mechanism's, the listener's, or the general one."""
+    """The name under which a setting is in force: for the mechanism, for the listener, or general."""
     return settings.named(_PREFIX + name if settings.is_own(_PREFIX + name) else name)
 
 
@@ -80,7 +80,7 @@ def _own(settings: ListenerConfig, name: str) -> str:
 
 
 def text(settings: ListenerConfig, name: str) -> str | None:
-    """A setting's text; None if it is blank."""
+    """A setting's text; None for a blank text."""
     return (settings.str(_own(settings, name)) or "").strip() or None
 
 
@@ -105,7 +105,7 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
 
 
 def _trusting(options: Mapping[str, str]) -> ssl.SSLContext:
-    """A TLS context that trusts ssl.truststore.* of a JAAS configuration, or the system's authorities. Raises
+    """A TLS context that trusts ssl.truststore.* in a JAAS configuration, or the system's authorities. Raises
     ValueError.
     """
     location, certificates = (

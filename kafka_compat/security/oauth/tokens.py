@@ -20,9 +20,7 @@ class AccessToken(NamedTuple):
 
 
 class InvalidToken(Exception):
-    """The token was rejected. The text is for the log; `scope` is the missing scope reported to the client,
-    if that is the reason.
-    """
+    """The token was rejected. The text is for the log; `scope` is a missing scope, reported to the client."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)

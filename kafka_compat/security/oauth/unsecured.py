@@ -43,7 +43,7 @@ class UnsecuredRules(NamedTuple):
 
 
 class UnsecuredValidator:
-    """Accepts every well-formed token that is current and has the required scope."""
+    """Accepts every well-formed, current token with the required scope."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
@@ -133,7 +133,7 @@ def _scope(value: object) -> frozenset[str]:
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
-    """The token of a client whose claims are the JAAS options of Kafka's
+    """A client's token with the claims in the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
     """
     claims: dict[str, Any] = {}
@@ -171,8 +171,8 @@ class AccessTokenText(NamedTuple):
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    # The two base64 alphabets differ in two letters. ASCII text avoids them except with "?", ">" and the
-    # like: spaces are inserted until they disappear.
+    # The two base64 alphabets differ in two characters, which encoded ASCII contains only because of "?", ">"
+    # and similar characters: insert spaces until they disappear.
     text = json.dumps(content)
     for _ in range(3):
         encoded = base64.b64encode(text.encode()).decode().rstrip("=")

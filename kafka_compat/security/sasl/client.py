@@ -13,7 +13,7 @@ from kafka_compat.security.scram_credential import ITERATIONS_MAX, ITERATIONS_MI
 
 
 class Untrusted(Exception):
-    """The server did not prove that it knows the user or sent an invalid message, or this broker lacks
+    """The server did not prove that it knows the user, or sent an invalid message; or this broker lacks
     credentials.
     """
 
@@ -25,7 +25,7 @@ class ClientMechanism(Protocol):
         """The first token of the exchange. Raises Untrusted."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The token after the server's response; None if none is left to send. Raises Untrusted."""
+        """The token after the server's response; None after the last token. Raises Untrusted."""
 
 
 class PlainClient:

@@ -1,14 +1,14 @@
 """The SASL exchange of one connection (KIP-43, KIP-152, KIP-368): valid order of messages, and session
-expiry. Pure.
+expiry. No I/O.
 
 Rules
-1. A client may request ApiVersions once, then names its mechanism (SaslHandshake), then sends tokens: in
-   SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. If GSSAPI is enabled, a first
-   frame that is no request is a GSSAPI token.
-2. Any other message ends the connection. So does a rejected token, after `failure_delay_ms`.
-3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner; from then
-   on only a new handshake is served. The new exchange must use the same mechanism and yield the same
-   principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
+1. A client may request ApiVersions once, then names its mechanism (SaslHandshake), then sends tokens, in
+   SaslAuthenticate requests or, after SaslHandshake v0, as separate frames. If GSSAPI is enabled, a first
+   frame that is not a request is a GSSAPI token.
+2. After any other message, the connection is closed; after a rejected token, `failure_delay_ms` later.
+3. A session expires with its credential, or after connections.max.reauth.ms, whichever is sooner; afterwards,
+   only a new handshake is served. The new exchange must use the same mechanism and yield the same principal,
+   and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Stage(Enum):
 
 
 class UnexpectedRequest(Exception):
-    """The client sent a message out of order: its connection is closed."""
+    """The client sent a message out of order, and its connection is closed."""
 
 
 class UnsupportedMechanism(Exception):
@@ -44,7 +44,7 @@ class UnsupportedMechanism(Exception):
 
 
 class Offer(NamedTuple):
-    """The mechanisms of a listener: how to create the server side of each, by name, and the maximum session
+    """The mechanisms of a listener: functions that create the server side, by name, and the maximum session
     lifetime (connections.max.reauth.ms; 0: unlimited).
     """
 
@@ -54,7 +54,7 @@ class Offer(NamedTuple):
 
 
 class Exchange:
-    """The state of one connection's exchange. `now_ms` is the time of day, `monotonic_ms` is monotonic."""
+    """The state of a connection's exchange. `now_ms` is the time of day, `monotonic_ms` is monotonic."""
 
     def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
@@ -72,7 +72,7 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client is authenticated, and no new exchange has begun."""
+        """Whether the client is authenticated, without a new exchange in progress."""
         return self.stage is Stage.COMPLETE
 
     @property
@@ -82,8 +82,8 @@ class Exchange:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the exchange can no longer succeed because a reauthentication uses another mechanism; the
-        client learns it only at the end.
+        """Whether a reauthentication cannot succeed because it uses another mechanism; the client is notified
+        at the end.
         """
         return self._other_mechanism is not None
 
@@ -115,15 +115,15 @@ class Exchange:
         self.stage = Stage.TOKENS
 
     def begin_without_handshake(self) -> bool:
-        """Whether a first frame that is no request may be a token of a client of Kafka 0.9."""
+        """Whether a first frame that is not a request may be a token of a Kafka 0.9 client."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
             return False
         self.handshake(GSSAPI, tokens_are_bare=True)
         return True
 
     def token(self, token: bytes) -> bytes | None:
-        """The response to a token, see Mechanism.evaluate; `stage` shows whether it was the last one. Raises
-        Refused, UnexpectedRequest.
+        """Return the response to a token (see Mechanism.evaluate); `stage` then shows whether the token was
+        the last. Raises Refused, UnexpectedRequest.
         """
         if self.stage is not Stage.TOKENS:
             raise UnexpectedRequest("a SASL token without a SaslHandshake")
@@ -169,7 +169,7 @@ class Exchange:
 
     @property
     def session_lifetime_ms(self) -> int:
-        """The session lifetime reported to the client; 0 also if unlimited."""
+        """The session lifetime reported to the client; 0 means unlimited."""
         return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))
 
     @property

@@ -1,16 +1,16 @@
-"""SASL GSSAPI (RFC 4752) with Kerberos tickets, without a security layer (use TLS). Requires the extra
-`kerberos`.
+"""SASL GSSAPI (RFC 4752) with Kerberos tickets, without a security layer (use TLS). Requires the `kerberos`
+extra.
 
 Rules of the server
 1. Tokens are passed to libkrb5 until both sides are authenticated; then the server offers no security layer,
-   and the client accepts.
+   and the client accepts the offer.
 2. The client's principal is mapped by sasl.kerberos.principal.to.local.rules.
-3. The server never contacts the KDC: tickets are decrypted with the key of the key table.
+3. The server never contacts the KDC: tickets are decrypted with the key in the key table.
 
 Rules of the client, used by brokers to log in to each other, and by commands
-1. With a key table, libkrb5 requests the first ticket from the KDC, and another before it expires; tickets
-   are kept in memory. Otherwise the client uses tickets fetched with kinit.
-2. The server is `service/host`, with the host name that was dialled, and must prove this identity.
+1. With a key table, libkrb5 requests tickets from the KDC, renews them before they expire, and keeps them in
+   memory. Otherwise, the client uses tickets fetched with kinit.
+2. The server is `service/host`, with the dialed host name, and must prove this identity.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
 
 
 class Unusable(Exception):
-    """Kerberos cannot be used here; the text says what is missing."""
+    """Kerberos cannot be used; the text names the missing requirement."""
 
 
 class Identity(NamedTuple):
-    """This broker's identity: a principal `service/host@realm`, and the location of its key."""
+    """This broker's identity: the principal `service/host@realm`, and the location of its key."""
 
     principal: str
     key_table: str
@@ -74,7 +74,7 @@ def check_key_table(identity: Identity) -> None:
 
 
 def library() -> Any:
-    """The package gssapi. Raises Unusable."""
+    """The gssapi package. Raises Unusable."""
     try:
         import gssapi
     except ImportError as error:
@@ -102,7 +102,7 @@ class Gssapi:
         self._next: Callable[[bytes], bytes | None] = self._ticket
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """The next token of the exchange; None after the client's last one."""
+        """The next token of the exchange; None after the client's last token."""
         try:
             return self._next(token)
         except self._error as error:
@@ -127,7 +127,7 @@ class Gssapi:
         choice = self._context.unwrap(token).message
         if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
             raise Refused("GSSAPI: the client requires a security layer, which is not supported")
-        # The authorization id may follow. Kafka ignores it: the client is its principal.
+        # Ignore an authorization id, like Kafka: the client is its principal.
         name = str(self._context.initiator_name)
         try:
             short = self._namer.short_name(KerberosName.parse(name))
@@ -137,7 +137,7 @@ class Gssapi:
 
 
 class Tickets(NamedTuple):
-    """The location of a client's tickets; without a principal they are those of the cache's owner."""
+    """The location of a client's tickets; without a principal, the tickets of the cache's owner."""
 
     principal: str | None
     store: Mapping[str, str]
@@ -145,7 +145,7 @@ class Tickets(NamedTuple):
 
 
 def by_key_table(identity: Identity) -> Tickets:
-    """Tickets in a new memory cache, shared by all clients of an identity. Raises Unusable."""
+    """Tickets in a new in-memory cache, shared by all clients of an identity. Raises Unusable."""
     library()
     check_key_table(identity)
     cache = f"MEMORY:{secrets.token_hex(8)}"

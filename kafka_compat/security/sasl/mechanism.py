@@ -12,8 +12,8 @@ from kafka_compat.security.principal import Principal
 class Refused(Exception):
     """The client is not authenticated.
 
-    The text is for the broker's log. `client_message` is sent to the client; None for the message of a wrong
-    password, so that clients cannot find out which users exist.
+    The text is for the broker's log. `client_message` is sent to the client; None sends the message for a
+    wrong password, so that clients cannot detect which users exist.
     """
 
     def __init__(self, why: str, client_message: str | None = None) -> None:
@@ -30,13 +30,13 @@ class Mechanism(Protocol):
     """The expiry of the credential, in ms since 1970; None: unlimited."""
 
     def evaluate(self, token: bytes) -> bytes | None:
-        """The response to a client's token; None if not even an empty one is sent, which matters only if
-        tokens are frames of their own. Raises Refused.
+        """Return the response to a client's token. None means that not even an empty token is sent, if tokens
+        are separate frames. Raises Refused.
         """
 
 
 class Plain:
-    """SASL PLAIN (RFC 4616): name and password in clear text. For listeners with TLS.
+    """SASL PLAIN (RFC 4616): name and password in clear text, for listeners with TLS.
 
     The password is compared with the user's in `passwords`.
     """
@@ -47,7 +47,7 @@ class Plain:
         self._passwords = passwords
 
     def evaluate(self, token: bytes) -> bytes:
-        """Check authorization id (may be empty), name and password, separated by NUL."""
+        """Check the authorization id (may be empty), name and password, separated by NUL."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
             raise _refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -57,7 +57,7 @@ class Plain:
         if not password:
             raise _refused("Authentication failed: password not specified")
         expected = self._passwords.get(name)
-        # Always compared, so that the response time does not show whether the user exists.
+        # Always compared, so that the response time does not reveal whether the user exists.
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"

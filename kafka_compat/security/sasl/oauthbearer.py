@@ -1,9 +1,9 @@
 """SASL OAUTHBEARER (RFC 7628, KIP-255): authentication by a bearer token.
 
 Rules
-1. A rejected token gets an error in JSON as an ordinary response; the client then sends %x01, and is rejected
-   with the same text. It may instead try another token.
-2. A session lasts as long as its token (KIP-368).
+1. After a rejected token, the response contains the error in JSON; the client then sends %x01, and is
+   rejected with the same text. The client may instead try another token.
+2. A session expires with its token (KIP-368).
 3. No token is ever logged.
 """
 
@@ -83,7 +83,7 @@ class OAuthBearer:
         self._error: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Empty for an accepted token, otherwise the error."""
+        """Return an empty response for an accepted token, otherwise the error."""
         error, self._error = self._error, None
         if error is not None and token == CONTROL_A:
             raise Refused(error, error)
@@ -123,5 +123,5 @@ class OAuthBearerClient:
         return self._message
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The response to the server's error, after which the server ends the exchange."""
+        """Return the response to the server's error. The server then ends the exchange."""
         return CONTROL_A if challenge else None

@@ -38,8 +38,8 @@ _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class Sources(NamedTuple):
-    """Where mechanisms look up identities outside the settings. `credential` returns a user's for a
-    mechanism, `token` a delegation token by its id, `keys` an issuer's keys; `now_ms` is the time of day.
+    """Sources of identities outside the settings. `credential` returns a user's credential for a mechanism,
+    `token` a delegation token by id, `keys` an issuer's keys; `now_ms` is the time of day.
     """
 
     credential: Callable[[str, str], Credential | None]
@@ -78,9 +78,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
 
 
 def login_module(settings: ListenerConfig, mechanism: str) -> jaas.LoginModule | None:
-    """The module in a mechanism's sasl.jaas.config, or in the section KafkaServer of a JAAS file; None if
-    neither has one.
-    """
+    """The module in a mechanism's sasl.jaas.config, or in the KafkaServer section of a JAAS file, or None."""
     own = f"{mechanism.lower()}.sasl.jaas.config"
     if not settings.is_own(own):
         return _in_file(settings, mechanism)

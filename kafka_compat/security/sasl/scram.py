@@ -2,9 +2,9 @@
 
 Rules
 1. The nonce of the final message must be the complete nonce of this exchange (CVE-2024-56128), and the
-   message must carry the header of the first one.
-2. An unknown user gets a salt like any other, always the same one, and is rejected when the proof arrives, as
-   with a wrong password.
+   message must repeat the header of the first message.
+2. An unknown user always gets the same salt, which resembles other salts, and is rejected when the proof
+   arrives, like after a wrong password.
 3. Proofs are compared in constant time.
 """
 
@@ -57,7 +57,7 @@ Find = Callable[[str, bool], Found | None]
 
 
 class Scram:
-    """The server side of one exchange: a first message, then a final one."""
+    """The server side of one exchange: a first and a final message."""
 
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
@@ -75,7 +75,7 @@ class Scram:
         """Both first messages, which the proof covers."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """The server's first message, then its final one."""
+        """Return the server's first message, then its final message."""
         if len(token) > _MESSAGE_BYTES_MAX:
             raise Refused(f"a SCRAM message of {len(token)} bytes")
         message = token.decode(errors="replace")
@@ -115,8 +115,8 @@ class Scram:
         match = _FINAL.fullmatch(message)
         if match is None:
             raise Refused(f"{self._name}: Invalid SCRAM client final message format")
-        # librdkafka before 2.6.1 sends its own part twice, so Kafka 3.9 only checks the end of the nonce,
-        # which contains the whole part of this side.
+        # librdkafka before 2.6.1 sends its part twice, so Kafka 3.9 checks only the end of the nonce, which
+        # contains the server's entire part.
         if not hmac.compare_digest(match["nonce"][-len(self._nonce) :].encode(), self._nonce.encode()):
             raise Refused(f"{self._name}: Invalid client nonce in the final client message.")
         if _decoded(match["binding"]) != self._header.encode():
@@ -149,6 +149,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _decoy(name: str, digest: str) -> Credential:
-    """The credential shown for an unknown user, always the same for a name."""
+    """The credential for an unknown user, always the same for a name."""
     salt = hmac.digest(_DECOY_KEY, name.encode(), "sha256")[:26]
     return Credential(salt, hmac.digest(_DECOY_KEY, salt, digest), b"", ITERATIONS_MIN)

@@ -1,1 +1,1 @@
-"""Delegation tokens (KIP-48, KIP-373): temporary credentials that stand for a user."""
+"""Delegation tokens (KIP-48, KIP-373): temporary credentials of a user."""

@@ -1,6 +1,6 @@
-"""One delegation token: its lifetime, permissions, secret, and node in the metadata store. Pure.
+"""One delegation token: its lifetime, permissions, secret, and node in the metadata store. No I/O.
 
-Times are in ms since 1970. All rules, and the nodes, are those of Kafka 3.9 with ZooKeeper:
+Times are in ms since 1970. Rules and nodes are the same as in Kafka 3.9 with ZooKeeper:
 
     /delegation_token/tokens/ID                             one token, as JSON, without its secret
     /delegation_token/token_changes/token_change_0000000007 a notice: that token was changed or deleted
@@ -28,10 +28,10 @@ _SALT_BYTES: Final = 26
 
 
 class Token(NamedTuple):
-    """The public part of a token: the secret is `hmac_of` its id.
+    """The public part of a token, whose secret is `hmac_of` its id.
 
-    `requester` created it for `owner`. `renewers` may renew it, too. It is valid until `expires_ms`, and
-    renewable until `max_ms`.
+    `requester` created the token for `owner`. `renewers` may also renew it. The token is valid until
+    `expires_ms`, and renewable until `max_ms`.
     """
 
     token_id: str
@@ -46,7 +46,7 @@ class Token(NamedTuple):
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def concerns(self, principal: Principal) -> bool:
-        """Whether the principal may see it without explicit permission."""
+        """Whether the principal may see the token without explicit permission."""
         return principal in (self.owner, self.requester) or principal in self.renewers
 
 
@@ -72,7 +72,7 @@ def issued(
     terms: Terms,
     now_ms: int,
 ) -> Token:
-    """A new token, valid for `lifetime_ms` up to the limit of the terms; 0 or less means the limit."""
+    """A new token, valid for `lifetime_ms` (0 or less: the maximum), at most for the maximum of the terms."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
     expires_ms = min(max_ms, now_ms + terms.expiry_ms)
@@ -80,8 +80,8 @@ def issued(
 
 
 def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, now_ms: int) -> Token:
-    """The token renewed by the principal for `period_ms` from now; negative: the default of the terms. Raises
-    KafkaError.
+    """The token after a renewal by the principal for `period_ms` from now (negative: the default of the
+    terms). Raises KafkaError.
     """
     _must_be_changed_by(token, principal)
     if token.has_expired(now_ms):
@@ -91,8 +91,8 @@ def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, no
 
 
 def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) -> Token | None:
-    """The token expiring `period_ms` from now by the principal's request; None if the period is negative: the
-    token is deleted at once. Raises KafkaError.
+    """The token with its expiry `period_ms` from now at the principal's request; None, to delete it
+    immediately, if the period is negative. Raises KafkaError.
     """
     _must_be_changed_by(token, principal)
     if period_ms < 0:
@@ -103,7 +103,7 @@ def expiring(token: Token, principal: Principal, period_ms: int, now_ms: int) ->
 
 
 def _must_be_changed_by(token: Token, principal: Principal) -> None:
-    """Raise KafkaError unless it is the owner or a renewer; a requester for another owner is neither."""
+    """Raise KafkaError unless the principal is the owner or a renewer; the requester may be neither."""
     if principal != token.owner and principal not in token.renewers:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
 
@@ -114,12 +114,12 @@ def is_asked_for(token: Token, owners: Collection[Principal] | None) -> bool:
 
 
 def hmac_of(token_id: str, secret_key: bytes) -> bytes:
-    """The token's secret: every broker with the same secret key derives the same."""
+    """The token's secret, which all brokers derive from their common secret key."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 
 def credential_of(secret: bytes, mechanism: str) -> Credential:
-    """The SCRAM credential of the secret, whose base64 form is the password; takes a few ms."""
+    """The SCRAM credential for the password, the secret's base64 form; takes a few ms."""
     password = base64.b64encode(secret).decode()
     salt = secrets.token_bytes(_SALT_BYTES)
     return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
@@ -136,12 +136,12 @@ _INT64_MIN: Final = -INT64_MAX - 1
 
 
 def path_of(token_id: str) -> str:
-    """The token's node."""
+    """The path of the token's node."""
     return f"{TOKENS}/{token_id}"
 
 
 def encode_token(token: Token) -> bytes:
-    """The payload of `path_of`, version 3, in the field order that Kafka produces."""
+    """The payload of the node at `path_of`, version 3, in Kafka's order of fields."""
     return encode_json(
         {
             "issueTimestamp": token.issued_ms,
@@ -157,7 +157,7 @@ def encode_token(token: Token) -> bytes:
 
 
 def decode_token(token_id: str, data: bytes | None) -> Token:
-    """The token of that id, versions 1 to 3: before 3 the owner is the requester. Raises MalformedNode."""
+    """Parse a token, versions 1 to 3; before 3, the owner is the requester. Raises MalformedNode."""
     values = NodeObject.parse(path_of(token_id), data)
     version = values.integer("version", low=1, high=_VERSION)
     if values.text("tokenId") != token_id:
@@ -185,7 +185,7 @@ def _principal(values: NodeObject, field: str, text: str) -> Principal:
 
 
 def _time_ms(values: NodeObject, field: str) -> int:
-    """A time, below 0 if an Apache Kafka broker overflowed it."""
+    """A time, which is below 0 after an overflow in an Apache Kafka broker."""
     return values.integer(field, low=_INT64_MIN, high=INT64_MAX)
 
 

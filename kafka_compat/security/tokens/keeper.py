@@ -2,12 +2,12 @@
 
 Rules
 1. Logins and listings use the copy in memory, which follows the store: see following.py.
-2. A change is written, together with its notice, on condition that the node is unchanged since it was read;
-   after a conflict it is read and decided again. So a renewal on one broker cannot restore a token that was
-   expired on another.
-3. Credentials are derived from the id and the brokers' secret key, and computed once, in a thread, so that
-   startup does not wait for those of all tokens. A token used before its turn has its own computed at once.
-4. An unreadable node counts as no token.
+2. A change is written together with its notice, on condition that the node is unchanged since it was read;
+   after a conflict, the node is read and the change decided again. A renewal on one broker therefore cannot
+   restore a token that was expired on another broker.
+3. Credentials are derived from the id and the brokers' secret key, and computed once in a thread, so that
+   startup does not wait. If a token is used earlier, its credential is computed immediately.
+4. An unreadable node is ignored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Issued(NamedTuple):
 
 
 class _Known:
-    """A token with the version of its node, and the values derived from its id."""
+    """A token with its node's version, and the values derived from its id."""
 
     __slots__ = ("_credentials", "hmac", "token", "version")
 
@@ -75,7 +75,7 @@ class _Known:
 
 
 class Keeper:
-    """Reads, follows and changes the tokens in the metadata store."""
+    """Copy of the tokens in the metadata store, and changes to them."""
 
     def __init__(
         self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
@@ -104,13 +104,13 @@ class Keeper:
         )
 
     async def start(self) -> None:
-        """Read all tokens, and follow changes from then on. Raises MetadataStoreError."""
+        """Read all tokens, and then follow changes. Raises MetadataStoreError."""
         await self._following.start()
 
     # --- lookups
 
     def find(self, token_id: str, mechanism: str) -> Found | None:
-        """The credential and owner of a token, for a SCRAM mechanism."""
+        """The credential of a token for a SCRAM mechanism, and the token's owner."""
         known = self._known.get(token_id)
         if known is None:
             return None
@@ -118,7 +118,7 @@ class Keeper:
         return Found(known.credential(mechanism), TokenHolder("User", token.owner.name), token.expires_ms)
 
     def issued(self) -> list[Issued]:
-        """All tokens, including expired ones that are not yet removed."""
+        """All tokens, including expired tokens that are not removed yet."""
         return [Issued(known.token, known.hmac) for known in self._known.values()]
 
     # --- changes; each raises KafkaError
@@ -126,7 +126,7 @@ class Keeper:
     async def create(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
     ) -> Issued:
-        """A new token; see `delegation_token.issued`. Too many renewers are rejected."""
+        """Create a token; see `delegation_token.issued`. Too many renewers are rejected."""
         token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
         path, data = model.path_of(token.token_id), model.encode_token(token)
         if len(data) > NODE_BYTES_MAX:
@@ -140,7 +140,7 @@ class Keeper:
         return Issued(token, known.hmac)
 
     async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Renew the token with that secret; returns its new expiry time."""
+        """Renew the token with that secret, and return the new expiry time."""
         token = await self._change(
             hmac, lambda token: model.renewed(token, principal, period_ms, self._terms, self._now_ms())
         )
@@ -149,7 +149,7 @@ class Keeper:
         return token.expires_ms
 
     async def expire(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
-        """Set the expiry of the token with that secret; returns the expiry time."""
+        """Set the expiry of the token with that secret, and return the expiry time."""
         token = await self._change(
             hmac, lambda token: model.expiring(token, principal, period_ms, self._now_ms())
         )
@@ -159,7 +159,7 @@ class Keeper:
         return token.expires_ms
 
     async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
-        """Store the result of `change` for a token."""
+        """Apply `change` to a token, and store the result."""
         with store_errors_mapped():
             async with self._lock:
                 for _ in range(WRITES_MAX):
@@ -172,7 +172,7 @@ class Keeper:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{WRITES_MAX} concurrent changes of the token")
 
     async def _replace(self, known: _Known, wanted: Token | None) -> bool:
-        """Replace a token; False if another broker changed it, whose version is known afterwards."""
+        """Replace a token. If another broker changed it, load that version, and return False."""
         token_id = known.token.token_id
         path = model.path_of(token_id)
         operation: stores.Operation = stores.Delete(path, known.version)
@@ -202,11 +202,11 @@ class Keeper:
             except stores.ConnectionLost:
                 continue
             except stores.NodeExists:
-                # By an attempt whose response was lost: token ids are unique.
+                # Created by an attempt whose response was lost: token ids are unique.
                 return
 
     async def _write(self, token_id: str, operation: stores.Operation) -> int:
-        """Write the node; returns its new version, if it has one."""
+        """Write the node, and return its new version, if any."""
         notice = f"{model.CHANGES}/{model.CHANGE_PREFIX}"
         created_notice = stores.Create(notice, model.encode_change(token_id), sequential=True)
         try:
@@ -218,7 +218,7 @@ class Keeper:
     # --- expiry
 
     async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
-        """Periodically remove expired tokens: one broker does it for all."""
+        """Periodically remove expired tokens. One broker does this for the cluster."""
         while True:
             if is_controller():
                 await self._remove_expired()

@@ -51,11 +51,11 @@ def simulate(
     timeout_s: float = _TIMEOUT_S,
     here: bool = False,
 ) -> Report:
-    """Run `main(simulation)` with its brokers on simulated time, with the faults that the seed determines.
-    The same seed gives the same run, to the byte.
+    """Run `main(simulation)` with its brokers on simulated time, with faults determined by the seed. The same
+    seed gives exactly the same run.
 
-    `settings` are the brokers', by Kafka's names. `main` is a function at the top of a module; it may take
-    `timeout_s` of simulated time. `here`: run in this process, for a debugger; behaviour that depends on
+    `settings` contains broker settings by Kafka's names. `main` is a module-level function, and may take
+    `timeout_s` of simulated time. `here`: run in this process, for a debugger; behavior that depends on
     string hashes, or on earlier work of this process, may then differ. Raises SimulationFailed.
     """
     options = _options(brokers, settings, faults, timeout_s)
@@ -76,8 +76,8 @@ def search(
     processes: int | None = None,
     stop_at: int | None = 1,
 ) -> Found:
-    """Simulate many seeds, with as many processes as processors, until `stop_at` of them have failed (None:
-    run all); otherwise as `simulate`. Shows its progress if stderr is a terminal.
+    """Simulate many seeds, with one process per processor, until `stop_at` seeds have failed (None: run all);
+    otherwise as `simulate`. Shows progress if stderr is a terminal.
     """
     options = _options(brokers, settings, faults, timeout_s)
     began_s = time.monotonic()
@@ -86,7 +86,7 @@ def search(
     total = len(seeds) if isinstance(seeds, Sized) else None
     left = iter(seeds)
     with Keepers(processes or os.cpu_count() or 1, main, options) as keepers, _Bar(total) as bar:
-        # Seeds are started until enough have failed; then wait for those in progress.
+        # Start seeds until enough have failed; then wait for running seeds.
         given = itertools.takewhile(lambda _: stop_at is None or len(failures) < stop_at, left)
         for report in keepers.run(given):
             done += 1

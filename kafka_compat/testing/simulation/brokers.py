@@ -23,7 +23,7 @@ _DISK_S = (0.00002, 0.002)
 
 
 class SimulatedWorker:
-    """Worker thread that finishes each job after a delay chosen by the seed; one at a time, in order."""
+    """Worker thread that finishes jobs one at a time, in order, each after a delay chosen by the seed."""
 
     def __init__(self, chance: random.Random) -> None:
         self._loop = asyncio.get_running_loop()
@@ -79,8 +79,8 @@ _RETRY_S = 1.0
 
 
 class SimulatedBroker:
-    """Broker `number`, at `kafka-<number>:9092`. A kill happens between two of its steps, as by kill -9: the
-    next start finds all that was written.
+    """Broker `number`, at `kafka-<number>:9092`. A kill (kill -9) happens between two steps of the broker:
+    the next start finds all written data.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class SimulatedBroker:
         loop.network.names[f"kafka-{number}"] = self._host
 
     def start(self) -> None:
-        """Start the broker on its disk; it serves some time later."""
+        """Start the broker on its disk, without waiting until it serves."""
         if self.node is None:
             self._loop.journal.note(f"{self.name}: started")
             self.node = Node(self.name, self._host)

@@ -1,7 +1,7 @@
 """Simulated ZooKeeper ensemble of a cluster: a metadata store that does not fail, and the brokers' sessions.
 
 Rules
-1. The store belongs to no process. Its events for a broker run in that broker's process, if it is running.
+1. The store belongs to no process. Events for a broker run in the broker's process, if it is running.
 2. The session of a broker that is killed or paused expires after zookeeper.session.timeout.ms.
 """
 
@@ -20,7 +20,7 @@ from kafka_compat.testing.simulation.nodes import CURRENT, Node
 
 
 class MemoryJournal(Journal):
-    """In-memory journal that persists for the next one to open it, as on a disk."""
+    """In-memory journal that persists until it is opened again, as on a disk."""
 
     def __init__(self, kept: bytearray) -> None:
         super().__init__("the journal of the simulation")
@@ -43,7 +43,7 @@ class MemoryJournal(Journal):
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing: no resources are held."""
 
 
 def tree_of(kept: bytearray) -> Callable[[str, Callable[[], int]], EmbeddedMetadataStore]:
@@ -58,7 +58,7 @@ _LOOKS = 3
 
 
 class Ensemble:
-    """The store and the sessions (see the module's rules)."""
+    """The store and the sessions, by the rules of this module."""
 
     def __init__(self, loop: SimulatedLoop, session_timeout_s: float) -> None:
         self._loop = loop

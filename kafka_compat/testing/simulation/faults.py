@@ -12,7 +12,7 @@ _S_PER_MINUTE = 60.0
 
 @dataclass(frozen=True)
 class Faults:
-    """Average number of faults of each kind per minute of simulated time, and their duration. 0 is never.
+    """Average number of faults of each kind per minute of simulated time (0: never), and their duration.
 
     `delay_ms` is the range of network delays, minimum and maximum.
     """
@@ -54,7 +54,7 @@ KINDS = (
 
 
 class Bringer:
-    """Triggers each kind of fault at random: `after` schedules a call, `bring` is called with the kind."""
+    """Random trigger of each kind of fault, by `bring(kind)`; `after` schedules a call."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Bringer:
         self._stopped = False
 
     def start(self) -> None:
-        """Start; call it once."""
+        """Start triggering faults. Call it once."""
         for kind in KINDS:
             self._next(kind)
 

@@ -1,17 +1,17 @@
-"""In-memory disk that loses in a crash what POSIX allows a disk to lose.
+"""In-memory disk that may lose in a crash all data that POSIX allows a disk to lose.
 
 Written and durable state are separate, for bytes and for names:
 
 - A file's bytes are durable after `sync`. A crash keeps any subset of the 512-byte sectors written since; a
-  lost sector inside the kept length reads as zeros or as its previous content. Truncations are kept in order,
+  lost sector within the kept length reads as zeros or as its previous content. Truncations are kept in order,
   up to a random one.
 - A name (created, renamed, removed) is durable after `sync_directory` of its directory. A crash keeps a
   prefix of the changes since, as a journal does, but separately for each directory: syncing a file makes no
   name durable.
 
 `crash_at` is the number of the I/O step that does not complete: a write is torn, any other step happens or
-does not. From then on every call raises `Crash`, which no `except OSError` can catch. `after_crash` is the
-disk that the next startup finds.
+does not. Afterwards, every call raises `Crash`, which no `except OSError` can catch. `after_crash` is the
+disk at the next startup.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Crash(BaseException):
 
 @dataclass(eq=False)
 class Inode:
-    """A file: `content` as programs see it, `durable` as after the worst crash, the changes between."""
+    """A file: `content` is what programs see, `durable` survives any crash; and the changes between."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
@@ -82,7 +82,7 @@ class Inode:
                         content += bytes(change - len(content))
                 else:
                     _write_some_sectors(content, *change, sector_kept, chance)
-            # The size is a separate field: it may become durable before the bytes, or after.
+            # The size is stored separately: it may become durable before or after the bytes.
             if len(content) > len(self.durable) and chance.random() < 0.5:
                 size_bytes = chance.randint(len(self.durable), len(content))
                 del content[size_bytes:]
@@ -105,7 +105,7 @@ def _write_some_sectors(
 
 @dataclass(eq=False)
 class Folder:
-    """Names in a directory: those that programs see, the durable ones, and the states between."""
+    """Names in a directory: the names visible to programs, the durable names, and the states between them."""
 
     names: dict[str, Inode | Folder] = field(default_factory=dict)
     history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
@@ -172,7 +172,7 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    """Held until released, or until the crash."""
+    """A lock held until its release or the crash."""
 
     def __init__(self, held: set[str], path: str) -> None:
         self._held = held
@@ -183,9 +183,7 @@ class SimulatedLock:
 
 
 class SimulatedFilesystem:
-    """The disk (see the module). `room_bytes` limits further writes; with `failing_syncs` each sync fails
-    with EIO.
-    """
+    """The disk. `room_bytes` limits further writes; with `failing_syncs`, each sync fails with EIO."""
 
     def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
         self.chance = chance
@@ -207,7 +205,7 @@ class SimulatedFilesystem:
         return found
 
     def after_kill(self) -> SimulatedFilesystem:
-        """The disk after the process was killed (kill -9): all written data are present."""
+        """The disk after a kill of the process (kill -9), with all written data."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found
@@ -220,7 +218,7 @@ class SimulatedFilesystem:
             raise Crash
 
     def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
-        """Count an I/O step; the fatal one may be half done."""
+        """Count an I/O step; the fatal step may be half done."""
         self.check()
         if syncs and self.failing_syncs:
             raise OSError(5, "Input/output error")

@@ -1,6 +1,6 @@
-"""Journal of a simulation: every piece of data received, and every fault, with its time.
+"""Journal of a simulation: all received data and faults, with their times.
 
-Two runs are identical if their digests are.
+Runs with the same digest are identical.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMES = {int(key): key.name for key in ApiKey}
 
 
 class Journal:
-    """Journal of a run. `now_s` is the simulated time."""
+    """Journal of a run. `now_s` returns the simulated time."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
@@ -53,6 +53,6 @@ def _line(now_s: float, what: str, data: bytes | None, is_request: bool) -> str:
     request = ""
     if is_request and len(data) >= _HEADER_BYTES:
         key, version = int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
-        # Other data rarely look like the beginning of a request by chance.
+        # Other data rarely match the beginning of a request by chance.
         request = f" {_NAMES[key]} v{version}" if key in _NAMES and version < _VERSIONS else ""
     return f"{now_s:12.6f}  {what}:{request} {len(data)} bytes"

@@ -1,10 +1,10 @@
 """Event loop with simulated time, which jumps to the next timer when no callback is ready.
 
 Rules
-1. Callbacks run in asyncio's order. Each takes STEP_S, so that time also passes for code that polls it.
-2. Callbacks of a dead process are dropped; those of a paused one are kept until it resumes (nodes.py).
-3. Work for another thread runs on this one, after a delay chosen by the seed.
-4. Tasks and futures are hashed by their numbers: a set of them has the same order in every run.
+1. Callbacks run in asyncio's order. Each takes STEP_S, so that time passes for polling code, too.
+2. Callbacks of a dead process are dropped; those of a paused process wait until it resumes (nodes.py).
+3. Work for another thread runs on this thread, after a delay chosen by the seed.
+4. Tasks and futures are hashed by their numbers, so that sets have the same order in every run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _THREAD_S = (0.00005, 0.002)
 
 
 class Standstill(Exception):
-    """Nothing can happen any more, but `main` has not ended; or the time or step limit is reached."""
+    """No callback or timer is left, but `main` has not ended; or the time or step limit is reached."""
 
 
 class NumberedFuture(asyncio.Future[T]):
@@ -62,7 +62,7 @@ class NumberedTask(asyncio.Task[T]):
 
 
 class SimulatedLoop(BaseSelectorEventLoop):
-    """The event loop (see the module's rules). It runs for at most `timeout_s` of simulated time."""
+    """The event loop, by the rules of this module. It runs for at most `timeout_s` of simulated time."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -91,7 +91,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return EPOCH_S + self._now_s
 
     def sleep(self, seconds: float) -> None:
-        """Replacement of time.sleep: everything waits."""
+        """Replacement for time.sleep, which blocks all processes."""
         self._now_s += max(seconds, 0.0)
 
     def _run_once(self) -> None:
@@ -130,7 +130,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self._transports.pop(descriptor, None)
 
     def abandon(self) -> list[asyncio.Task[Any]]:
-        """Abandon everything that has not ended; returns the tasks, about which asyncio must not complain."""
+        """Abandon all unfinished work, and return the tasks, for which asyncio must not print warnings."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         left = list(self._tasks)
@@ -152,7 +152,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
 
-    # --- asyncio features that would leave the simulation
+    # --- asyncio features that would escape the simulation
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, function: Callable[..., T], *arguments: Any
@@ -176,7 +176,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         return socket.getaddrinfo(host, port, **named)
 
     def _make_self_pipe(self) -> None:
-        """Do nothing: no other thread wakes this loop."""
+        """Do nothing, since no other thread wakes this loop."""
 
     def _close_self_pipe(self) -> None:
         """Do nothing: there is no pipe."""

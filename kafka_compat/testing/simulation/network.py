@@ -1,10 +1,10 @@
 """Network of a simulation: listeners, connections, and delays of data.
 
 Rules
-1. Data arrive in order, each piece after a delay chosen by the seed, and some pieces are split in two.
-2. A receiver that does not read makes its sender wait once WINDOW_BYTES are in transit or unread.
+1. Data arrive in order, each chunk after a delay chosen by the seed, and some chunks are split in two.
+2. If a receiver does not read, its sender waits once WINDOW_BYTES are in transit or unread.
 3. A dropped connection ends for both sides at once; data in transit are lost.
-4. A connection that loses a response is dropped instead of delivering the listener's next data.
+4. A connection that loses a response is dropped when the listener sends data next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Loop(Protocol):
 
 
 class Network:
-    """The network (see the module's rules). `delay_s` has the minimum and the maximum delay."""
+    """The network, by the rules of this module. `delay_s` contains the minimum and the maximum delay."""
 
     def __init__(self, loop: Loop, readiness: Readiness, chance: random.Random) -> None:
         self.loop = loop
@@ -60,11 +60,11 @@ class Network:
         self._connection_count = 0
 
     def delay(self) -> float:
-        """Delay of one piece of data, in seconds."""
+        """Delay of one chunk of data, in seconds."""
         return self._chance.uniform(*self.delay_s)
 
     def split(self, size: int) -> int:
-        """Size of the first piece of so many bytes."""
+        """Size of the first chunk of so many bytes."""
         if size > 1 and self._chance.random() < _SPLIT_CHANCE:
             return self._chance.randrange(1, size)
         return size
@@ -74,7 +74,7 @@ class Network:
         self.loop.call_at(when_s, what, *arguments, context=_NOBODYS)
 
     def free_port(self) -> int:
-        """A port that was never used."""
+        """An unused port."""
         self._next_port += 1
         return self._next_port
 
@@ -162,7 +162,7 @@ class Connection:
         return self._server if one is self._client else self._client
 
     def send(self, sender: SimulatedSocket, data: bytes) -> int:
-        """Send data; returns the number of bytes accepted."""
+        """Send data, and return the number of accepted bytes."""
         receiver = self.other(sender)
         if self._loses_answer and sender is self._server:
             self._network.loop.journal.note(f"{self.name}: its answer is lost")
@@ -202,7 +202,7 @@ class Connection:
             receiver.received(b"")
 
     def closed(self) -> None:
-        """Note that one side is closed. Once both are, the connection is forgotten."""
+        """Note that one side is closed. Once both sides are closed, the connection is forgotten."""
         if self._client.is_closed and self._server.is_closed:
             self.is_open = False
             self._network.connections.pop(self, None)
@@ -225,7 +225,7 @@ _NOWHERE = ("0.0.0.0", 0)
 
 
 class SimulatedSocket:
-    """An IPv4 stream socket. It never blocks: blocking calls are a programming error."""
+    """A non-blocking IPv4 stream socket. Blocking calls are programming errors."""
 
     def __init__(
         self, network: Network, family: int = socket.AF_INET, type: int = -1, proto: int = 0
@@ -252,11 +252,11 @@ class SimulatedSocket:
         self._sends_no_more = False
         self._error = 0
 
-    # --- calls by the network
+    # --- interface for the network
 
     @property
     def node_name(self) -> str:
-        """Name of its process."""
+        """Name of the process."""
         return "main" if self._node is None else self._node.name
 
     @property
@@ -267,7 +267,7 @@ class SimulatedSocket:
         return self._connection.unread[self._connection.other(self)] < WINDOW_BYTES
 
     def new_socket(self) -> SimulatedSocket:
-        """Create a listener's socket for a client; once connected, it waits to be accepted."""
+        """Create a listener's socket for a client. Once connected, the socket waits to be accepted."""
         context = Context() if self._node is None else self._node.context()
         accepted = context.run(SimulatedSocket, self._network)
         accepted._listening = self
@@ -310,7 +310,7 @@ class SimulatedSocket:
             waiting.reset()
         if self._connection is not None:
             self._connection.drop()
-        # The killed process cannot close the transport that had this descriptor.
+        # The killed process cannot close the transport with this descriptor.
         self._network.loop.forget_transport(self._descriptor)
         self._close()
 

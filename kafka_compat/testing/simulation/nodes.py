@@ -1,10 +1,10 @@
 """Processes of a simulation: each owns the callbacks and tasks that share its context variable.
 
 Rules
-1. Everything that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
-2. A killed process runs nothing any more, not even `finally`: its sockets are reset, its tasks abandoned.
-3. A paused process (SIGSTOP) runs nothing until it resumes; then everything that became due runs in order.
-   Its connections stay open, and the kernel continues to accept new ones for it.
+1. All work that a process schedules belongs to it, since asyncio runs it in a copy of the current context.
+2. A killed process runs no code, not even `finally`: its sockets are reset, its tasks abandoned.
+3. A paused process (SIGSTOP) runs no code until it resumes; then all due work runs in order. Its connections
+   stay open, and the kernel continues to accept new connections for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Node:
         self.sockets: dict[NodeSocket, None] = {}
 
     def context(self) -> contextvars.Context:
-        """A new context, in which everything belongs to this process."""
+        """A new context, whose work belongs to this process."""
         context = contextvars.Context()
         context.run(CURRENT.set, self)
         return context

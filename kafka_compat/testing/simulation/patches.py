@@ -1,9 +1,9 @@
 """Replace the machine's time, randomness and sockets with simulated ones, in every module that uses them.
 
 A replacement checks whether a simulation is running on the current thread, and otherwise calls the original.
-Modules imported during a simulation may therefore keep it, and other threads of the process continue in real
-time: they would otherwise consume the seed's randomness, and advance its clock with each sleep, depending on
-the machine's scheduling. The originals are restored at the end.
+Modules imported during a simulation may therefore keep the replacement, and other threads of the process
+continue in real time. Otherwise, they would consume the seed's randomness and advance its clock with each
+sleep, depending on the machine's scheduling. The originals are restored at the end.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _urandom(size: int) -> bytes:
 
 
 def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A replacement for a function of the module random."""
+    """A replacement for a function of the random module."""
 
     def drawn(*arguments: Any, **named: Any) -> Any:
         return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
@@ -110,7 +110,7 @@ def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a gc function, on any thread: collections must not depend on earlier garbage."""
+    """Replace a gc function on all threads, since collections must not depend on earlier garbage."""
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
@@ -156,7 +156,7 @@ def _find_places() -> None:
 
 @contextlib.contextmanager
 def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
-    """Replace everything by the simulation's. Raises RuntimeError if another one is running."""
+    """Install all replacements. Raises RuntimeError if another simulation is running."""
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()

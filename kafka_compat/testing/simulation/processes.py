@@ -4,7 +4,7 @@ Rules
 1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
    run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
 2. It forks for each seed: the program's module state is always the initial one.
-3. A keeper ends with the process that started it, a fork with its seed. A seed that takes longer than
+3. A keeper exits with its parent process, a fork at the end of its seed. A seed that takes longer than
    REAL_TIMEOUT_S of real time is killed: it computes endlessly, while simulated time stands still.
 """
 
@@ -53,8 +53,8 @@ async def _program(simulation: Simulation) -> None:
 
 
 def warm_up() -> None:
-    """Simulate a small program before the seeds, to import and compile what they need. Takes half a second.
-    Errors are ignored: they will recur in the seeds.
+    """Simulate a small program before the seeds, to import and compile the required code. Takes half a
+    second. Errors are ignored, since they recur in the seeds.
     """
     run(0, _program, Options(faults=Faults.none(), timeout_s=60.0), with_journal=False)
 
@@ -67,7 +67,7 @@ _ASK = 0xFFFFFFFF
 
 
 class Keeper:
-    """The process of rule 1, seen from outside. Raises TypeError for a `main` that it could not find."""
+    """Handle of a process of rule 1. Raises TypeError for a `main` that the process cannot find."""
 
     def __init__(self, main: Main, options: Options) -> None:
         work = _Work(main, options)
@@ -85,7 +85,7 @@ class Keeper:
             self.answers.send((seed, with_journal))
 
     def report(self) -> Report:
-        """The next report. RuntimeError if the keeper has ended: the program cannot be imported, say."""
+        """Return the next report. Raises RuntimeError if the keeper has ended, as after a failed import."""
         try:
             found = self.answers.recv()
         except EOFError:
@@ -104,7 +104,7 @@ class Keeper:
 
 
 class _Last:
-    """The keeper of the last `simulate`: a test that runs many seeds loads its program once."""
+    """The keeper of the last `simulate`, so that a test with many seeds loads its program once."""
 
     keeper: Keeper | None = None
     work: tuple[Main, Options] | None = None
@@ -142,7 +142,7 @@ class Keepers:
             keeper.close()
 
     def run(self, seeds: Iterable[int]) -> Iterator[Report]:
-        """Reports of all seeds, in order of completion; failed ones include their journals."""
+        """Reports of all seeds, in order of completion; reports of failed seeds include the journals."""
         left = iter(seeds)
         busy: dict[Connection, Keeper] = {}
         for keeper in self._keepers:
@@ -162,8 +162,8 @@ class Keepers:
 
 
 class _Work:
-    """The program that a keeper runs. It finds a function by module and name, or by the file of a module that
-    cannot be imported by name, as in pytest.
+    """The program of a keeper. It finds a function by module and name, or by file if the module cannot be
+    imported by name, as in pytest.
     """
 
     def __init__(self, main: Main, options: Options) -> None:
@@ -212,8 +212,8 @@ def _hashes_as_always() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _addresses_as_always() -> Iterator[None]:
-    """Disable address space randomization for processes started in the block, if Linux allows it: None, and
-    objects without their own hash, are hashed by address.
+    """Disable address space randomization for processes started in the block, if Linux allows it, since None
+    and objects without `__hash__` are hashed by address.
     """
     if not sys.platform.startswith("linux"):
         yield
@@ -230,14 +230,14 @@ def _addresses_as_always() -> Iterator[None]:
 
 
 def _keep(asked: Connection, work: _Work) -> None:
-    # Only the starter handles Ctrl-C; its exit ends this process by the end of `asked`.
+    # Only the parent process handles Ctrl-C; at its exit, `asked` ends, and so does this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         main, options = work.load()
     except BaseException:
         asked.send(traceback.format_exc())
         return
-    # Suppress the logging of simulated failures, which would be too much with many seeds.
+    # Suppress the log lines of simulated failures, which are too many with many seeds.
     logging.getLogger().addHandler(logging.NullHandler())
     warm_up()
     gc.collect()
@@ -283,7 +283,7 @@ def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Repo
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Read until the end; None on timeout."""
+    """Read until the end; return None on timeout."""
     found = bytearray()
     until_s = time.monotonic() + REAL_TIMEOUT_S
     while True:

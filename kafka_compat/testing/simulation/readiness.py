@@ -20,7 +20,7 @@ class Writable(Protocol):
 
 
 class Readiness(selectors.BaseSelector):
-    """Readiness by descriptor; `may_run` says whether the process of a callback is running."""
+    """Readiness by descriptor. `may_run` returns whether the process of a callback is running."""
 
     def __init__(self, may_run: Callable[[asyncio.Handle], bool]) -> None:
         self._may_run = may_run

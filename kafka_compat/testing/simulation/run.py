@@ -21,8 +21,8 @@ from kafka_compat.testing.simulation.simulation import Simulation
 
 @contextlib.contextmanager
 def stamped() -> Iterator[None]:
-    """If aiokafka is installed, let its producers set timestamps by time.time: its C extension reads a clock
-    that cannot be replaced.
+    """If aiokafka is installed, let its producers set timestamps with time.time, since its C extension reads
+    a clock that cannot be replaced.
     """
     try:
         from aiokafka.producer.message_accumulator import BatchBuilder
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """Result of a simulation. Two with the same digest were identical, to the byte and the microsecond."""
+    """Result of a simulation. Runs with the same digest are identical, to the byte and the microsecond."""
 
     seed: int
     simulated_s: float
@@ -75,10 +75,10 @@ class Report:
 
 
 def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -> Report:
-    """Simulate once. A failed simulation always includes its journal."""
+    """Simulate once. The report of a failed simulation includes its journal."""
     loop = SimulatedLoop(seed, options.timeout_s)
     error = None
-    # First, so that the modules it imports are patched.
+    # Called first, so that the modules that it imports are patched.
     with stamped(), simulated(loop, seed):
         simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
         try:

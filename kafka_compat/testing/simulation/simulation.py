@@ -1,4 +1,4 @@
-"""Interface that code under simulation uses: its brokers, its processes, and the faults."""
+"""Interface for code under simulation: its brokers, its processes, and the faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPLICAS_MAX = 3
 
 
 class Process:
-    """A process of the program: `work` is restarted after a kill or an exception, as by a supervisor.
+    """A process of the program. `work` is restarted after a kill or an exception, as by a supervisor; an
     AssertionError fails the simulation.
     """
 
@@ -40,27 +40,27 @@ class Process:
         return self._node
 
     def start(self) -> None:
-        """Start it, unless it is running or has ended."""
+        """Start the process, unless it is running or has ended."""
         if self._node is None and not self.ended.is_set():
             self._simulation.note(f"{self.name}: started")
             self._node = Node(self.name, self._host)
             self._node.spawn(self._simulation.loop, self._run)
 
     def kill(self) -> None:
-        """kill -9: none of its code runs any more, not even `finally`."""
+        """Kill the process (kill -9): none of its code runs any more, not even `finally`."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: killed")
             self._node.kill()
             self._node = None
 
     def pause(self) -> None:
-        """Pause it (SIGSTOP)."""
+        """Pause the process (SIGSTOP)."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: paused")
             self._node.pause()
 
     def resume(self) -> None:
-        """Resume it (SIGCONT)."""
+        """Resume the process (SIGCONT)."""
         if self._node is not None:
             self._simulation.note(f"{self.name}: resumed")
             self._simulation.loop.resume(self._node)
@@ -86,7 +86,7 @@ class Process:
 
 
 class Simulation:
-    """The running simulation (see the module). `random` is seeded randomness for the program."""
+    """The running simulation. `random` is seeded randomness for the program."""
 
     def __init__(
         self, loop: SimulatedLoop, seed: int, brokers: int, settings: Mapping[str, object], faults: Faults
@@ -124,9 +124,8 @@ class Simulation:
         self.loop.journal.note(what)
 
     def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
-        """Run `work(*arguments)` as a process of its own, which faults kill and pause. Its memory is lost
-        with it if it is in local variables: state that survives, such as a database, must be in the
-        arguments.
+        """Run `work(*arguments)` as a separate process, which faults kill and pause. A kill loses its local
+        variables: keep surviving state, such as a database, in the arguments.
         """
         host = f"10.0.1.{len(self.processes) + 1}"
         process = Process(self, name, host, lambda: work(*arguments))
@@ -135,7 +134,7 @@ class Simulation:
         return process
 
     async def calm(self) -> None:
-        """Stop all faults, and wait until all brokers serve and all processes run."""
+        """Stop all faults, and wait until all brokers serve and all processes are running."""
         self.note("calm")
         self._bringer.stop()
         self._network_is_as_usual()
@@ -175,7 +174,7 @@ class Simulation:
         self.loop.network.later(self.now_s + delay_s, what)
 
     def between(self, bounds: tuple[float, float]) -> float:
-        """A random number chosen by the seed."""
+        """A random number in a range, chosen by the seed."""
         return self._chance.uniform(*bounds)
 
     def _bring(self, kind: str) -> None:

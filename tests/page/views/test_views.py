@@ -159,7 +159,7 @@ def test_hostile_names_are_shown_as_text(site: Site) -> None:
 def test_a_topic_view_lists_its_consumer_groups(site: Site) -> None:
     assert [each["name"] for each in site.rows("groups", "groups", topic="returns")] == [HOSTILE]
     page = site.get("groups", topic="returns", q="nobody")
-    assert "Groups with offsets in returns" in page.shown and "No matching groups" in page.shown
+    assert "Groups with committed offsets for returns" in page.shown and "No matching groups" in page.shown
 
 
 def test_transactions_show_their_state_and_partitions(site: Site, broker: KafkaBroker) -> None:
