@@ -56,8 +56,8 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455) `replicas`
-    also contains those of `adding` that are not in the target yet and those of `removing`.
+    """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455), `replicas`
+    contains the target, including `adding`, and also `removing`.
     """
 
     replicas: tuple[int, ...]

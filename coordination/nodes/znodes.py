@@ -134,8 +134,8 @@ def unfinished_fork_path(topic: str) -> str:
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:
-    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. ValueError for a group name that
-    ZooKeeper rejects; a slash in it creates a deeper path, as in Kafka.
+    """/consumers/G/offsets/T/P: the offsets of consumers before Kafka 0.8.2. Raises ValueError for a group
+    name that ZooKeeper rejects. A slash in the name creates a deeper path, as in Kafka.
     """
     if not all(map(is_name, group.split("/"))):
         raise ValueError(f"{group!r} cannot be part of a path")
