@@ -128,7 +128,7 @@ class Api:
         return request
 
     def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
-        """The response to a request that failed as a whole; None if it wants none."""
+        """The response to a request that failed as a whole; None if it expects none."""
         from kafka_compat.api.error_response import error_response
 
         return error_response(self.key, version, request, error.code, error.message)
