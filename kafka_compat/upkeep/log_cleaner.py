@@ -1,10 +1,11 @@
-"""Compaction scheduler of one broker: picks the dirtiest log, has a child process clean it, and installs the
-result.
+"""Compaction scheduler of one broker: selects the dirtiest log, runs a child process that cleans the log, and
+installs the result.
 
 Rules
-1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log is cleaned
-   first.
-2. A child only writes `.cleaned` files. The broker alone changes the log, on its loop, between two requests.
+1. A child works on one log at a time, and up to log.cleaner.threads children may run. The dirtiest log is
+   cleaned first.
+2. A child only writes `.cleaned` files. Only the broker changes the log, on its event loop, between two
+   requests.
 3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
    unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
 4. The clean offset of a log is recorded after its new files are durable.
@@ -78,7 +79,8 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Out of processes, descriptors or temporary space. Report it once: every check retries.
+                # Out of processes, descriptors or temporary space. Report this once, because every check
+                # retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     logger.warning(
@@ -94,7 +96,9 @@ class LogCleaner:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Attempt to clean a log, however small its dirty part, and return when the attempt has ended."""
+        """Attempt to clean a log, regardless of the size of its dirty part, and return when the attempt has
+        ended.
+        """
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)
@@ -154,7 +158,7 @@ class LogCleaner:
         return best
 
     def stop(self) -> None:
-        """Kill the children and wait for their exit; unfinished work is discarded."""
+        """Kill the children and wait for their exit. Unfinished work is discarded."""
         self._stopped = True
         for child in list(self._running.values()):
             child.kill(wait=True)
@@ -174,7 +178,7 @@ class LogCleaner:
             child.kill()
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
-        """Record that a log is clean, once this is durable."""
+        """Record that a log is clean, once the cleaned segments are durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
         log = child.log
@@ -184,7 +188,7 @@ class LogCleaner:
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
     def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
-        """Skip a log whose records or indexes are unreadable; other disk errors are retried."""
+        """Skip a log whose records or indexes are unreadable. Other disk errors are retried."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
         if not may_try_again:
@@ -243,11 +247,11 @@ class _Child:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the log is gone, or was truncated, possibly below records that are being cleaned."""
+        """Whether the log is closed, or was truncated, perhaps below records that are being cleaned."""
         return self.is_gone or self.log.truncation_count != self._truncations
 
     def kill(self, *, wait: bool = False) -> None:
-        """Kill the process; the cleaner's `exited` is called afterwards, with `wait` at once."""
+        """Kill the process. The cleaner's `exited` is called later, or with `wait` before this returns."""
         self._process.kill()
         if wait:
             try:
