@@ -30,9 +30,7 @@ class File(Protocol):
     """A file open for reading and for appending. It is closed when the last reference is dropped."""
 
     def write(self, data: Buffer) -> int:
-        """Append, and return the number of bytes written, which may be fewer on a full disk or after a
-        signal.
-        """
+        """Append, and return the number of bytes written; fewer on a full disk or after a signal."""
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Read `size_bytes` from `position`; fewer only at the end of the file."""
@@ -69,9 +67,7 @@ class Filesystem(Protocol):
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content, neither atomically nor durably. Other links to the file keep the old
-        content.
-        """
+        """Replace the content, not atomically or durably. Other links keep the old content."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         """Replace the file atomically and durably: after a crash it has the old or the new content. A crash
@@ -121,15 +117,11 @@ class Filesystem(Protocol):
         """An ID of the current boot of the machine; empty if the system has none."""
 
     def lock(self, path: str) -> FileLock | None:
-        """Lock the file exclusively, creating it if it is missing. Return None if another holder has locked
-        it.
-        """
+        """Lock the file exclusively, creating it if it is missing. None if it is already locked."""
 
 
 class OsFile:
-    """A descriptor that is closed when this object is freed, so that a slice being sent keeps a deleted file
-    readable.
-    """
+    """A descriptor closed with this object, so that a slice being sent keeps a deleted file readable."""
 
     __slots__ = ("fd",)
 

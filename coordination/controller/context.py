@@ -80,9 +80,7 @@ class ControllerContext:
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
         self.deleted_ids: dict[UUID, None] = {}
-        """IDs of the most recently deleted topics. Data about these topics that was read earlier is
-        outdated.
-        """
+        """IDs of the most recently deleted topics. Data read earlier about them is outdated."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0

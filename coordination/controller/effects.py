@@ -70,8 +70,7 @@ class WriteStates:
     """Write partition states individually, each guarded by the version of /controller_epoch. The caller must
     respond with StatesWritten; until then the controller queues other events. If the guard fails, this broker
     is no longer the controller, and the caller must respond with Resigned. If the outcome of a write is
-    unknown (connection lost), read the node: it was written if it has the same data and the expected version
-    + 1.
+    unknown (connection lost), read the node: it was written if it has the same data and version + 1.
     """
 
     write_id: int
@@ -143,9 +142,7 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """A partition in UpdateMetadata. The leader -2 (LEADER_DURING_DELETE) means that the topic is being
-    deleted.
-    """
+    """A partition in UpdateMetadata. Leader -2 (LEADER_DURING_DELETE): the topic is being deleted."""
 
     partition: TopicPartition
     topic_id: UUID | None
@@ -186,9 +183,7 @@ class SendUpdateMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SendStopReplica:
-    """StopReplica to one broker. The response is returned as StopReplicaAnswered if any partition is
-    deleted.
-    """
+    """StopReplica to one broker. If any partition is deleted, StopReplicaAnswered follows."""
 
     broker: BrokerEpoch
     controller_epoch: int

@@ -35,9 +35,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This broker is no longer the controller. Its state is discarded; pending requests get
-    NOT_CONTROLLER.
-    """
+    """This broker is no longer the controller. Pending requests get NOT_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
   other events are queued in order; nothing else delays events.
 - If the version of a partition's node differs from the known one, the node is authoritative: its state is
   adopted and the decision is repeated.
-- A term begins with Elected, which contains the whole state. All brokers get metadata before any
-  LeaderAndIsr.
+- A term begins with Elected, which contains the whole state. Metadata is sent before any LeaderAndIsr.
 - Resigned discards all state. Pending requests get NOT_CONTROLLER.
 
 The modules used here document their own rules.

@@ -8,8 +8,7 @@ Rules:
   to follow.
 - When TRS is in the ISR, a replica of TRS becomes leader, RRS leave the ISR and are deleted, and the topic's
   node is set to TRS.
-- Canceling is a reassignment to ORS. It is rejected while no replica of ORS is in sync, as records would be
-  lost.
+- Canceling is a reassignment to ORS. It is rejected if no replica of ORS is in sync: records would be lost.
 - A topic deletion waits for its reassignments; a topic that is queued for deletion cannot be reassigned.
 """
 
@@ -50,9 +49,7 @@ class Reassignments:
     def request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Start (or cancel, if None) the requested reassignments, and return the outcome of each
-        partition.
-        """
+        """Start (or cancel, if None) the reassignments, and return the outcome of each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
         accepted: dict[TopicPartition, Assignment] = {}
         for partition, target in targets.items():

@@ -2,8 +2,7 @@
 
 Transitions (all are in the table `_FROM`; other transitions are logged and skipped):
 - non-existent -> new: its broker gets LeaderAndIsr, if there is a leader.
-- new -> online: no request, because LeaderAndIsr was sent before. Other -> online: its broker gets
-  LeaderAndIsr.
+- new -> online: no request, as it was sent before. Other -> online: its broker gets LeaderAndIsr.
 - any except deleted -> offline: its broker gets StopReplica, and the replica leaves the ISR with a higher
   leader epoch, which the other replicas get by LeaderAndIsr. The last ISR member stays in the ISR, and the
   partition has no leader.

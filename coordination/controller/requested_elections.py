@@ -39,9 +39,7 @@ class Elections:
     def request(
         self, election: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Procedure[dict[TopicPartition, Outcome]]:
-        """Elect leaders for the partitions, or for all (None) that need one, and return the outcome of
-        each.
-        """
+        """Elect leaders for these partitions, or (None) all that need one, and return all outcomes."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []

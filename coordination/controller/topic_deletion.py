@@ -1,8 +1,7 @@
 """Topic deletion by the controller: the steps, and the conditions that delay a deletion.
 
 Rules:
-- As soon as a deletion is requested, the topic's partitions have no leader, as reported to clients in
-  metadata.
+- After the request, the topic's partitions have no leader; metadata reports this to clients.
 - Every replica's broker is asked to delete the log. The topic's nodes are deleted when all logs are.
 - A topic is ineligible while any of its brokers is offline or a replica could not be deleted. Deletion
   resumes when the broker returns.

@@ -65,9 +65,7 @@ class Notices:
                 continue
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
-        """The names of the existing notices, without other names, which would sort before or after all
-        notices.
-        """
+        """The names of the notices. Other names, which would sort wrongly among them, are ignored."""
         names = await store.children(self._folder, watch)
         return [name for name in names if self._name.fullmatch(name)]
 

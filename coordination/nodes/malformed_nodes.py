@@ -32,9 +32,7 @@ class MalformedNodes:
         self._reported: dict[str, int] = {}
 
     def report(self, error: MalformedNode, version: int, consequence: str) -> None:
-        """Log a malformed node of this version. `consequence` is a clause such as "the topic is left
-        alone".
-        """
+        """Log a malformed node. `consequence` is a clause such as "the topic is left alone"."""
         if self._reported.get(error.path) != version:
             self._reported[error.path] = version
             log.error("%s; %s until the node is repaired", error, consequence)

@@ -63,9 +63,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _PORT_MAX = 65535
 _MISSING_PARTITIONS_MAX = 10_000
-"""Maximum number of missing partitions: brokers count partitions from 0, with an entry for each missing
-one.
-"""
+"""Maximum number of missing partitions, for each of which brokers keep an entry."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
 """The maximum last ID of a block, so that another block can follow."""
 
@@ -309,9 +307,7 @@ def decode_config(path: str, data: bytes | None) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """/config/changes/config_change_…, with the path of an entity: `topics/T`, `users/U/clients/C` and so
-    on.
-    """
+    """/config/changes/config_change_…, with a path such as `topics/T` or `users/U/clients/C`."""
     return encode_json({"version": 2, "entity_path": entity_path})
 
 

@@ -1,8 +1,7 @@
 """The default metadata store: a tree in this process, journaled to disk.
 
 A change is applied to the tree at once, so that later changes build on it. The change becomes visible to its
-caller, readers and watches only when its journal line is on disk. Changes that arrive during one fsync share
-the next fsync.
+caller, readers and watches only when its journal line is on disk. Changes during one fsync share the next.
 """
 
 import asyncio
@@ -38,11 +37,9 @@ def _now_ms() -> int:
 
 
 class EmbeddedMetadataStore:
-    """The tree of one journal file, shared by the brokers of one process, each through a session of
-    `connect()`.
+    """The tree of one journal file. Brokers of one process share it, each through a session.
 
-    Opening may raise OSError or journal.CorruptJournal. The caller must ensure that no other process uses the
-    file.
+    Opening may raise OSError or journal.CorruptJournal. No other process may use the file.
     """
 
     def __init__(

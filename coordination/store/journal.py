@@ -86,9 +86,7 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines of `encode_transaction`, and wait until they are on disk. Raises JournalFull,
-        OSError.
-        """
+        """Write lines of `encode_transaction` durably. Raises JournalFull, OSError."""
         view = memoryview(lines)
         try:
             while view:
@@ -133,9 +131,7 @@ class Journal:
         self._snapshot_bytes = self._bytes = len(snapshot)
 
     def postpone_compaction(self) -> None:
-        """Treat a failed compaction as done, so that the next attempt follows after as many further
-        writes.
-        """
+        """Treat a failed compaction as done, so that the next attempt is equally far away."""
         self._snapshot_bytes = self._bytes
 
     def close(self) -> None:
@@ -219,9 +215,7 @@ def _refuse_if_it_was_on_disk(
 
 
 def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore nodes. `payloads` contains the payloads seen so far, which nodes with the same content
-    share.
-    """
+    """Restore nodes. `payloads` contains the payloads seen so far, so that nodes share them."""
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

@@ -36,9 +36,7 @@ class Link(asyncio.Protocol):
         return link
 
     def send(self, message: Message) -> None:
-        """Send a message, or drop it if the connection is closed. Raises MetadataStoreError if it is too
-        long.
-        """
+        """Send a message, unless the connection is closed. Raises MetadataStoreError if it is too long."""
         frame = encode_frame(message)
         if self._transport is not None:
             self._transport.write(frame)

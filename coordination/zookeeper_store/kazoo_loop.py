@@ -107,9 +107,7 @@ class TlsStream:
         return len(self._received)
 
     def recv(self, size: int) -> bytes:
-        """Return at most this many bytes; none at the end. Raises ssl.SSLWantReadError if none are
-        available.
-        """
+        """Return at most this many bytes; none at the end. Raises ssl.SSLWantReadError."""
         if not self._received and not self.fill():
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "nothing to read")
         if self._received:

@@ -278,9 +278,7 @@ class ZooKeeperMetadataStore(StoreSession):
         self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _kazoo_watch(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
-        """The callback for kazoo, called for the first event, or with another type when the watch is
-        dropped.
-        """
+        """The callback for kazoo, called for the first event, or with another type for a dropped watch."""
 
         def tell(event: WatchedEvent) -> None:
             kind = _EVENT_KINDS.get(event.type)
@@ -308,9 +306,7 @@ class ZooKeeperMetadataStore(StoreSession):
             self._pass_on(state)
 
     def _hear_login(self) -> None:
-        """Handle authentication, in the connection's thread, some time after kazoo has reported a
-        connection.
-        """
+        """Handle authentication, in the connection's thread, some time after it has connected."""
         self._pass_on(KazooState.CONNECTED)
 
     def _hear_refusal(self, why: str) -> None:

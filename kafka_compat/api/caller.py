@@ -75,9 +75,7 @@ class Session:
         self.software_version = version
 
     def when_left(self, purpose: object, call: Callable[[], None]) -> None:
-        """Set the callback for when the caller disconnects, in place of an earlier one of the same
-        purpose.
-        """
+        """Set the callback for a disconnection, in place of an earlier one of the same purpose."""
         if self._when_left is None:
             self._when_left = {}
         self._when_left[purpose] = call

@@ -1,8 +1,7 @@
 """The path of every request through middleware, quota, handler and accounting, for all kinds of callers.
 
 An exception that escapes from a handler becomes the API's error response (see error_response.py), so that
-every caller gets a response. If the request expects no response, its caller is disconnected (HungUp), as in
-Kafka.
+every caller gets a response. As in Kafka, the caller is disconnected (HungUp) if it expects none.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
-"""Minimum size in bytes of requests whose error responses are built in the codec's thread, if decoded
-there.
-"""
+"""Minimum size of requests decoded in the codec's thread whose error responses are built there."""
 
 
 class Calls:

@@ -5,7 +5,7 @@
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`. It returns
 the response, None if the request expects none, or a Deferred (kafka_compat.deferred), which lets later
-requests of the same caller continue. It may also have one of two other forms, which `api.calls` converts to a
+requests of the same caller continue. It may also have two other forms, which `api.calls` converts to a
 Deferred:
 
 - a generator, with a `yield` after each item of a request that may have many: the steps of

@@ -1,7 +1,6 @@
 """Types of the broker's services that handlers may use.
 
-Only for type checking; nothing imports this module at run time. A test passes in only the services that a
-handler uses.
+Only for type checking, never imported at run time. Tests pass in what a handler uses.
 """
 
 from __future__ import annotations

@@ -42,10 +42,9 @@ KafkaError for the error response.
 
 
 class Served(NamedTuple):
-    """A completed request. Times are from time.perf_counter: the start of serving, the time when the response
-    was ready, and the time when it was passed to the caller. `error_code` is the top-level error code of the
-    response, 0 if it has none. `response` is None if there was no response. `context` is as passed to the
-    other stages.
+    """A completed request. Times are from time.perf_counter: start of serving, response ready, and response
+    passed to the caller. `error_code` is the top-level error code of the response, 0 if it has none.
+    `response` is None if there was no response. `context` is as passed to the other stages.
     """
 
     principal: Principal
@@ -62,9 +61,7 @@ class Served(NamedTuple):
     error_code: int
     response: Any
     context: Any
-    """A StagedContext, typed loosely: in compiled code, a field of a class defined later crashes the
-    import.
-    """
+    """A StagedContext. (In compiled code, a field of a class defined later crashes the import.)"""
 
 
 class Stages:

@@ -91,9 +91,7 @@ class Broker:
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
-        """Called when the broker cannot continue. The callback must stop the broker and exit with an
-        error.
-        """
+        """Called when the broker cannot continue. Must stop the broker and exit with an error."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (

@@ -36,9 +36,7 @@ class HostedCoordinators:
         membership: Membership,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """`scheduler` replaces the timers of the coordinators, which by default use real time on this
-        loop.
-        """
+        """`scheduler` replaces the coordinators' timers, by default in real time on this loop."""
         self._given_scheduler = scheduler
         self._context = context
         self._replicas = replicas

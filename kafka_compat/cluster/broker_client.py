@@ -94,8 +94,7 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
-        # No local variable refers to the future, because a failed future refers to this frame through the
-        # error's traceback.
+        # No local variable holds the future, since a failed one refers to this frame by its traceback.
         return await self._asked(link, timeout_s, api_key, version, request)
 
     def _asked(

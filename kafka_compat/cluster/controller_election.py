@@ -26,8 +26,7 @@ async def run_for_controller(
 ) -> ControllerEpoch | None:
     """Try to become the controller: one transaction creates /controller and increments /controller_epoch.
 
-    Returns None if another broker is or became the controller. Raises ConnectionLost if the outcome is
-    unknown.
+    Returns None if another broker is the controller. Raises ConnectionLost if the outcome is unknown.
     """
     try:
         before = await read_controller_epoch(store, malformed)

@@ -296,9 +296,7 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write states of one topic in one transaction, or individually if it fails or its outcome is
-        unknown.
-        """
+        """Write states of one topic in one transaction; individually if it fails or is in doubt."""
         operations: list[Operation] = []
         if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
             operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
@@ -336,8 +334,7 @@ class ControllerNodes:
         """Write a state; return whether it was written, and the present content. `lost`: the response to an
         earlier attempt was lost.
 
-        A malformed node is overwritten, because only the controller writes states, and it knows the previous
-        state.
+        A malformed node is overwritten, since only the controller writes states, and knows the old one.
         """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
@@ -413,8 +410,7 @@ class ControllerNodes:
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
         """Delete a topic's nodes. The topic's own node, its settings and the deletion request come last, in
-        one transaction, because a new topic of the same name could otherwise lose its settings. Raises
-        Deposed.
+        one transaction; a new topic of the name could otherwise lose settings. Raises Deposed.
         """
         path = znodes.topic_path(topic)
         last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
@@ -436,9 +432,7 @@ class ControllerNodes:
     async def write_legacy_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], epoch_znode_version: int
     ) -> None:
-        """Write the remaining content of /admin/reassign_partitions, or delete the node if nothing is
-        left.
-        """
+        """Write the remainder of /admin/reassign_partitions, or delete the node if none is left."""
         path = znodes.REASSIGN_PARTITIONS
         if not targets:
             await self._delete_tree(path, epoch_znode_version)

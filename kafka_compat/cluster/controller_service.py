@@ -186,8 +186,7 @@ class ControllerService:
             except stores.ConnectionLost:
                 await asyncio.sleep(RETRY_S)
             except Exception:
-                # Retry after any failure, because a broker that does not know the controller cannot serve its
-                # clients.
+                # Retry after any failure, since a broker that does not know the controller is useless.
                 log.exception("Watching the controller failed; retrying")
                 await asyncio.sleep(FAILURE_PAUSE_S)
 

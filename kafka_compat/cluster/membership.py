@@ -6,8 +6,7 @@ broker serves requests, `join`. At shutdown: `shut_down_controlled`, `leave`, `c
 step, `leave` and `close` are called. After `close` the sequence may start again.
 
 Only the store determines whether a broker is standalone. `peering` contains the parts that need other
-brokers; a standalone broker does not load them. It loads the controller with the first request that needs
-one.
+brokers; a standalone broker does not load them. It loads the controller on demand.
 """
 
 from __future__ import annotations
@@ -177,9 +176,7 @@ class Membership:
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
-        """The writer of transaction markers for all partitions. `local` writes to the partitions that this
-        broker leads.
-        """
+        """The writer of transaction markers for all partitions. `local` writes to those led here."""
         return local if self._peering is None else self._peering.marker_writer(local)
 
     def coordinators(self, local: Coordinators) -> Coordinators:

@@ -57,9 +57,7 @@ log = logging.getLogger(__name__)
 FAILURE_PAUSE_S = 1.0
 """Backoff after an error that needs intervention, such as an invalid last block in the store."""
 TELL_S = 2.0
-"""Maximum time that a controller waits at shutdown for brokers to receive the new leaders. A broker may be
-offline.
-"""
+"""Maximum wait at a controller's shutdown for brokers to receive the new leaders."""
 
 
 class BrokerAddresses:
@@ -259,9 +257,7 @@ class Peering:
     # --- shutdown
 
     async def shut_down_controlled(self) -> None:
-        """Move leadership to other brokers by ControlledShutdown, with retries as set by
-        controlled.shutdown.*.
-        """
+        """Move leadership to other brokers by ControlledShutdown, retrying per controlled.shutdown.*."""
         config = self._context.config
         if self._handed_over or not config.bool("controlled.shutdown.enable"):
             return

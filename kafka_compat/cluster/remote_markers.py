@@ -59,9 +59,7 @@ class ClusterMarkerWriter:
         peers: Peers,
         topic_exists: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`topic_exists` queries the metadata store, because a newly started broker may not know the
-        topics.
-        """
+        """`topic_exists` queries the metadata store, since a new broker may not know the topics."""
         self._local = local
         self._metadata = metadata
         self._peers = peers

@@ -20,9 +20,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Used for a topic with unreadable settings: with the broker's defaults, a compacted topic would lose
-records.
-"""
+"""For unreadable settings: the broker's defaults could delete a compacted topic's records."""
 
 
 class TopicSettings:

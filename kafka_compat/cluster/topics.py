@@ -38,9 +38,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 _REMOVED_WITHIN_S = 1.0
-"""Maximum wait for a deletion, sufficient if all brokers concerned are online. A broker may just have
-failed.
-"""
+"""Maximum wait for a deletion, sufficient if all brokers concerned are online."""
 
 
 class Topics:

@@ -1,8 +1,7 @@
 """Loading of a shard: drops superseded records of the log before any of them is decoded.
 
-A log that is not compacted yet contains many records per key. All but the last are superseded and need not be
-passed to the machines. The result is the same as from replaying every record in order (see the rules in
-`runtime.py`).
+A log that is not compacted yet contains many records per key. All but the last are superseded and skipped.
+The result is the same as from replaying every record in order (see the rules in `runtime.py`).
 """
 
 from __future__ import annotations

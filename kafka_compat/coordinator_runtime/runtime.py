@@ -20,8 +20,7 @@ Rules
 6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while others are still loading. A dead
    machine is removed.
-7. Unloading fails the pending writes of every machine, lets the machine respond to other waiting requests,
-   and removes the machine.
+7. Unloading fails each machine's pending writes, lets it respond to other requests, and removes it.
 """
 
 from __future__ import annotations
@@ -123,9 +122,7 @@ class CoordinatorRuntime(Generic[M, R]):
         run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
-        """Load a shard of which this broker became leader. With `delay`, loading begins after this
-        returns.
-        """
+        """Load a shard of which this broker became leader; with `delay`, after this returns."""
         self.unload(index)
         shard = self._shards[index] = Shard(index, leader_epoch)
         work = self._loading(shard)

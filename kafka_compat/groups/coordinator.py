@@ -250,9 +250,7 @@ class GroupCoordinator:
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
-        """Delete offsets. `respond` gets one error for all partitions if the error concerns the whole
-        group.
-        """
+        """Delete offsets. `respond` gets one error for all if it concerns the whole group."""
         running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)

@@ -141,9 +141,7 @@ class Group:
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """Process an OffsetDelete (KIP-496). It is rejected for topics to which the group's members
-        subscribe.
-        """
+        """Process an OffsetDelete (KIP-496). It is rejected for topics to which members subscribe."""
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)

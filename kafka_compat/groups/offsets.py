@@ -75,9 +75,7 @@ class GroupOffsets:
                 del self.pending[producer_id]
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """End a producer's transaction: make its offsets visible, unless committed again later, or discard
-        them.
-        """
+        """End a producer's transaction: publish its offsets, unless committed again later, or drop them."""
         pending = self.pending.pop(producer_id, {})
         for partition, offset in pending.items() if committed else ():
             known = self.committed.get(partition)

@@ -23,8 +23,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        # Created here, because a producer looks up the group's coordinator, which creates the topic, only
-        # later.
+        # Created here, since a producer looks up the group's coordinator, which also does it, later.
         return _after_creation(ctx, request)
     return _add(ctx, request)
 

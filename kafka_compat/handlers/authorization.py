@@ -94,9 +94,7 @@ def require_cluster(ctx: RequestContext, operation: Operation) -> None:
 def config_refusal(
     ctx: RequestContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
-    """The error if the client may not use the settings of a resource. A broker's settings belong to the
-    cluster.
-    """
+    """The error if the client may not use a resource's settings (a broker's are the cluster's)."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)

@@ -1,8 +1,7 @@
 """FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
 Version 1 adds transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is created at the
-first request for the coordinator of a group, `__transaction_state` at the first request for the coordinator
-of a transactional ID.
+first request for a group, `__transaction_state` at the first request for a transactional ID.
 """
 
 from __future__ import annotations

@@ -230,9 +230,7 @@ def _append_all(
 
 
 class _Appends:
-    """Appends to the partitions of one request in order; `denied` contains the errors of unauthorized
-    partitions.
-    """
+    """Appends to the partitions of one request in order. `denied`: errors of unauthorized ones."""
 
     __slots__ = (
         "_acks",

@@ -58,9 +58,7 @@ async def change(
     new_settings: Callable[[dict[str, str]], dict[str, str]],
     validate_only: bool,
 ) -> None:
-    """Replace the settings of a resource, or delete it if none are left. Raises KafkaError,
-    MetadataStoreError.
-    """
+    """Replace a resource's settings, or delete it without any. Raises KafkaError, MetadataStoreError."""
     from kafka_compat.telemetry.resources import put_resource, resource_settings
     from kafka_compat.telemetry.subscriptions import subscription
 

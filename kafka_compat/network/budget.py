@@ -23,9 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 STUCK_S: Final = 0.15
-"""The time in rule 5: a client that has not read its responses for this long is disconnected if memory is
-short.
-"""
+"""The time without reading responses after which rule 5 applies to a client."""
 
 
 class WantsMemory(Protocol):

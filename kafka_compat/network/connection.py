@@ -108,8 +108,7 @@ class Connection:
         )
         self.respond = self._output.respond
         """Sends the response to the current request."""
-        # Otherwise a response that follows another one waits about 40 ms for the client's delayed
-        # acknowledgement.
+        # Otherwise a response that follows another waits 40 ms for the client's delayed acknowledgement.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
             # A buffer that fits the cache: if the kernel grows it, large fetches use twice the CPU.

@@ -124,9 +124,7 @@ class ListenerEntrance:
         )
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        """Serve a frame of an unauthenticated client or of a session that expires. False closes the
-        connection.
-        """
+        """Serve a frame of an unauthenticated client or an expiring session. False: close the connection."""
         exchange = connection.authentication
         assert exchange is not None
         stage = exchange.stage

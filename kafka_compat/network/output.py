@@ -2,8 +2,7 @@
 
 Rules
 1. Responses are sent in the order of their requests, as the protocol requires, regardless of the order in
-   which they become ready. A request without an immediate response gets a slot, and a ready slot waits for
-   all earlier slots.
+   which they become ready. A later response has a slot, and a ready slot waits for all earlier ones.
 2. One queue owns all writes. Bytes that the socket accepts at once never enter the queue. File slices are
    sent by sendfile if the socket is plain text; nothing overtakes a half-sent part.
 3. All unsent bytes are counted in `unsent_bytes`; unsent bytes in memory also in `memory_bytes` and in the
@@ -172,8 +171,7 @@ class Output:
                     try:
                         small.append(part.read())
                     except (OSError, CorruptRecord) as error:
-                        # The frame cannot be completed, since its size was sent already. The client must
-                        # retry.
+                        # The size was already sent, so the client must retry.
                         self._on_failure(f"reading records failed: {error}")
                         return
                     continue

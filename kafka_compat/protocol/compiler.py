@@ -1,5 +1,4 @@
-"""Generator of one decoder and one encoder per (message class, version), as Python source that is then
-executed.
+"""Generator of a decoder and an encoder per (message class, version), as Python source to be executed.
 
 The generated code is fast because adjacent fixed-size values, with the length or count that follows them, are
 read and written by one prebuilt Struct; the one-byte varint is handled inline; nested structs are nested

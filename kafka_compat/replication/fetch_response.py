@@ -150,8 +150,7 @@ def _add(
                     data, size_bytes = adapted, 0
             if held is not None and isinstance(data.records, FileSlice):
                 try:
-                    # Read now, because a shortened segment would otherwise be detected only after its size
-                    # has been sent.
+                    # Read now, to detect a shortened segment before its size is sent.
                     data.records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
@@ -192,9 +191,7 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
 
 
 def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
-    """The approximate size of the response. Records count as stored in the log, even if they are
-    converted.
-    """
+    """The approximate size of the response. Records count as stored in the log, even if converted."""
     return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
 
 

@@ -13,9 +13,8 @@ Rules (no I/O)
    served under a byte limit.
 6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if it
    has been unused for longer than the eviction time; otherwise the session of the lowest priority, unless the
-   new session has a lower one. Sessions of followers have priority over sessions of clients, then sessions
-   with more partitions over others. New sessions of clients evict only sessions that are older than the
-   eviction time; sessions of followers also evict any client's.
+   new session has a lower one. Followers' sessions have priority over clients', then sessions with more
+   partitions. Clients evict only sessions older than the eviction time, followers also any client's.
 """
 
 from __future__ import annotations

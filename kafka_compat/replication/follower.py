@@ -20,8 +20,7 @@ Rules
    confirms all earlier records. A partition is also not fetched while a truncation is not on disk, because
    nothing can be appended until then.
 3. A response applies only to partitions whose state has not changed since the request. If a partition's
-   response is ignored, a new session begins, because the leader would otherwise not repeat the high
-   watermark.
+   response is ignored, a new session begins, so that the leader repeats the high watermark.
 4. While all partitions are in state fetching, a request examines only the partitions of the last response,
    because a broker follows hundreds of partitions and only a few of them receive records. All partitions are
    examined every replica.fetch.wait.max.ms, and after any event other than a plain append.
@@ -83,7 +82,7 @@ _EARLY: Final = (
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
 """Errors of a leader that does not know its role yet. The controller notifies brokers one by one: a follower
-notified before its leader would delay acks=all for replica.fetch.backoff.ms, a second by default.
+notified first would delay acks=all for replica.fetch.backoff.ms.
 """
 
 
@@ -197,9 +196,7 @@ class Follower:
         return self._session.changes_among(changed)
 
     def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
-        """The entries of the next request: (partitions to fetch, partitions to forget). None if there are
-        none.
-        """
+        """The entries of the next request: (partitions to fetch, partitions to forget), or None."""
         self._changed.clear()
         ready = [
             item

@@ -50,9 +50,7 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the proposal was based on outdated state, so that it stays pending until LeaderAndIsr
-        arrives.
-        """
+        """Whether the proposal's state was outdated, so that it stays pending until LeaderAndIsr."""
         return self.error in _OUT_OF_DATE
 
     @property

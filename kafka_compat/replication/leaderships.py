@@ -8,9 +8,7 @@ LeaderListener = Callable[[str, int], None]
 
 
 class Leaderships:
-    """Notifies coordinators and other listeners of the partitions that this broker starts or stops
-    leading.
-    """
+    """Notifies coordinators and others of the partitions that this broker starts or stops leading."""
 
     def __init__(self) -> None:
         self.on_leading: list[LeaderListener] = []

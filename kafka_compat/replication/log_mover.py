@@ -142,9 +142,7 @@ class LogMover:
                     future, truncations = moves.begin(key, future.disk.path), None
 
     async def _copy(self, held: Partition, future: Log) -> bool:
-        """Copy a part of the log, and return whether all but a small remainder of the log is copied
-        durably.
-        """
+        """Copy a part, and return whether all but a small remainder of the log is copied durably."""
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
@@ -169,9 +167,7 @@ class LogMover:
         await asyncio.sleep(size_bytes / rate if rate > 0 else RETRY_S)
 
     def _finish(self, held: Partition, future: Log) -> bool:
-        """Copy the remainder and swap, without yielding to the event loop. Return False if the log is being
-        truncated.
-        """
+        """Copy the remainder and swap, without yielding. Return False if the log is being truncated."""
         if held.log.is_settling:
             return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:

@@ -301,9 +301,7 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once all records below `offset` are committed, or with an error if this broker
-        resigns.
-        """
+        """Call back once the records below `offset` are committed, or with an error on resigning."""
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
@@ -370,9 +368,7 @@ class Partition:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records, because the leader's log starts at `offset`. Raises the errors of
-        `truncate_to`.
-        """
+        """Remove all records: the leader's log starts at `offset`. Raises the errors of `truncate_to`."""
         if self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)

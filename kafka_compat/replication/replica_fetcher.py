@@ -58,9 +58,7 @@ Connect = Callable[[int], Client | None]
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
-    """The index of a partition's fetcher, of `count`, by Kafka's hash, so that the distribution is the
-    same.
-    """
+    """The index of a partition's fetcher, of `count`, by Kafka's hash."""
     code = 0
     units = topic.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -173,9 +171,7 @@ class ReplicaFetcher:
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     def sample_rate(self, now_s: float) -> None:
-        """Sample the number of sent fetches for `rate`. Call this about every second, with monotonic
-        times.
-        """
+        """Sample the number of sent fetches for `rate`. Call about every second, with monotonic times."""
         if self._requests_by_second is None:
             self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
         self._requests_by_second.append((now_s, self.requests))
@@ -208,9 +204,7 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """Run one lookup, or fetches as long as there are any. Return False if there is nothing to
-        request.
-        """
+        """Run one lookup, or all fetches. Return False if there is nothing to request."""
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:

@@ -194,9 +194,7 @@ class ReplicaManager:
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
     ) -> Partition | None:
-        """Become follower of a partition's leader (-1: none at present); otherwise as `lead`. Needs
-        `fetching`.
-        """
+        """Become follower of a partition's leader (-1: none), otherwise as `lead`. Needs `fetching`."""
         held = self._hold(topic, partition, topic_id, is_new)
         if held is not None and partition_epoch >= held.partition_epoch:
             restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
@@ -330,9 +328,7 @@ class ReplicaManager:
         return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """The high watermarks of all partitions with a log on this broker, including partitions not in
-        use.
-        """
+        """The high watermarks of all partitions with a log on this broker, even if not in use."""
         held = {key: held.high_watermark for key, held in self._partitions.items()}
         return self._high_watermarks | held
 

@@ -79,9 +79,7 @@ class PartitionListener(Protocol):
 
 
 class PartitionListeners(dict[PartitionListener, None]):
-    """The listeners of one partition, in order of addition. Testing its truth value is as fast as a
-    dict's.
-    """
+    """The listeners of one partition, in order of addition. As fast to test for truth as a dict."""
 
     __slots__ = ("_call_soon", "_is_pending")
 

@@ -1,10 +1,9 @@
 """The transaction coordinator: all transactional ids of the shards of `__transaction_state` that this broker
 leads.
 
-It finds the transaction of each request and passes the event to it; the runtime does the remaining work,
-except for the markers. Each response is passed to the callback of its request, at once or when the record
-that it depends on is committed. Each callback is called exactly once, even if this broker loses the shard or
-shuts down.
+It finds the transaction of each request and passes the event to it; the runtime does the rest, except for the
+markers. Each response is passed to the callback of its request, at once or when its record is committed. Each
+callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
 from __future__ import annotations
@@ -324,9 +323,7 @@ class TransactionCoordinator:
     def list_transactions(
         self, states: set[str], producer_ids: set[int], duration_ms: int
     ) -> tuple[ErrorCode, list[Overview]]:
-        """List ids, for ListTransactions. Empty filters match all ids; `duration_ms` is a minimum (-1:
-        none).
-        """
+        """List ids, for ListTransactions. Empty filters match all; `duration_ms` is a minimum (-1: none)."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         if self._runtime.is_loading:

@@ -8,8 +8,7 @@ Rules
    response, and markers are written until every partition has one, whatever happens to this broker.
 3. InitProducerId increments the epoch, which fences older producers of the id. A producer that sends its
    identity gets a new epoch only if no other producer replaced it (PRODUCER_FENCED otherwise); a repeated
-   request gets the same response (KIP-360). After the second-to-last epoch, the producer id is replaced by a
-   new one.
+   request gets the same response (KIP-360). After the second-to-last epoch, the id is replaced.
 4. An open transaction that conflicts with InitProducerId, or exceeds its timeout, is aborted in an epoch of
    its own (PrepareEpochFence), which is never returned to a client and takes effect with the decision:
    `status` contains it before `stored` does. If the record could not be written, the epoch is reused. With
@@ -288,8 +287,7 @@ class Transaction:
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
             if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            # That abort used the last epoch, which clients never get, so the producer continues with a new id
-            # (KAFKA-20090).
+            # That abort used the last epoch, so the producer continues with a new id (KAFKA-20090).
             error = ErrorCode.NONE
         else:
             error = self._check_identity(identity)

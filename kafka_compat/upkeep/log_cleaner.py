@@ -4,8 +4,7 @@ installs the result.
 Rules
 1. A child works on one log at a time, and up to log.cleaner.threads children may run. The dirtiest log is
    cleaned first.
-2. A child only writes `.cleaned` files. Only the broker changes the log, on its event loop, between two
-   requests.
+2. A child only writes `.cleaned` files. Only the broker changes the log, on its loop, between two requests.
 3. If a child fails or is killed, the log keeps the segments that were already swapped and is otherwise
    unchanged; cleaning restarts later. A log that cannot be cleaned is skipped until the broker restarts.
 4. The clean offset of a log is recorded after its new files are durable.
@@ -79,8 +78,7 @@ class LogCleaner:
             try:
                 self._start(*found, now_ms)
             except OSError as error:
-                # Out of processes, descriptors or temporary space. Report this once, because every check
-                # retries.
+                # Out of processes, descriptors or temporary space. Report once: every check retries.
                 if str(error) != self._reported:
                     self._reported = str(error)
                     logger.warning(
@@ -96,9 +94,7 @@ class LogCleaner:
             await self._end_of(next(iter(self._running)))
 
     async def clean_now(self, partition: Partition) -> None:
-        """Attempt to clean a log, regardless of the size of its dirty part, and return when the attempt has
-        ended.
-        """
+        """Attempt to clean a log, however small its dirty part, and return when the attempt has ended."""
         log, key = partition.log, (partition.topic, partition.partition)
         while key in self._running:
             await self._end_of(key)

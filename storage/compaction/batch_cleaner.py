@@ -118,9 +118,7 @@ class BatchCleaner:
         self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
-        """Clean one batch: return `data` itself, a batch with fewer or no records, or None if the batch is
-        removed.
-        """
+        """Clean one batch: return `data` itself, a batch with fewer or no records, or None."""
         discarded = self._transactions.discards(header, data)
         is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control

@@ -54,9 +54,8 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """The input of a cleaning. `segments` are the sealed segments to clean, starting with the oldest of the
-    log; keys are read starting at `first_dirty_offset`. `transaction_indexes` are the base offsets of all
-    segments of the log.
+    """The input of a cleaning. `segments` are the sealed segments, oldest first; keys are read starting at
+    `first_dirty_offset`. `transaction_indexes` are the base offsets of all segments of the log.
     """
 
     directory: str
@@ -320,9 +319,7 @@ class _CleanedSegment:
 def _add_keys(
     header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys of a batch's records, starting at the first offset of `found`, and the offsets of the
-    records.
-    """
+    """Add the keys and offsets of a batch's records, starting at the first offset of `found`."""
     first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):

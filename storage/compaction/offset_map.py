@@ -89,9 +89,7 @@ class OffsetMap:
         return self.first_offset <= first_offset and last_offset <= self.latest_offset
 
     def flags(self, start: int, count: int) -> bytearray:
-        """One byte per offset, beginning with `start`: 1 if the offset is the last one of a key, otherwise
-        0.
-        """
+        """One byte per offset, beginning with `start`: 1 for the last offset of a key, otherwise 0."""
         flags = bytearray(count)
         stop = start + count
         for offset in self._table.offsets():

@@ -38,9 +38,7 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Lock the directory for this process, and create it if it is missing. Raises LogDirInUse,
-        OSError.
-        """
+        """Lock the directory, and create it if it is missing. Raises LogDirInUse, OSError."""
         if self._lock is not None:
             return
         try:

@@ -35,9 +35,7 @@ class _Removal:
 
 
 class DirectoryRemovals:
-    """The pending removals of one log directory. `settle` runs in the directory's worker, all other methods
-    on the loop.
-    """
+    """The pending removals of one log directory. `settle` runs in its worker, all else on the loop."""
 
     def __init__(
         self,
@@ -54,9 +52,7 @@ class DirectoryRemovals:
         self._worker = worker
         self._waiting: deque[_Removal] = deque()
         self._leaving: dict[TopicPartition, list[Done]] = {}
-        """Partitions whose directory or checkpoint entries are being removed, with the callbacks of their
-        waiters.
-        """
+        """Partitions whose directory or checkpoint entries are being removed, with callbacks."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -87,9 +83,7 @@ class DirectoryRemovals:
         self._leaving.clear()
 
     def settle(self) -> Iterator[None]:
-        """Carry out the removals, in steps. Raises RefusedForNow (the remaining removals stay pending),
-        LogDirFailure.
-        """
+        """Carry out the removals, in steps. Raises RefusedForNow (may be retried), LogDirFailure."""
         # A partition is added here after its removal, so every one seen here is handled below.
         leaving = list(self._leaving)
         removals: list[_Removal] = []

@@ -31,9 +31,7 @@ class Worker(Protocol):
     """Interface of the worker that runs the jobs of one directory."""
 
     def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
-        """Queue `job`, and when it ends, call `done` with its error or None. Without `done`, an error is
-        logged.
-        """
+        """Queue `job`, and then call `done` with its error or None. Without `done`, log an error."""
 
     def hand_back(self, function: Callable[[], None]) -> None:
         """Call `function` on the submitting thread. May be called from any thread."""

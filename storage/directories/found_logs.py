@@ -152,9 +152,7 @@ def _reopen(
     start_offsets: Mapping[TopicPartition, int],
     clean: bool,
 ) -> Log | None:
-    """Open a log by its summary of any earlier clean shutdown. Return None if the log has changed since
-    then.
-    """
+    """Open a log by its summary of any earlier clean shutdown. None if the log has changed since."""
     summary = log_summaries.decode(line)
     # A truncation lowers the recovery point before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:

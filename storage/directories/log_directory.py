@@ -90,9 +90,7 @@ class LogDirectory:
         on_failure: Callable[[LogDirectory], None],
         worker: Worker | None = None,
     ) -> None:
-        """`clean_offsets` contains the clean offsets of all directories. `on_failure` is called once, on the
-        loop.
-        """
+        """`clean_offsets` covers all directories. `on_failure` is called once, on the loop."""
         self.path = path
         self.worker: Worker = worker if worker is not None else InlineWorker()
         self.disk = Disk(path, lambda _: self.worker.hand_back(lambda: on_failure(self)), self.worker)
@@ -136,9 +134,7 @@ class LogDirectory:
             self.checkpoints.write_recovery_points()
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
-        """Rename the partition directory of a log that is not in `logs`, and return its new path. Raises
-        OSError.
-        """
+        """Rename the directory of a log that is not in `logs`, and return the new path. Raises OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_name(key, ending)}"
         log.abandon()
@@ -190,9 +186,7 @@ class LogDirectory:
         return log
 
     def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log in a new directory that no checkpoint refers to. Raises the errors of
-        `create`.
-        """
+        """Create an empty log in a directory that no checkpoint names. Raises the errors of `create`."""
         self.disk.check()
         self._check_vacant(path)
         try:
@@ -266,8 +260,7 @@ class LogDirectory:
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
         """Close a log, rename its partition directory and return the new path; the files are deleted at
-        `due_ms` on the monotonic clock. `done` is called when the new name is durable, or when the operation
-        is first refused.
+        `due_ms` on the monotonic clock. `done` is called when the name is durable, or at the first refusal.
         """
         key = (log.topic, log.partition)
         log.abandon()

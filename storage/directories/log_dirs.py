@@ -5,8 +5,7 @@ A directory belongs to one broker at a time (`.lock`) and permanently to one bro
 is removed before the first write. A directory that fails goes offline with its logs, and the others remain in
 service.
 
-See `log_directory` for how and in which order changes become durable, and `log_moves` for moves between
-directories.
+See `log_directory` for when changes become durable, and `log_moves` for moves between directories.
 """
 
 from __future__ import annotations
@@ -56,8 +55,7 @@ class LoadReport:
 
 
 class LogDirs:
-    """All logs of one broker. `logs` contains the online logs; `directories` are the configured absolute
-    paths.
+    """All logs of one broker. `logs` contains the online logs; `directories` the configured paths.
 
     `on_failure` is called with the path of a directory that goes offline, after its logs are removed from
     `logs`.
@@ -261,9 +259,7 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Prefer this directory for a log that does not exist yet (KIP-113). It is ignored if it is offline
-        when the log is created.
-        """
+        """Prefer this directory for a log that does not exist yet (KIP-113), unless it is then offline."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory

@@ -16,9 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    """The offset checkpoints of one directory. Only the directory's worker writes them, from the logs that
-    are then in the directory; `names` may be called from any thread. Writes raise LogDirFailure,
-    RefusedForNow.
+    """The offset checkpoints of one directory. Only its worker writes them, from the logs then in the
+    directory; `names` may be called from any thread. Writes raise LogDirFailure, RefusedForNow.
     """
 
     def __init__(
@@ -39,9 +38,7 @@ class OffsetCheckpoints:
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
         """High watermarks that are not written yet."""
         self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
-        """The encoded entries of the file, cached because few of very many change between writes. None until
-        needed.
-        """
+        """The file's encoded entries, cached because few of many change between writes; initially None."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """The entries of a file; none if it is missing or malformed."""

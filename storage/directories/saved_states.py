@@ -166,9 +166,7 @@ def finish_returning_together(shared: str, file: str, brokers: Sequence[Sequence
 
 
 class Pack(RealFilesystem):
-    """The target of `write_fork` for the logs of one directory; its subdirectories are named after the
-    logs.
-    """
+    """The target of `write_fork` for the logs of one directory, with subdirectories named like them."""
 
     def __init__(self, target: str) -> None:
         self._target = target

@@ -25,9 +25,7 @@ from kafka_compat.storage.segments.segment_files import OFFSET_INDEX_SUFFIX, TIM
 
 @dataclass(frozen=True, slots=True)
 class DirtyPart:
-    """The dirty part of a log, [first_dirty_offset, upper_bound), and the size of the clean part before
-    it.
-    """
+    """The dirty part of a log, [first_dirty_offset, upper_bound), and the clean part's size."""
 
     first_dirty_offset: int
     upper_bound: int

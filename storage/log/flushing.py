@@ -49,9 +49,8 @@ class Flushing:
     def flush(
         self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
     ) -> None:
-        """Make all records below `end_offset` durable. `segments` are all segments of the log, and
-        `truncation_count` is the number of truncations when they were listed. Raises LogDirFailure,
-        RefusedForNow.
+        """Make all records below `end_offset` durable. `segments` are all of the log, and `truncation_count`
+        the number of truncations when they were listed. Raises LogDirFailure, RefusedForNow.
         """
         disk, files = self._disk, self._files
         if end_offset <= self.end_offset and not files.names_changed:

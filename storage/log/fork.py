@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 
 COPIED_BYTES_MAX: Final = SMALL_BYTES
-"""Maximum size in bytes of an active segment that is copied; copying it takes as long as creating a few
-links.
-"""
+"""Maximum size of an active segment that is copied, which takes as long as a few links."""
 
 
 def write_fork(log: Log, directory: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
@@ -113,8 +111,7 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 def link_directory(source: str, target: str) -> None:
     """Create `target` as a second directory of the log in `source`, which no broker may have open. Files that
-    are written in place are copied: the files of the newest segment, and all files that belong to no segment.
-    Raises OSError.
+    are written in place are copied, namely those of the newest segment and of no segment. Raises OSError.
     """
     names = [
         name

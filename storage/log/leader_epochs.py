@@ -92,9 +92,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Set the log start to `start_offset`, in the epoch that contains it. Return whether the entries
-        changed.
-        """
+        """Set the log start to `start_offset`, in its epoch, and return whether the entries changed."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False

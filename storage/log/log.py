@@ -404,9 +404,7 @@ class Log:
         return True
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Write the topic ID to partition.metadata, which becomes durable with the next flush. Raises
-        LogDirFailure.
-        """
+        """Write the topic ID to partition.metadata; durable after the next flush. Raises LogDirFailure."""
         if topic_id == self.topic_id:
             return
         self.disk.check()
@@ -581,9 +579,7 @@ class Log:
     # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every batch that contains `offset` or a higher one, when a follower diverges from its
-        leader.
-        """
+        """Remove every batch with offsets from `offset`, when a follower diverges from its leader."""
         if offset >= self.log_end_offset:
             # Remove an epoch in which this replica was leader but appended nothing: the next leader does not
             # know it.

@@ -149,8 +149,7 @@ class LogFiles:
                     segment.sync(sealed=following is not None)
                 if following is not None:
                     snapshot = self._snapshot_path(following)
-                    # A log from elsewhere may lack this snapshot; the producer state is then replayed from an
-                    # earlier one.
+                    # A log from elsewhere may lack this snapshot; the state is then replayed.
                     if self._filesystem.exists(snapshot):
                         self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
@@ -168,9 +167,7 @@ class LogFiles:
         self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
 
     def store_snapshot(self, offset: int, producers: ProducerState) -> None:
-        """Write the producer state before `offset` if the file does not exist; durable except for its
-        name.
-        """
+        """Write the producer state before `offset`, if missing; durable except for the file's name."""
         path = self._snapshot_path(offset)
         if not self._filesystem.exists(path):
             self.write_snapshot(offset, producers)

@@ -13,9 +13,7 @@ from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
-    """The segments, at least one, oldest first. The last one is the active segment, to which batches are
-    appended.
-    """
+    """The segments, at least one, oldest first. The last is active: batches are appended to it."""
 
     __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
@@ -77,8 +75,7 @@ class LogSegments:
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
     ) -> FileSlice | None:
-        """Read whole batches below `upper_bound` from one segment, starting with the batch that contains
-        `offset`.
+        """Read whole batches below `upper_bound` of one segment, from the batch that contains `offset`.
 
         Returns None if there are no batches. The caller, `Log.read`, has checked the offsets. Raises
         CorruptRecord if a segment's file was shortened externally.

@@ -136,8 +136,7 @@ class ProducerState:
         self._expire_at_ms = 0
         # All partitions share one empty object, which is replaced before anything is added.
         self._entries = _NO_ENTRIES
-        # First offset → producer ID of open transactions, and first offset → marker offset of ended
-        # transactions.
+        # First offset → producer ID of open transactions; first offset → marker offset of ended ones.
         self._ongoing = _NO_OFFSETS
         self._completed = _NO_OFFSETS
 

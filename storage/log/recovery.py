@@ -68,9 +68,7 @@ class Opening:
             return LeaderEpochs()
 
     def ends_whole(self) -> bool:
-        """Find the end of a cleanly closed log. Return False if the last segment does not end with a whole
-        batch.
-        """
+        """Find the end of a cleanly closed log. False if it does not end with a whole batch."""
         if not self._segments:
             return True
         active = self._segments[-1]

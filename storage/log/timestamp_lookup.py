@@ -58,9 +58,7 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """Find the first record with the largest timestamp of the log, which is -1 if no record has a
-    timestamp.
-    """
+    """Find the first record with the log's largest timestamp, which is -1 if there are none."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
@@ -88,9 +86,7 @@ def is_quick(header: BatchHeader) -> bool:
 
 
 def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
-    """As `first_of_batch`, for a batch that is not read yet. Run this in another thread if it may take
-    long.
-    """
+    """As `first_of_batch`, for an unread batch. Run it in another thread if it may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):
         return look()

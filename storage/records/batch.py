@@ -38,9 +38,7 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LEGACY_HEADER_SIZE: Final = 26
-"""Size of the smallest message of formats 0 and 1; in format 1, the size up to and including the
-timestamp.
-"""
+"""Size of the smallest message of formats 0 and 1: that of format 1 through the timestamp."""
 LOG_OVERHEAD: Final = 12
 """Size of base offset and batch length, which the batch length does not include (all formats)."""
 MAGIC_POSITION: Final = 16

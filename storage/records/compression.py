@@ -1,8 +1,7 @@
 """Compression codecs of record batches, with output in the format of Kafka's Java producer.
 
 Decompression is bounded, so that a small malicious batch cannot exhaust the broker's memory: `limit_bytes`
-returns the maximum decompressed size. A larger batch raises MessageTooLarge; broken or truncated data raises
-CorruptRecord.
+returns the maximum decompressed size. A larger batch raises MessageTooLarge, broken data CorruptRecord.
 """
 
 from __future__ import annotations
@@ -30,15 +29,13 @@ def limit_bytes(compressed_size_bytes: int) -> int:
     """The maximum decompressed size of compressed data of this size, in bytes.
 
     A hundred times the compressed size, but at least 16 MiB, since a small batch of identical records may
-    legitimately shrink further, and at most 128 MiB, more than the largest request that a broker accepts by
-    default.
+    legitimately shrink further, and at most 128 MiB, more than any request accepted by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """Compress `data`; `level` is the codec's level (compression.gzip.level and so on); None for the default
-    (KIP-390).
+    """Compress `data`; `level` is as in compression.gzip.level and so on; None: the default (KIP-390).
 
     `magic` only affects lz4, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """

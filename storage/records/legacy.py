@@ -49,9 +49,7 @@ class Message(NamedTuple):
 
 
 def read_message(data: Buffer, position: int) -> tuple[Message, int]:
-    """Return (message, next position). Raises CorruptRecord if it is incomplete or has a wrong CRC or
-    length.
-    """
+    """Return (message, next position). Raises CorruptRecord if incomplete, or for a bad CRC or length."""
     try:
         offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + size
@@ -162,9 +160,7 @@ class MessageSet(NamedTuple):
 
 
 def read_message_set(data: Buffer) -> MessageSet:
-    """Read all records of a producer's message set. Raises InvalidRecord if it has more than a compressed
-    message.
-    """
+    """Read the records of a message set; a compressed message must be alone. Raises InvalidRecord."""
     messages: list[Message] = []
     position = 0
     while position < len(data):

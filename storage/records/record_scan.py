@@ -221,9 +221,7 @@ _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the records that have the shape of the next one. Return False, with no change, if there are too
-    few.
-    """
+    """Check the records that have the shape of the next one. False, with no change, if too few."""
     start, index = state.position, state.index
     # Checked first because it is cheap and nearly always decisive: is the next record of the same length?
     length, position = read_varint(data, start)
@@ -331,9 +329,7 @@ def _extremes(zigzags: bytes) -> tuple[int, int]:
 
 
 def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
-    """The smallest and largest of the two-byte zigzag numbers, whose first bytes are `lows` and others
-    `highs`.
-    """
+    """The smallest and largest of the two-byte zigzag numbers (first bytes `lows`, others `highs`)."""
     least, greatest = lows[0], lows[-1]
     # If time increases, no high byte exceeds the last high byte, and beginning with the first occurrence of
     # that high byte, no low byte exceeds the last low byte. The reverse holds for the first number.

@@ -41,9 +41,7 @@ _LENGTH_POSITION: Final = 8
 
 
 class Record(NamedTuple):
-    """One record. The timestamp is in ms since 1970, -1 for none. The offset is absolute; it is unused for
-    encoding.
-    """
+    """One record. Timestamp in ms since 1970, -1 for none; absolute offset, not used for encoding."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP
@@ -67,9 +65,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 32-bit varint at `position`. Raises InvalidRecord if it is
-    malformed.
-    """
+    """Return (value, next position) of the 32-bit varint at `position`. Raises InvalidRecord."""
     size = len(data)
     if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -81,9 +77,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Return (value, next position) of the 64-bit varint at `position`. Raises InvalidRecord if it is
-    malformed.
-    """
+    """Return (value, next position) of the 64-bit varint at `position`. Raises InvalidRecord."""
     if position < len(data) and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)

@@ -36,8 +36,7 @@ class OffsetIndex:
         """Decode an index file. Trailing zeros, which Kafka preallocates, are dropped.
 
         As in Kafka's sanity check, only the first and last entries are checked, since a full index has a
-        million entries. Raises CorruptFile if the last entry is not after the first or points outside the
-        log.
+        million. Raises CorruptFile if the last is not after the first or points outside the log.
         """
         index = cls(base_offset)
         content = content.rstrip(b"\0")
@@ -77,9 +76,7 @@ class OffsetIndex:
         self._offsets.append(last_offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
-        """The position of an indexed batch whose last offset is at most `offset`; 0 if there is no such
-        batch.
-        """
+        """The position of an indexed batch whose last offset is at most `offset`; 0 if there is none."""
         positions = self._positions
         at = bisect_right(self._offsets, offset - self.base_offset)
         return positions[at - 1] if at else 0

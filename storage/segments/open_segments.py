@@ -106,9 +106,7 @@ class OpenSegments:
             self._sealed.pop(segment, None)
 
     def spare_all_but(self, kept: int) -> bool:
-        """Close some segments for a connection, if more than `kept` are open, and return whether any were
-        closed.
-        """
+        """Close segments for a connection, if more than `kept` are open, and return whether any were."""
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:

@@ -79,8 +79,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
-            # Inlined from _check_intact, which reports the error, because the call slows scans of small
-            # batches.
+            # Inlined from _check_intact, because the call slows scans of small batches.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE

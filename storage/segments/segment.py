@@ -2,8 +2,7 @@
 
 A segment opens its file and loads its indexes on demand, and `open_segments` decides when it releases them. A
 sealed segment that is not read keeps neither a descriptor nor an index. The active segment keeps its indexes,
-which are not stored yet. The largest timestamp and the size, which retention needs, are always kept in
-memory.
+which are not stored yet. The largest timestamp and the size, which retention needs, are always in memory.
 
 The newest batches of the active segment are also kept as (last offset, position) pairs in memory, because
 nearly all reads are at the tail and then need neither the index nor the file.
@@ -33,9 +32,7 @@ _NO_POSITIONS: Final = array("I")
 """The tail of a segment without appends since it was opened; shared and never changed."""
 
 SENDFILE_BYTES_MIN: Final = 32 * 1024
-"""Minimum size of slices sent by sendfile. Reading smaller slices into the response costs less than a system
-call for each.
-"""
+"""Minimum size of slices sent by sendfile. Smaller slices cost less to read into the response."""
 
 RESERVE_FROM_BYTES: Final = 1024 * 1024
 RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
@@ -160,9 +157,8 @@ class Segment:
         self._swap_file(None)
 
     def _swap_file(self, file: File | None) -> File | None:
-        """Replace the file and return the old one. In compiled code an assignment releases the old value
-        before it sets the new one, so other threads would see a closed file. Returning the old file delays
-        its release.
+        """Replace the file and return the old one. In compiled code an assignment first releases the old
+        value, so other threads would see a closed file. Returning it delays the release.
         """
         before = self._file
         self._file = file
@@ -324,17 +320,13 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """Largest timestamp of the first batch, from which the segment's age is computed; None if it is
-        empty.
-        """
+        """Largest timestamp of the first batch, the basis of the segment's age; None if it is empty."""
         if self._first_timestamp is None and self.size_bytes:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
     def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
-        """The age of the segment in ms: by record timestamps if there are any, otherwise by its creation
-        time.
-        """
+        """The age of the segment in ms, by record timestamps or, without any, by its creation time."""
         first = self.first_timestamp
         if first is not None and first >= 0:
             return message_timestamp - first
@@ -373,9 +365,7 @@ class Segment:
         return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
-        """Position of the first batch whose last offset is at least `offset`; the segment's size if there is
-        none.
-        """
+        """Position of the first batch whose last offset is at least `offset`; the size if there is none."""
         tail = self._tail_last_offsets
         if tail:
             at = bisect_left(tail, offset)
@@ -424,9 +414,7 @@ class Segment:
         return boundary
 
     def check_whole(self) -> None:
-        """Raise CorruptRecord if the log file is shorter than its written size, that is, was shortened
-        externally.
-        """
+        """Raise CorruptRecord if the log file was shortened externally."""
         size_bytes = self.size_bytes if self.deleted else self.file.size()
         if size_bytes < self.size_bytes:
             raise CorruptRecord(

@@ -20,9 +20,7 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An entry of a Fetch response: read_committed consumers skip this producer's records from this
-    offset.
-    """
+    """An entry of a Fetch response, by which read_committed consumers skip a producer's records."""
 
     producer_id: int
     first_offset: int
@@ -123,9 +121,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the transactions that ended at `offset` or later. The caller must call `store` to write the
-        file.
-        """
+        """Remove transactions that ended at `offset` or later. Call `store` to write the file."""
         entries = self._load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
